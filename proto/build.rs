@@ -11,6 +11,7 @@ const FILES: &[&str] = &[
     "reveille/component/v1/report_service.proto",
     "reveille/configuration/v1/configuration.proto",
     "reveille/evaluation/v1/evaluation.proto",
+    "reveille/event/v1/event.proto",
     "reveille/inventory/v1/inventory.proto",
     "reveille/meta/v1/trouble.proto",
     "reveille/option/v1/option.proto",

@@ -7,14 +7,14 @@
 //! A face is a contract: its JSON, titles, lists and paths, translated to calls of the mesh.
 //!
 //! - `http`: the parts that every face needs and no contract is part of
-//! - `bos`: the contract of BOS version 2; `reveille`: probes, metrics, the description
+//! - `bos`: the contract of BOS version 2; `reveille`: events, probes, metrics, the description
 //! - `mesh`: clients of the services behind
 //! - `port`: the faces that share a port
 //!
 //! Faces know `http` and `mesh`, never one another; `http` knows no face.
 
 use anyhow::Context as _;
-use chassis::{bodies::Pace, capacity::Capacity, mirror::Mirror, settings::Gateway};
+use chassis::{mesh::bodies::Pace, observe::mirror::Mirror, process::capacity::Capacity, settings::Gateway};
 use tokio::net::TcpListener;
 
 use crate::http::{

@@ -2,10 +2,11 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use chassis::{Settings, channel::LARGEST_MESSAGE};
+use chassis::{Settings, mesh::channel::LARGEST_MESSAGE};
 use proto::{
     boot::boot_script_service_client::BootScriptServiceClient,
     component::component_service_client::ComponentServiceClient,
+    event::event_service_client::EventServiceClient,
     inventory::inventory_service_client::InventoryServiceClient,
     option::options_service_client::OptionsServiceClient,
     session::session_service_client::SessionServiceClient,
@@ -15,8 +16,11 @@ use proto::{
 
 use crate::http::retry::RetryReads;
 
-/// A connection to a service, of which any replica answers.
+/// Connection to any replica of a service.
 pub(crate) type MeshChannel = RetryReads<chassis::Channel>;
+
+/// Client of the events of a service.
+pub(crate) type EventClient = EventServiceClient<MeshChannel>;
 
 /// Name of the component registry in errors.
 pub(crate) const REGISTRY: &str = "component registry";
@@ -41,6 +45,8 @@ impl Deref for Mesh {
 pub(crate) struct MeshClients {
     /// Components, at the component registry.
     pub components: ComponentServiceClient<MeshChannel>,
+    /// Events of components, at the component registry.
+    pub component_events: EventClient,
     /// Options, at the component registry.
     pub options: OptionsServiceClient<MeshChannel>,
     /// Hints about the inventory, for the component registry.
@@ -49,6 +55,8 @@ pub(crate) struct MeshClients {
     pub registry: MeshChannel,
     /// Sessions, at the session manager.
     pub sessions: SessionServiceClient<MeshChannel>,
+    /// Events of sessions, at the session manager.
+    pub session_events: EventClient,
     /// Session templates, at the session manager.
     pub templates: SessionTemplateServiceClient<MeshChannel>,
     /// Nodes of tenants, at the session manager.
@@ -60,7 +68,7 @@ pub(crate) struct MeshClients {
 }
 
 impl Mesh {
-    /// Clients of the services at the addresses in the settings. They connect when they are used.
+    /// Creates clients of the services at the addresses in the settings. They connect when they are used.
     ///
     /// # Errors
     /// When an address cannot be read.
@@ -71,10 +79,12 @@ impl Mesh {
         let clients = MeshClients {
             components: ComponentServiceClient::new(registry.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
+            component_events: EventClient::new(registry.clone()),
             options: OptionsServiceClient::new(registry.clone()),
             inventory: InventoryServiceClient::new(registry.clone()),
             registry,
             sessions: SessionServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
+            session_events: EventClient::new(manager.clone()),
             templates: SessionTemplateServiceClient::new(manager.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
             tenants: TenantServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),

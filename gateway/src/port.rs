@@ -8,7 +8,7 @@ use axum::{
     middleware::from_fn,
     response::{IntoResponse, Response},
 };
-use chassis::{Settings, capacity::Capacity};
+use chassis::{Settings, process::capacity::Capacity};
 use http::{Method, StatusCode};
 use tower::{Layer, Service};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -39,8 +39,8 @@ const ABOUT: ApiAbout = ApiAbout {
     source: "BOS reference",
 };
 
-/// Everything that the port serves. Requests are traced around the routes and not within, so that answers to unknown
-/// paths carry an id too.
+/// Returns the service of the whole port. Requests are traced around the routes and not within, so that answers to
+/// unknown paths carry an id too.
 pub(crate) fn app(
     settings: &Settings,
 ) -> anyhow::Result<
@@ -51,9 +51,9 @@ pub(crate) fn app(
     Ok(from_fn(traced).layer(router(BosFace::new(mesh, settings), &places)))
 }
 
-/// True for requests that need no place, because their answers cost next to nothing.
+/// Returns whether a request needs no place, because its answer costs next to nothing.
 pub(crate) fn is_vital(method: &Method, path: &str) -> bool {
-    bos::paths::class_of(method, path).is_none()
+    bos::paths::class_of(method, path).or_else(|| reveille::class_of(method, path)).is_none()
 }
 
 fn router(face: BosFace, places: &AdmissionPlaces) -> Router {
@@ -61,8 +61,8 @@ fn router(face: BosFace, places: &AdmissionPlaces) -> Router {
     let own = reveille::endpoints(PREFIX);
     let description = ApiDescription::new(&ABOUT, &described(&contract, &own), PREFIX);
     let contract = routed(contract, places, bos::paths::class_of);
-    // Paths of Reveille's own have to answer whatever else is under way.
-    let own = routed(own, places, |_, _| None);
+    // Probes have to answer whatever else is under way.
+    let own = routed(own, places, reveille::class_of);
     contract
         .merge(bos::routes::unguarded())
         .with_state(face.clone())
@@ -93,7 +93,7 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
     Problem::internal(&format!("panic: {}", text.unwrap_or_default())).into_response()
 }
 
-/// The document as it is found under `prefix`.
+/// Returns the document for the place under `prefix`.
 #[cfg(test)]
 pub(crate) fn description_at(prefix: &str) -> serde_json::Value {
     let contract = bos::routes::endpoints(false);

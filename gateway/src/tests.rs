@@ -1,4 +1,4 @@
-//! The gateway in front of a registry that says what a row needs.
+//! The gateway in front of a registry with scripted answers.
 
 use axum::{body::Body, extract::Request};
 use chassis::{Context, Settings};
@@ -13,7 +13,7 @@ mod tenants;
 
 use registry::Registry;
 
-/// A gateway whose registry runs, and whose session manager does not, or knows tenants and nothing else.
+/// Gateway whose registry runs, and whose session manager does not, or knows tenants and nothing else.
 struct Site {
     settings: Settings,
     registry: Registry,
@@ -33,7 +33,7 @@ impl Site {
         Self { settings, registry, context }
     }
 
-    /// As [`Self::start`], with tenants.
+    /// Starts a gateway as [`Self::start`] does, with tenants.
     async fn with_tenants(strict: bool) -> Self {
         let mut site = Self::start().await;
         site.settings.session_manager.url = site.settings.component_registry.url.clone();
@@ -66,7 +66,7 @@ impl Site {
         response
     }
 
-    /// One line: what was asked, the status, and the body or why it broke off.
+    /// Returns one line: the request, the status, and the body or the reason why it broke off.
     async fn line(&self, method: &str, path: &str, body: Option<&str>) -> String {
         self.line_as("", method, path, body).await
     }
@@ -107,7 +107,7 @@ async fn the_description_is_served_for_programs_and_people() {
         );
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
         let text = std::str::from_utf8(&body).unwrap();
-        // It works where nothing else can be reached.
+        // The page works without any other server.
         assert!(kind == "application/json" || !(text.contains("://") || text.contains("src=")), "{path}");
         assert!(!text.contains("BOS reference"), "{path}");
     }
@@ -168,12 +168,12 @@ async fn requests_reach_the_registry_as_messages() {
     expect![[r#"
         ListComponentsRequest { filter: Some(ComponentFilter { ids: ["b", "a"], enabled: Some(false), session: None, staged_session: None, phase: Configuring, statuses: ["x", "y"], session_tenant: None }), start_after_id: "", page_size: 3, scope: None }
         ListComponentsRequest { filter: Some(ComponentFilter { ids: [], enabled: Some(false), session: None, staged_session: Some("s"), phase: Unspecified, statuses: [], session_tenant: None }), start_after_id: "a", page_size: 0, scope: None }
-        PutComponentsRequest { components: [Component { id: "a", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: Some(true), error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified }], scope: None, validate_only: false }
-        PutComponentsRequest { components: [Component { id: "a b", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: Some(true), error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified }], scope: None, validate_only: false }
-        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: true, scope: None, selection: Some(Each(PatchEach { patches: [Component { id: "a", actual_state: Some(ActualState { boot_artifacts: None, bss_token: Some("t"), last_updated: None }), desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified }] })) }
-        PatchComponentsRequest { skip_bad_ids: true, guard_actual_state: false, scope: None, selection: Some(Each(PatchEach { patches: [Component { id: "a", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified }] })) }
-        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: false, scope: None, selection: Some(Many(PatchMany { patch: Some(Component { id: "", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified }), ids: ["a", "b"], session: "", session_tenant: None })) }
-        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: false, scope: None, selection: Some(Many(PatchMany { patch: Some(Component { id: "", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified }), ids: [], session: "s", session_tenant: None })) }
+        PutComponentsRequest { components: [Component { id: "a", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: Some(true), error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0 }], scope: None, validate_only: false }
+        PutComponentsRequest { components: [Component { id: "a b", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: Some(true), error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0 }], scope: None, validate_only: false }
+        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: true, scope: None, selection: Some(Each(PatchEach { patches: [Component { id: "a", actual_state: Some(ActualState { boot_artifacts: None, bss_token: Some("t"), last_updated: None }), desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0 }] })) }
+        PatchComponentsRequest { skip_bad_ids: true, guard_actual_state: false, scope: None, selection: Some(Each(PatchEach { patches: [Component { id: "a", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0 }] })) }
+        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: false, scope: None, selection: Some(Many(PatchMany { patch: Some(Component { id: "", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0 }), ids: ["a", "b"], session: "", session_tenant: None })) }
+        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: false, scope: None, selection: Some(Many(PatchMany { patch: Some(Component { id: "", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0 }), ids: [], session: "s", session_tenant: None })) }
         DeleteComponentRequest { id: "a", scope: None }
     "#]].assert_eq(&site.registry.said());
     site.stop().await;

@@ -11,16 +11,16 @@ pub struct CertificateAuthority(CertifiedIssuer<'static, KeyPair>);
 pub struct IssuedCertificate {
     /// The certificate.
     pub certificate: String,
-    /// Its key.
+    /// The key of the certificate.
     pub key: String,
 }
 
-/// When a certificate is valid.
+/// Validity of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CertificateValidity {
-    /// For as long as any test runs.
+    /// Valid for as long as any test runs.
     Now,
-    /// Not any more.
+    /// Not valid any more.
     Over,
 }
 
@@ -37,7 +37,7 @@ impl CertificateAuthority {
         Self(CertifiedIssuer::self_signed(params, key).expect("a certificate"))
     }
 
-    /// Its own certificate.
+    /// Returns the authority's own certificate, as PEM.
     #[must_use]
     pub fn pem(&self) -> String {
         self.0.pem()

@@ -15,7 +15,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub struct Bos {
     client: reqwest::Client,
     url: String,
-    /// Tenant in the header; none: the administrator.
+    /// Tenant in the header; `None`: the administrator.
     tenant: Option<String>,
 }
 
@@ -26,7 +26,7 @@ pub struct BosAnswer {
     pub status: StatusCode,
     /// Media type; empty: none.
     pub content_type: String,
-    /// The body as JSON; null for none.
+    /// Body as JSON; null if it is empty.
     pub body: Value,
 }
 

@@ -4,16 +4,16 @@ use std::{collections::BTreeMap, ffi::OsString, fs, path::PathBuf};
 
 use tempfile::TempDir;
 
-/// A directory through which points are armed; see `chassis::failpoint`.
+/// A directory through which points are armed; see `chassis::process::failpoint`.
 pub struct Failpoints {
     directory: TempDir,
 }
 
 impl Failpoints {
-    /// None is armed, and none was passed.
+    /// Creates a directory without armed or passed points.
     ///
     /// # Panics
-    /// When there is no room.
+    /// When the directory cannot be created.
     #[must_use]
     pub fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
@@ -21,7 +21,7 @@ impl Failpoints {
         Self { directory }
     }
 
-    /// Value of [`chassis::failpoint::DIRECTORY`] in a part's environment.
+    /// Value of [`chassis::process::failpoint::DIRECTORY`] in a part's environment.
     #[must_use]
     pub fn variable(&self) -> OsString {
         self.directory.path().as_os_str().to_owned()
@@ -47,7 +47,7 @@ impl Failpoints {
         fs::rename(new, self.file(name)).expect("a writable directory");
     }
 
-    /// Whether the point is armed and no part has aborted at it.
+    /// Returns whether the point is armed and no part has aborted at it.
     #[must_use]
     pub fn is_armed(&self, name: &str) -> bool {
         self.file(name).exists()

@@ -17,7 +17,7 @@ use std::{fmt::Debug, future::Future, time::Duration};
 
 use tokio::time::Instant;
 
-/// How long to wait for something that happens within a second on an idle machine. Only a hang takes as long.
+/// Longest wait for an event that takes less than a second on an idle machine. Only a hang takes as long.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Pause between two attempts.

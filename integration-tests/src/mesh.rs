@@ -15,7 +15,7 @@ use crate::bos::Bos;
 
 /// A mesh that runs until it is dropped or stopped.
 pub struct Mesh {
-    /// Its REST contract.
+    /// Client of the mesh's gateway.
     pub bos: Bos,
     /// The settings in force, with the addresses of every part.
     pub settings: Arc<Settings>,

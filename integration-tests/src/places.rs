@@ -1,4 +1,4 @@
-//! Where a mesh keeps its data when not in SQLite files.
+//! Storage of a mesh when it is not in SQLite files.
 
 use chassis::Settings;
 

@@ -14,7 +14,7 @@ const FIRST_PORT: u16 = 12_000;
 /// Ports in one block. A process of tests takes as many blocks as it needs.
 const BLOCK: u16 = 8;
 
-/// How many blocks there are.
+/// Number of blocks.
 const BLOCKS: u16 = 2_500;
 
 /// The blocks that this process has. Each is its own as long as its file is locked, which is until it ends.
@@ -44,7 +44,7 @@ pub fn free_ports(count: usize) -> Vec<u16> {
     panic!("fewer than {count} ports are free");
 }
 
-/// Locks a block of ports; none when another process has locked it.
+/// Locks a block of ports; `None` when another process has locked it.
 fn lock(block: u16) -> Option<File> {
     let directory: PathBuf = std::env::temp_dir().join("reveille-test-ports");
     std::fs::create_dir_all(&directory).expect("a directory for locks");

@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 
 use crate::{PATIENCE, ports::free_ports};
 
-/// Where Debian has the programs of each version.
+/// Directory in which Debian has the programs of each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
 /// The directory with the data of a server, and that with those of its copy.
@@ -32,7 +32,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// A server that runs; none where PostgreSQL is not installed.
+    /// Starts a server; `None` where PostgreSQL is not installed.
     ///
     /// # Panics
     /// When it cannot be set up.
@@ -228,7 +228,7 @@ impl Drop for Postgres {
     /// Ends also the remaining processes of killed servers: not each of them always notices.
     fn drop(&mut self) {
         if let Some(running) = &mut self.running {
-            // It may have ended.
+            // The server may have ended.
             let _ended = running.start_kill();
         }
         end_processes_in(&self.directory.path().join(DATA));
@@ -243,7 +243,7 @@ fn end_processes_in(directory: &Path) {
     let left: Vec<_> = all.map(|process| process.path()).filter(works_there).collect();
     for process in &left {
         let id = process.file_name().unwrap_or_default();
-        // It may end by itself meanwhile.
+        // The process may end by itself meanwhile.
         let _ended = std::process::Command::new("kill").arg("-KILL").arg(id).status();
     }
     let until = Instant::now() + PATIENCE;

@@ -58,22 +58,22 @@ const LAST_LINES: usize = 5;
 pub struct Processes {
     /// The REST contract.
     pub bos: Bos,
-    /// Where settings, databases and logs are.
+    /// Directory of settings, databases and logs.
     pub directory: TempDir,
     ports: Vec<u16>,
     profile: &'static str,
     environment: Vec<(String, OsString)>,
-    /// A program and its arguments that the command of each part is passed to; empty: none.
+    /// Program and arguments in front of the command of each part; empty: none.
     wrapper: Vec<String>,
     running: BTreeMap<&'static str, Child>,
     /// Length of the log of each part when it was started last.
     logged_before: BTreeMap<&'static str, usize>,
 }
 
-/// How a program ended.
+/// End of a program.
 #[derive(Debug)]
 pub struct ProgramExit {
-    /// Its exit status.
+    /// Exit status of the program.
     pub status: ExitStatus,
     /// Standard output.
     pub output: String,
@@ -144,8 +144,8 @@ impl Processes {
         self.environment.push((name.to_owned(), value.into()));
     }
 
-    /// Has every part started from now on ignore `SIGXFSZ`, so that a file that must not grow fails its writes, as on a
-    /// full disk.
+    /// Makes every part that starts from now on ignore `SIGXFSZ`, so that a file that must not grow fails its writes,
+    /// as on a full disk.
     pub fn survive_full_disks(&mut self) {
         self.wrapper = ["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""].map(str::to_owned).to_vec();
     }
@@ -289,7 +289,7 @@ impl Processes {
         self.running.insert(part, child);
     }
 
-    /// Where one part is reached.
+    /// Returns the address of one part.
     ///
     /// # Panics
     /// When there is no such part.

@@ -1,12 +1,9 @@
-//! Several processes of each part, which share the work on databases of a PostgreSQL.
+//! Several processes of each part on databases of a PostgreSQL, one of which acts.
 
 use std::{collections::BTreeMap, fs::File, process::Stdio, time::Duration};
 
 use tempfile::TempDir;
-use tokio::{
-    process::{Child, Command},
-    time::Instant,
-};
+use tokio::process::{Child, Command};
 
 use crate::{
     PATIENCE,
@@ -20,12 +17,9 @@ use crate::{
 pub const ACTING: [&str; 5] =
     ["component_registry", "session_manager", "status_evaluator", "power_controller", "config_coordinator"];
 
-/// Shards of the work of each part.
-pub const SHARDS: u32 = 64;
-
 /// A mesh with several replicas of each part but the simulator. They are killed when it is dropped.
 pub struct Replicas {
-    /// Where settings and logs are.
+    /// Directory of settings and logs.
     pub directory: TempDir,
     /// The gateways.
     pub gateways: Vec<Bos>,
@@ -35,7 +29,7 @@ pub struct Replicas {
 
 impl Replicas {
     /// Starts `count` replicas of each part, of at most `most`, with a simulated fleet of `nodes` whose hardware takes
-    /// `speed` of its real time. None where the environment offers no PostgreSQL.
+    /// `speed` of its real time. `None` where the environment offers no PostgreSQL.
     ///
     /// # Panics
     /// When a part does not start.
@@ -71,7 +65,7 @@ impl Replicas {
         }
         mesh.gateways[0].discovered(nodes as usize).await;
         for part in ACTING {
-            mesh.shared(part).await;
+            mesh.holder(part).await;
         }
         Some(mesh)
     }
@@ -113,7 +107,7 @@ impl Replicas {
         self.running.insert((part, index), child);
     }
 
-    /// Where one replica is reached.
+    /// Returns the address of one replica.
     #[must_use]
     pub fn url(&self, part: &str, index: usize) -> String {
         format!("http://127.0.0.1:{}", self.ports[part][index])
@@ -165,31 +159,33 @@ impl Replicas {
         self.running.keys().filter(|(name, _)| *name == part).map(|(_, index)| *index).collect()
     }
 
-    /// How many shards a replica holds; none if it does not say.
-    pub async fn shards(&self, part: &str, index: usize) -> Option<u32> {
+    /// Returns whether a replica holds the role of its part; `None` if it does not report that.
+    pub async fn holds(&self, part: &str, index: usize) -> Option<bool> {
         let asked = reqwest::Client::new().get(format!("{}/metrics", self.url(part, index)));
         let text = asked.timeout(Duration::from_secs(2)).send().await.ok()?.text().await.ok()?;
-        let line = text.lines().find(|line| line.starts_with("reveille_shards_held{"))?;
-        line.rsplit(' ').next()?.parse().ok()
+        let line = text.lines().find(|line| line.starts_with("reveille_role_held{"))?;
+        line.rsplit(' ').next()?.parse::<u32>().ok().map(|held| held > 0)
     }
 
-    /// Waits until all replicas of a part that run hold something, and together everything. Gives how long that took.
+    /// Waits until every running replica of a part reports whether it holds the role, and one does. Returns that one.
     ///
     /// # Panics
-    /// When it does not happen.
-    pub async fn shared(&self, part: &str) -> Duration {
-        let began = Instant::now();
+    /// When that does not happen.
+    pub async fn holder(&self, part: &str) -> usize {
         let replicas = self.replicas(part);
-        eventually_shown(&format!("{part} to share everything"), async || {
+        eventually_shown(&format!("a holder of the role of {part}"), async || {
             let mut held = Vec::new();
             for index in &replicas {
-                held.push(self.shards(part, *index).await.unwrap_or_default());
+                held.push(self.holds(part, *index).await);
             }
-            let whole = held.iter().sum::<u32>() == SHARDS && !held.contains(&0);
-            whole.then_some(()).ok_or(held)
+            let holders = replicas.iter().zip(&held).filter(|(_, held)| **held == Some(true));
+            let holders: Vec<_> = holders.map(|(index, _)| *index).collect();
+            match holders[..] {
+                [holder] if !held.contains(&None) => Ok(holder),
+                _ => Err(held),
+            }
         })
-        .await;
-        began.elapsed()
+        .await
     }
 
     /// Waits until the replicas of a part serve the gateway.
@@ -199,13 +195,13 @@ impl Replicas {
         }
     }
 
-    /// What a replica has logged.
+    /// Returns the log of a replica.
     #[must_use]
     pub fn log(&self, part: &str, index: usize) -> String {
         std::fs::read_to_string(self.log_file(part, index)).unwrap_or_default()
     }
 
-    /// How often a replica has logged a text.
+    /// Returns how often a replica has logged a text.
     #[must_use]
     pub fn logged(&self, part: &str, index: usize, text: &str) -> usize {
         self.log(part, index).matches(text).count()

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 /// Set by `integration-tests/run` when the tools of the tests have to be there.
 const TOOLS: &str = "REVEILLE_TEST_TOOLS";
 
-/// Where a Python program is; none where the tools of the tests are not installed, and need not be.
+/// Returns the path of a Python program; `None` where the tools of the tests are not installed, and need not be.
 ///
 /// # Panics
-/// When the tools have to be there and this one is not.
+/// When the tools are required and this one is missing.
 #[must_use]
 pub fn program(name: &str) -> Option<PathBuf> {
     let needed = std::env::var_os(TOOLS);

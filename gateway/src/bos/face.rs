@@ -5,11 +5,11 @@ use chassis::Settings;
 
 use crate::mesh::Mesh;
 
-/// The services, and how closely to follow BOS. Clones share the services.
+/// Services, and the strictness of following BOS. Clones share the services.
 #[derive(Clone)]
 pub(crate) struct BosFace {
     pub mesh: Mesh,
-    /// Repeat surprising answers of BOS.
+    /// Whether to repeat surprising answers of BOS.
     pub strict: bool,
 }
 

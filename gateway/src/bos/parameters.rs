@@ -7,7 +7,7 @@ use super::wire::{
 use crate::http::{extract::PathName, problem::Problem};
 
 impl PathName<ResourceName> {
-    /// The name of a session or session template.
+    /// Returns the name of a session or session template.
     ///
     /// # Errors
     /// When no session or template can have that name.
@@ -21,7 +21,7 @@ impl PathName<ResourceName> {
 }
 
 impl PathName<ComponentId> {
-    /// The id of a component.
+    /// Returns the id of a component.
     ///
     /// # Errors
     /// When the id is too long.
@@ -34,7 +34,7 @@ impl PathName<ComponentId> {
     }
 }
 
-/// The name of a session.
+/// Returns the name of a session.
 ///
 /// # Errors
 /// When no session can have that name.
@@ -42,10 +42,10 @@ pub(crate) fn session_name(text: &str) -> Result<String, String> {
     if is_name(text) { Ok(text.to_owned()) } else { Err("is not the name of a session".to_owned()) }
 }
 
-/// The variant of an enum that a word stands for.
+/// Returns the variant of an enum with that word.
 ///
 /// # Errors
-/// When the word stands for none; the error lists those that do.
+/// When no variant has the word; the error lists the words.
 pub(crate) fn word<E: EnumWord>(text: &str) -> Result<E, String> {
     E::parse(text).ok_or_else(|| format!("'{text}' is not one of {}", E::choices()))
 }

@@ -1,6 +1,6 @@
 //! The prefix of the face, and the class and tag that follow from a path alone.
 
-use chassis::call_class::Class;
+use chassis::mesh::call_class::Class;
 use http::Method;
 
 /// Path under which BOS is found from outside (BOS reference 2.1). Every path of the contract is served at the root
@@ -10,8 +10,8 @@ pub(crate) const PREFIX: &str = "/apis/bos";
 /// Tag of paths that no BOS has.
 const AROUND: &str = "around the contract";
 
-/// The admission class of a request; `None`: it is always let in. So are paths of the contract that cost next to
-/// nothing, and all others, which are probes of the gateway or answer firmware.
+/// Returns the admission class of a request; `None`: it is always admitted. So are paths of the contract that cost next
+/// to nothing, and all others, which are probes of the gateway or answer firmware.
 pub(crate) fn class_of(method: &Method, path: &str) -> Option<Class> {
     let path = path.strip_prefix(PREFIX).unwrap_or(path);
     let mut parts = path.trim_start_matches('/').split('/');
@@ -31,7 +31,7 @@ pub(crate) fn class_of(method: &Method, path: &str) -> Option<Class> {
     }
 }
 
-/// The tag of a path in the document.
+/// Returns the tag of a path in the document.
 pub(crate) fn tag(path: &'static str) -> &'static str {
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     match (parts.next(), parts.next()) {

@@ -1,7 +1,7 @@
 //! Refusals with the titles and texts of BOS (BOS reference 2.2, A.1).
 
 use axum::response::{IntoResponse, Response};
-use chassis::{Fault, pause};
+use chassis::{Fault, process::pause};
 use http::StatusCode;
 
 use super::tenant::Tenant;
@@ -10,8 +10,7 @@ use crate::http::problem::Problem;
 /// The kind of resource that a tenant is.
 pub(crate) const TENANT: &str = "tenant";
 
-/// The title is part of the contract and says Redis although there is none; the detail names the part that does not
-/// answer.
+/// Title of the contract, which names Redis although there is none; the detail names the part that does not answer.
 const UNAVAILABLE_TITLE: &str = "Unable to connect to the Redis database";
 const LOCKED_TITLE: &str = "Actual state can not be updated.";
 const LOCKED_DETAIL: &str = "BOS is currently changing the state of the node, and the actual state can not \
@@ -30,7 +29,7 @@ impl BosProblem {
         Self(Problem::of_status(StatusCode::NOT_FOUND, detail))
     }
 
-    /// The request is for a tenant that does not exist.
+    /// Returns the problem of a request for a tenant that does not exist.
     pub(crate) fn invalid_tenant(detail: impl Into<String>) -> Self {
         Self(Problem::titled(StatusCode::BAD_REQUEST, "Invalid tenant", detail))
     }
@@ -47,8 +46,8 @@ impl BosProblem {
         Self(Problem::of_status(StatusCode::METHOD_NOT_ALLOWED, detail))
     }
 
-    /// The problem of a request by `tenant` that a service refused. The texts about sessions and templates name the
-    /// tenant.
+    /// Returns the problem of a request by `tenant` that a service refused. The texts about sessions and templates name
+    /// the tenant.
     pub(crate) fn of(fault: Fault, tenant: &Tenant) -> Self {
         Self(match fault {
             Fault::NotFound { kind, .. } if kind == TENANT => {
@@ -83,7 +82,7 @@ impl BosProblem {
         &self.0.detail
     }
 
-    /// Puts `text` before the detail of a bad request, where BOS says which step refused it.
+    /// Puts `text` before the detail of a bad request, where BOS names the step that refused it.
     #[must_use]
     pub(crate) fn prefixed(mut self, text: &str) -> Self {
         if StatusCode::BAD_REQUEST.canonical_reason() == Some(self.0.title) {
@@ -116,12 +115,12 @@ fn unavailable(detail: &str) -> Problem {
     Problem { retry_after: Some(pause::retry_after()), ..problem }
 }
 
-/// `Component 'x1'`.
+/// Returns a text such as `Component 'x1'`.
 fn quoted(kind: &str, name: &str) -> String {
     format!("{} '{name}'", capitalised(kind))
 }
 
-/// `Session 's1'`, or `Session for tenant 't' 's1'`. Components are the same for every tenant.
+/// Returns a text such as `Session 's1'`, or `Session for tenant 't' 's1'`. Components are the same for every tenant.
 fn absent(kind: &str, name: &str, tenant: &Tenant) -> String {
     if kind == "component" {
         return quoted(kind, name);
@@ -129,7 +128,7 @@ fn absent(kind: &str, name: &str, tenant: &Tenant) -> String {
     format!("{}{} '{name}'", capitalised(kind), tenant.suffix())
 }
 
-/// `Session template` of `session_template`.
+/// Returns `Session template` for `session_template`.
 fn capitalised(kind: &str) -> String {
     let words = kind.replace('_', " ");
     let mut letters = words.chars();

@@ -11,21 +11,21 @@ use crate::{
     mesh::{Mesh, SESSIONS},
 };
 
-/// Header of answers that show nodes whose membership in the tenant has been in doubt since then.
+/// Header of answers with nodes whose membership in the tenant is in doubt; its value is the beginning of the doubt.
 const IN_DOUBT: &str = "reveille-tenant-in-doubt-since";
 
-/// The components that exist to a tenant.
+/// Components that exist to a tenant.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TenantScope {
     /// Ids of the components; `None`: every component.
     pub scope: Option<Scope>,
-    /// Since when the tenant service leaves some of them out, which is not confirmed yet.
+    /// Time since which the tenant service leaves some of them out, which is not confirmed yet.
     in_doubt_since: Option<BosTime>,
 }
 
 impl TenantScope {
-    /// The components that exist to `tenant`, of those that a request is `about`, or of all if that is empty. The
-    /// administrator has every component, and no service is asked.
+    /// Returns the components that exist to `tenant`, of those that a request is `about`, or of all if that is empty.
+    /// The administrator has every component, and no service is called.
     ///
     /// # Errors
     /// [`Fault::NotFound`] when there is no such tenant, [`Fault::Unavailable`] when the tenant service does not answer.
@@ -40,8 +40,8 @@ impl TenantScope {
         Ok(Self { scope: Some(Scope { ids: nodes.ids }), in_doubt_since })
     }
 
-    /// The scope of a change. A change does not begin while components are in doubt, for they may be another tenant's
-    /// by now.
+    /// Returns the scope of a change. A change does not begin while components are in doubt, for they may be another
+    /// tenant's by now.
     ///
     /// # Errors
     /// [`Fault::Unavailable`] while any component is in doubt.
@@ -56,13 +56,13 @@ impl TenantScope {
         }
     }
 
-    /// The scope of a read, and the mark for its response.
+    /// Returns the scope of a read, and the mark for its response.
     pub(crate) fn shown(self) -> (Option<Scope>, Option<BosTime>) {
         (self.scope, self.in_doubt_since)
     }
 
-    /// The response with the time since when components are in doubt. BOS has no such header, so that there is none
-    /// where it is followed strictly.
+    /// Returns the response with the time since which components are in doubt. BOS has no such header, so the response
+    /// has none where BOS is followed strictly.
     pub(crate) fn mark(in_doubt_since: Option<BosTime>, strict: bool, mut response: Response) -> Response {
         let since =
             in_doubt_since.filter(|_| !strict).map(|since| HeaderValue::try_from(format!("{since}Z")));
@@ -73,7 +73,7 @@ impl TenantScope {
     }
 }
 
-/// The problem of a request about components whose scope could not be had (BOS reference 9.2).
+/// Returns the problem of a request about components without a scope (BOS reference 9.2).
 pub(crate) fn without_scope(tenant: &Tenant, fault: Fault) -> BosProblem {
     match fault {
         Fault::NotFound { .. } => BosProblem::invalid_tenant(unknown(tenant)),
@@ -81,7 +81,8 @@ pub(crate) fn without_scope(tenant: &Tenant, fault: Fault) -> BosProblem {
     }
 }
 
-/// As [`without_scope`], for a request about many components: BOS calls an unknown tenant a mistake in the body.
+/// Returns the problem as [`without_scope`] does, for a request about many components: BOS calls an unknown tenant a
+/// mistake in the body.
 pub(crate) fn without_scope_of_many(tenant: &Tenant, fault: Fault) -> BosProblem {
     match fault {
         Fault::NotFound { .. } => {

@@ -1,4 +1,4 @@
-//! The tenant that a request names.
+//! The tenant of a request.
 
 use axum::extract::FromRequestParts;
 use http::{StatusCode, request::Parts};
@@ -12,13 +12,13 @@ use crate::http::{
 /// Header that names the tenant (BOS reference 9.1).
 const HEADER: &str = "cray-tenant-name";
 
-/// The header, spelled as people know it.
+/// Spelling of the header in the documentation.
 const HEADER_SHOWN: &str = "Cray-Tenant-Name";
 
 /// Most characters of its name (BOS reference 2.3, TenantName).
 const LONGEST: usize = chassis::limits::LONGEST_NAME;
 
-/// The tenant that a request names; empty: the administrator, who names none.
+/// Tenant of a request; empty: the administrator, without a tenant.
 ///
 /// The services know which tenants exist. The right of the caller to speak for the tenant was checked before the
 /// request came here.
@@ -33,12 +33,12 @@ impl Tenant {
         Ok(Self(name.to_owned()))
     }
 
-    /// The tenant as a filter of lists; the administrator sees the resources of all.
+    /// Returns the tenant as a filter of lists; the administrator sees the resources of all tenants.
     pub(crate) fn filter(&self) -> Option<String> {
         (!self.0.is_empty()).then(|| self.0.clone())
     }
 
-    /// ` for tenant 't'`, or nothing.
+    /// Returns ` for tenant 't'`, or an empty text.
     pub(crate) fn suffix(&self) -> String {
         if self.0.is_empty() { String::new() } else { format!(" for tenant '{}'", self.0) }
     }
@@ -50,7 +50,7 @@ impl<S: Sync> FromRequestParts<S> for Tenant {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let mut named = parts.headers.get_all(HEADER).iter();
         let first = named.next().map(|value| std::str::from_utf8(value.as_bytes()));
-        // The check of the caller may have read the other one, and no name at all would be the administrator.
+        // The check of the caller may have read the other header, and no name at all would be the administrator.
         if named.next().is_some() {
             return Err(Problem::bad_request(format!("header '{HEADER}' is there more than once")));
         }

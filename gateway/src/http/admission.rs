@@ -1,6 +1,5 @@
-//! Bounds of the requests that are passed on at the same time, by class. A request that finds no place waits for a
-//! while, and is then refused with the time to retry: services that have more to do than they can do get nothing done
-//! in time.
+//! Bounds of the concurrent requests, by class. A request without a free place waits for a while, and is then refused
+//! with the time to retry: overloaded services finish nothing in time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,21 +9,23 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chassis::{
-    admission::{Places, hold},
-    bodies::{ArrivedBody, BodyBudget, Incomplete, Pace},
-    call_class::{self, Class},
-    capacity::Capacity,
+    mesh::{
+        admission::{Places, hold},
+        bodies::{ArrivedBody, BodyBudget, Incomplete, Pace},
+        call_class::{self, Class},
+    },
+    process::capacity::Capacity,
     settings::Gateway,
 };
 use http::Method;
 
 use super::problem::Problem;
 
-/// Bytes that a list under way takes: two pages that the service may send ahead of the client, once as they came and
-/// once as they are read, and the chunk that waits to be sent.
+/// Memory for a list under way: two pages that the service may send ahead of the client, each once as received and once
+/// as parsed, and the chunk that waits to be sent.
 const LIST: u64 = 3 << 20;
 
-/// The places of each class, and the room for bodies. Clones share them.
+/// Places of each class, and the room for bodies. Clones share them.
 #[derive(Clone)]
 pub(crate) struct AdmissionPlaces {
     classes: Places,
@@ -33,7 +34,7 @@ pub(crate) struct AdmissionPlaces {
 }
 
 impl AdmissionPlaces {
-    /// Places and room as the settings and the process allow.
+    /// Creates places and room as the settings and the process allow.
     pub(crate) fn new(settings: &Gateway, capacity: &Capacity) -> Self {
         let lists = capacity.share(settings.list_bytes.into()) / LIST;
         let lists = u32::try_from(lists).unwrap_or(u32::MAX).clamp(1, settings.lists);
@@ -50,7 +51,7 @@ impl AdmissionPlaces {
     }
 }
 
-/// The least pace at which bodies have to arrive.
+/// Returns the least pace at which bodies have to arrive.
 pub(crate) fn pace(settings: &Gateway) -> Pace {
     Pace {
         bytes_per_second: settings.least_rate.into(),
@@ -59,7 +60,7 @@ pub(crate) fn pace(settings: &Gateway) -> Pace {
     }
 }
 
-/// Decides the admission class of a request from its method and path. `None`: it is always let in, because it costs
+/// Decides the admission class of a request from its method and path. `None`: it is always admitted, because it costs
 /// next to nothing, probes the gateway, or comes from firmware that gives up when refused.
 pub(crate) type Classify = fn(&Method, &str) -> Option<Class>;
 

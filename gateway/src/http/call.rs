@@ -1,15 +1,15 @@
-//! Calls to the services behind the gateway: their deadline, and the fault that a failed one is.
+//! Calls to the services behind the gateway: their deadline, and the fault of a failed one.
 
 use std::{future::Future, time::Duration};
 
 use chassis::Fault;
 use tonic::{Code, Request, Response, Status};
 
-/// Time that a service has for its answer. Clients of the oldest contract gave up after 30 seconds and expect an
-/// answer, good or bad, within that time.
+/// Deadline of a service for its answer. Clients of the oldest contract gave up after 30 seconds and expect an answer,
+/// good or bad, within that time.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A call that its service may give up on once nobody waits for it any more.
+/// Returns a call that its service may abandon once its caller has stopped waiting.
 pub(crate) fn call<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(DEADLINE);
@@ -27,7 +27,7 @@ pub(crate) async fn answer<T>(
     answer_within(DEADLINE, part, call).await
 }
 
-/// As [`answer`], for calls that are only useful when they are quick.
+/// Waits for the answer as [`answer`] does, for calls that are only useful when they are quick.
 ///
 /// # Errors
 /// As [`answer`].
@@ -41,7 +41,7 @@ pub(crate) async fn answer_within<T>(
     outcome.map(Response::into_inner).map_err(|status| fault(part, status))
 }
 
-/// The fault that a status of the service `part` stands for.
+/// Returns the fault of a status of the service `part`.
 pub(crate) fn fault(part: &'static str, status: Status) -> Fault {
     if status.code() == Code::DeadlineExceeded {
         return Fault::unavailable(part, "did not answer in time");
@@ -53,7 +53,7 @@ pub(crate) fn fault(part: &'static str, status: Status) -> Fault {
     }
 }
 
-/// A member that every answer of a service has.
+/// Returns a member that every answer of a service has.
 ///
 /// # Errors
 /// [`Fault::Internal`] when the service left it out.

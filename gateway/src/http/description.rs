@@ -1,4 +1,4 @@
-//! The description of everything that a port serves: as a document for programs, and as a page for people.
+//! The description of all paths of a port: as a document for programs, and as a page for browsers.
 
 use axum::{
     Extension,
@@ -19,7 +19,7 @@ const PAGE: &str = include_str!("page.html");
 const PAGE_MAY: &str =
     "default-src 'none'; connect-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'";
 
-/// The document, for either place where it is found.
+/// Document for both places where it is served.
 #[derive(Clone)]
 pub(crate) struct ApiDescription {
     at_root: Bytes,

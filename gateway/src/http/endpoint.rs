@@ -19,7 +19,7 @@ use super::{
 /// escaped character takes twelve bytes at most.
 pub(crate) const SINGLE_BODY: u64 = 8 << 20;
 
-/// A path with its methods, whose handlers share an `S`.
+/// Path with its methods, whose handlers share an `S`.
 pub(crate) struct Endpoint<S> {
     /// Path as it is routed, with names of parameters in braces.
     path: &'static str,
@@ -34,7 +34,7 @@ pub(crate) struct Endpoint<S> {
 }
 
 impl<S: Clone + Send + Sync + 'static> Endpoint<S> {
-    /// A path without methods.
+    /// Creates a path without methods.
     pub(crate) fn at(path: &'static str, tag: &'static str) -> Self {
         let methods = MethodRouter::new();
         Self { path, tag, prefix: None, methods, operations: Vec::new(), largest_body: SINGLE_BODY }
@@ -106,13 +106,13 @@ impl<S: Clone + Send + Sync + 'static> Endpoint<S> {
     }
 }
 
-/// The operation with what the arguments of its handler say.
+/// Returns the operation with the descriptions of its handler's arguments.
 fn described<T: HandlerInputs>(mut operation: ApiOperation) -> ApiOperation {
     T::describe(&mut operation);
     operation
 }
 
-/// The paths of `endpoints`, each with admission in front of its handlers.
+/// Returns the paths of `endpoints`, each with admission in front of its handlers.
 pub(crate) fn routed<S>(
     endpoints: Vec<Endpoint<S>>,
     places: &AdmissionPlaces,

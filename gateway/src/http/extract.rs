@@ -33,13 +33,13 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// The type of the body without parameters such as the charset; empty when there is none.
+/// Returns the type of the body without parameters such as the charset; empty if it has none.
 fn media_type(headers: &HeaderMap) -> String {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().to_owned()
 }
 
-/// Accepts any JSON type, such as that of a merge patch.
+/// Returns whether the type is JSON, such as that of a merge patch.
 fn is_json(media_type: &str) -> bool {
     let media_type = media_type.to_ascii_lowercase();
     media_type == "application/json" || media_type.ends_with("+json")
@@ -82,12 +82,12 @@ fn misfit(path: &serde_path_to_error::Path, error: &serde_json::Error) -> Proble
     })
 }
 
-/// Says where in the document something is wrong.
+/// Returns a text with the place of the mistake in the document.
 pub(crate) fn at(path: impl Display, text: impl Display) -> String {
     format!("{text} - '{path}'")
 }
 
-/// The name of a resource in the path of a request, documented as a `T`. Handlers judge it after the body.
+/// Name of a resource in the path of a request, documented as a `T`. Handlers judge it after the body.
 pub(crate) struct PathName<T> {
     text: String,
     documented: PhantomData<T>,

@@ -1,7 +1,7 @@
-//! HTTP without a contract: how requests arrive, how they are read and refused, and how answers leave. Faces build on
-//! it and bring their own paths, JSON, titles and texts; this module knows none of them.
+//! HTTP without a contract: the arrival of requests, their parsing and refusal, and the sending of answers. Faces build
+//! on this module and bring their own paths, JSON, titles and texts; it knows none of them.
 //!
-//! - `serve`, `paced`, `refusal`: connections, how slowly a client may read, and heads that cannot be parsed
+//! - `serve`, `paced`, `refusal`: connections, the least pace of clients, and heads that cannot be parsed
 //! - `trace`: request id and span; `admission`: places and room for bodies, by class
 //! - `extract`, `query`: JSON bodies, names in paths, query parameters; `problem`: refusals
 //! - `answer`, `stream`: JSON answers and lists of any length

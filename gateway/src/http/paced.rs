@@ -1,4 +1,4 @@
-//! A connection whose client has to take what is there for it.
+//! A connection whose client has to read available data at a least pace.
 
 use std::{
     io,
@@ -7,20 +7,20 @@ use std::{
     time::Duration,
 };
 
-use chassis::bodies::Pace;
+use chassis::mesh::bodies::Pace;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::{Instant, Sleep},
 };
 
-/// Time between two looks at how much a client has taken, while data waits for it.
+/// Time between two checks of the pace, while data waits for the client.
 const CHECK: Duration = Duration::from_millis(500);
 
 /// A stream on which writing fails once the client takes less than it has to, see [`Pace::takes_enough`].
 pub(crate) struct PacedStream<S> {
     stream: S,
     pace: Pace,
-    /// Bytes that were taken in the present window, and for how long others waited in it.
+    /// Bytes that the client read in the present window, and the time for which others waited in it.
     taken: u64,
     waited: Duration,
     blocked: Option<Instant>,
@@ -28,13 +28,13 @@ pub(crate) struct PacedStream<S> {
 }
 
 impl<S> PacedStream<S> {
-    /// Writes to `stream` while its client keeps `pace`.
+    /// Creates a stream that can be written while its client keeps `pace`.
     pub(crate) fn new(stream: S, pace: Pace) -> Self {
         let check = Box::pin(tokio::time::sleep(Duration::ZERO));
         Self { stream, pace, taken: 0, waited: Duration::ZERO, blocked: None, check }
     }
 
-    /// The stream.
+    /// Returns the inner stream.
     pub(crate) fn get_mut(&mut self) -> &mut S {
         &mut self.stream
     }
@@ -50,7 +50,7 @@ impl<S> PacedStream<S> {
                     self.waited += since.elapsed();
                 }
                 self.taken += written.as_ref().map_or(0, |length| *length as u64);
-                // What was taken long ago is no reason to wait for long now.
+                // A fast time long ago does not allow a long pause now.
                 if self.taken >= self.pace.bytes_per_second * self.pace.grace.as_secs() {
                     (self.taken, self.waited) = (0, Duration::ZERO);
                 }
@@ -124,7 +124,7 @@ mod tests {
     const PACE: Pace =
         Pace { bytes_per_second: 1024, grace: Duration::from_secs(10), patience: Duration::from_secs(75) };
 
-    /// Seconds until a client is given up that takes `bytes` each second, of a hundred thousand.
+    /// Returns the seconds until a client is given up that reads `bytes` each second, of a hundred thousand.
     async fn given_up_after(bytes: usize) -> Option<u64> {
         let (ours, mut theirs) = duplex(4096);
         let mut ours = PacedStream::new(ours, PACE);
@@ -143,7 +143,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn readers_that_take_too_little_are_given_up() {
-        // What the system takes at first counts: four seconds' worth.
+        // The bytes that the system takes at first count: four seconds' worth.
         assert_eq!(given_up_after(0).await, Some(15));
         assert!(given_up_after(1).await.is_some_and(|seconds| seconds < 30));
         assert_eq!(given_up_after(2048).await, None);

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
-use chassis::{Fault, request_id};
+use chassis::{Fault, mesh::request_id};
 use http::{
     HeaderValue, StatusCode,
     header::{CONTENT_TYPE, RETRY_AFTER},
@@ -49,12 +49,12 @@ impl Problem {
         serde_json::to_vec(&document).expect("texts and numbers can always be written as JSON")
     }
 
-    /// A problem with a title of the face's own.
+    /// Creates a problem with a title of the face's own.
     pub(crate) fn titled(status: StatusCode, title: &'static str, detail: impl Into<String>) -> Self {
         Self { status, title, detail: detail.into(), retry_after: None }
     }
 
-    /// A problem with the title that HTTP gives its status.
+    /// Creates a problem with the title of HTTP for its status.
     pub(crate) fn of_status(status: StatusCode, detail: impl Into<String>) -> Self {
         Self::titled(status, status.canonical_reason().unwrap_or_default(), detail)
     }
@@ -63,31 +63,31 @@ impl Problem {
         Self::of_status(StatusCode::BAD_REQUEST, detail)
     }
 
-    /// The body is not declared to be JSON.
+    /// Creates the problem of a body that is not declared to be JSON.
     pub(crate) fn unsupported_media_type(given: &str) -> Self {
         let detail = format!("Invalid Content-type ({given}), expected JSON data");
         Self::of_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
     }
 
-    /// The body is longer than its path accepts.
+    /// Creates the problem of a body that is longer than its path accepts.
     pub(crate) fn too_large() -> Self {
         let detail = "the request body is larger than this path accepts";
         Self::titled(StatusCode::PAYLOAD_TOO_LARGE, "Content Too Large", detail)
     }
 
-    /// The body did not arrive in the time that clients have.
+    /// Creates the problem of a body that did not arrive in time.
     pub(crate) fn too_slow() -> Self {
         Self::of_status(StatusCode::REQUEST_TIMEOUT, "the request body did not arrive in time")
     }
 
-    /// A request for which there is no room at present. Few clients know 429, and most repeat a request that was
-    /// answered with 503.
+    /// Creates the problem of a request for which there is no room at present. Few clients know 429, and most repeat a
+    /// request that was answered with 503.
     pub(crate) fn busy(reason: String, retry_after: Duration) -> Self {
         let busy = Self::titled(StatusCode::SERVICE_UNAVAILABLE, "Too many requests at a time", reason);
         Self { retry_after: Some(retry_after), ..busy }
     }
 
-    /// The problem that a refusal by our own admission is.
+    /// Returns the problem of a refusal by our own admission.
     pub(crate) fn not_admitted(fault: Fault) -> Self {
         match fault {
             Fault::Busy { reason, retry_after } => Self::busy(reason, retry_after),
@@ -95,7 +95,8 @@ impl Problem {
         }
     }
 
-    /// A defect of ours. The cause is logged under the request id, which is all that the caller learns.
+    /// Creates the problem of a defect of ours. The cause is logged under the request id, which is all that the caller
+    /// learns.
     pub(crate) fn internal(cause: &str) -> Self {
         let id = request_id::current().unwrap_or_default();
         tracing::error!(cause, request_id = id, "request failed");
@@ -109,7 +110,7 @@ impl IntoResponse for Problem {
         let content_type = (CONTENT_TYPE, HeaderValue::from_static(Self::MEDIA_TYPE));
         let mut response = (self.status, [content_type], self.document()).into_response();
         if let Some(retry_after) = self.retry_after {
-            // Zero would bring the client back at once.
+            // A zero would make the client retry at once.
             response.headers_mut().insert(RETRY_AFTER, retry_after.as_secs().max(1).into());
         }
         response.extensions_mut().insert(self);

@@ -14,7 +14,7 @@ use super::problem::Problem;
 pub(crate) struct Query(Vec<(Vec<u8>, Vec<u8>)>);
 
 impl Query {
-    /// A truth value in any letter case.
+    /// Returns a truth value, in any letter case.
     ///
     /// # Errors
     /// When the value is anything else, such as `1` or empty.
@@ -28,7 +28,7 @@ impl Query {
             .transpose()
     }
 
-    /// A decimal number within `range`.
+    /// Returns a decimal number within `range`.
     ///
     /// # Errors
     /// When the value is no integer or out of range.
@@ -41,7 +41,7 @@ impl Query {
         })
     }
 
-    /// A text with a number of characters within `lengths`.
+    /// Returns a text with a number of characters within `lengths`.
     ///
     /// # Errors
     /// When the text is too short or too long.
@@ -55,10 +55,10 @@ impl Query {
         Err(refused(name, &why))
     }
 
-    /// A text that `parse` understands.
+    /// Returns a text parsed by `parse`.
     ///
     /// # Errors
-    /// When `parse` refuses the text; its error says why.
+    /// When `parse` refuses the text; its error has the reason.
     pub(crate) fn parsed<T>(
         &self,
         name: &str,
@@ -68,7 +68,7 @@ impl Query {
         parse(text).map(Some).map_err(|why| refused(name, &why))
     }
 
-    /// True if the parameter was given at all.
+    /// Returns whether the parameter was given at all.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(key, _)| key == name.as_bytes())
     }
@@ -98,7 +98,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
     }
 }
 
-/// The bytes that a part of the query stands for.
+/// Returns the decoded bytes of a part of the query.
 fn decoded(text: &str) -> Vec<u8> {
     percent_decode_str(&text.replace('+', " ")).collect()
 }
@@ -117,7 +117,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// The parameters in `text`.
+    /// Returns the parameters in `text`.
     pub(crate) async fn query(text: &str) -> Query {
         let request = http::Request::get(format!("/?{text}")).body(()).unwrap();
         let (mut parts, ()) = request.into_parts();

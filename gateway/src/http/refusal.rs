@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use chassis::request_id;
+use chassis::mesh::request_id;
 use http::StatusCode;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -24,7 +24,7 @@ pub(crate) struct RefusalStream {
 }
 
 impl RefusalStream {
-    /// Watches what is written to `stream`.
+    /// Watches the bytes written to `stream`.
     pub(crate) fn around(stream: TcpStream) -> Self {
         Self { stream, instead: None }
     }
@@ -102,7 +102,7 @@ impl AsyncWrite for RefusalStream {
     }
 }
 
-/// The replacement of `bytes`, if they are a bare refusal: every answer of a handler has a request id.
+/// Returns the replacement of `bytes`, if they are a bare refusal: every answer of a handler has a request id.
 fn replacement(bytes: &[u8]) -> Option<Vec<u8>> {
     let status = bytes.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
     if !status.starts_with(b"4") || bytes.len() > LONGEST_REFUSAL {

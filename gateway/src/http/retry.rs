@@ -1,8 +1,8 @@
 //! The retry of calls that change nothing, once, when their connection breaks.
 //!
-//! A service that calls another runs a loop and retries anyway. A client of the gateway does not, and need not know
-//! that one replica of a service went away while others are there. Every other call is left to the client, because it
-//! may have been done.
+//! A service that calls another retries anyway, in its loop. A client of the gateway does not, and need not know that
+//! one replica of a service has ended while others run. Every other call is left to the client, because it may have had
+//! its effect.
 
 use std::{
     future::Future,
@@ -55,7 +55,7 @@ where
 {
     let (head, body) = request.into_parts();
     let Ok(body) = to_bytes(axum::body::Body::new(body), usize::MAX).await else {
-        // The message is in memory, so this does not happen; the service says what is wrong with half of it.
+        // The message is in memory, so this does not happen; the service would refuse half of it.
         return service.call(Request::from_parts(head, Body::empty())).await;
     };
     let request = || Request::from_parts(head.clone(), Body::new(axum::body::Body::from(body.clone())));
@@ -72,7 +72,8 @@ fn is_read(path: &str) -> bool {
     READS.iter().any(|read| method.starts_with(read))
 }
 
-/// True if no replica took the call. A status that a service itself answered has details, and a retry would not help.
+/// Returns whether no replica took the call. A status that a service itself answered has details, and a retry would not
+/// help.
 fn is_unanswered(headers: &HeaderMap) -> bool {
     Status::from_header_map(headers)
         .is_some_and(|status| status.code() == Code::Unavailable && status.details().is_empty())
@@ -92,7 +93,8 @@ mod tests {
 
     type FirstAnswer = Result<Option<Status>, &'static str>;
 
-    /// Number of attempts of a call of `path` that is answered with `first` and then well, and whether it succeeds.
+    /// Returns the number of attempts of a call of `path` that is answered with `first` and then well, and whether it
+    /// succeeds.
     async fn calls(path: &str, first: FirstAnswer) -> (u32, bool) {
         let count = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&count);

@@ -16,7 +16,10 @@ use axum::{
     extract::Request,
     response::{IntoResponse, Response},
 };
-use chassis::{admission::hold, bodies::Pace, memory::leave_room, pause};
+use chassis::{
+    mesh::{admission::hold, bodies::Pace},
+    process::{memory::leave_room, pause},
+};
 use http::{HeaderMap, Method, Version, header::HOST};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -35,16 +38,16 @@ use super::{paced::PacedStream, problem::Problem, refusal::RefusalStream};
 /// Most bytes of the head of a request. An address of 64 KiB leaves room for as much in headers, and then some.
 const LARGEST_HEAD: usize = 256 << 10;
 
-/// Time in which bytes that a client goes on sending after its answer are read and thrown away: a connection that is
-/// closed before takes the answer with it.
+/// Time for which bytes that a client sends after its answer are read and dropped: closing the connection earlier would
+/// lose the answer.
 const LINGER: Duration = Duration::from_secs(2);
-/// Most bytes that are thrown away.
+/// Most bytes that are dropped.
 const MOST_LEFT_OVER: u64 = 64 << 20;
 
 /// Time in which a connection may still begin a request when another needs its place.
 const ROOM: Duration = Duration::from_millis(250);
 
-/// Pause before the next connection is accepted after one could not be.
+/// Pause of accepting connections after a failure.
 const AFTER_A_FAILURE: Duration = Duration::from_millis(50);
 
 /// Connections beside all places: while every place is at work, these still answer probes, give firmware its script,
@@ -104,7 +107,7 @@ pub(crate) async fn serve<A>(
     while connections.join_next().await.is_some() {}
 }
 
-/// State that all connections share. Clones share it.
+/// State of all connections. Clones share it.
 #[derive(Clone)]
 struct ConnectionPlaces {
     places: Arc<Semaphore>,
@@ -113,7 +116,7 @@ struct ConnectionPlaces {
     began: Instant,
 }
 
-/// The last activity of a connection.
+/// Last activity of a connection.
 struct ConnectionActivity {
     /// Milliseconds, and one, at which its last request was answered or the connection was accepted; 0: a request is
     /// under way.
@@ -142,8 +145,8 @@ impl ConnectionPlaces {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
     }
 
-    /// The next connection. If every place is taken, the idlest connection makes room; if all are at work, the new
-    /// connection is spare.
+    /// Returns the next connection. If every place is taken, the idlest connection makes room; if all are at work, the
+    /// new connection is spare.
     async fn next(&self, listener: &TcpListener) -> (TcpStream, ConnectionSeat) {
         let stream = self.accept(listener).await;
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
@@ -172,7 +175,7 @@ impl ConnectionPlaces {
         }
     }
 
-    /// The place of the idlest connection; none if all are at work.
+    /// Returns the place of the idlest connection; `None` if all are at work.
     async fn make_room(&self) -> Option<OwnedSemaphorePermit> {
         let (since, idlest) = self.idlest()?;
         let idle = Duration::from_millis(self.now().saturating_sub(since));
@@ -340,15 +343,15 @@ where
     answer.map(|answer| answer.map(|body| hold(body, at_work)))
 }
 
-/// Ends when a connection that has to make room is not at work: its client sends a head by the byte, or nothing.
+/// Waits until a connection that has to make room is not at work: its client sends a head by the byte, or nothing.
 async fn until_idle(activity: &ConnectionActivity) {
     while activity.idle_since.load(Ordering::Acquire) == 0 {
         tokio::time::sleep(ROOM).await;
     }
 }
 
-/// Trouble with the Host header of a request. HTTP/1.1 requires the header, earlier versions did not know it, and
-/// no version allows two.
+/// Returns the defect of the Host header of a request. HTTP/1.1 requires the header, earlier versions did not know it,
+/// and no version allows two.
 fn host_trouble(version: Version, headers: &HeaderMap) -> Option<&'static str> {
     match headers.get_all(HOST).iter().count() {
         0 if version == Version::HTTP_11 => Some("the request has no Host header"),

@@ -15,13 +15,13 @@ use tonic::{Response as Answer, Status, Streaming};
 
 use super::call::{DEADLINE, answer, fault};
 
-/// Bytes of a chunk: enough for few writes, and few enough to be sent out of the cache.
+/// Bytes of a chunk: enough to write seldom, and few enough to stay in the cache.
 const CHUNK: usize = 64 << 10;
 
 /// Room for the item with which a chunk ends.
 const LAST_ITEM: usize = 4 << 10;
 
-/// Answers with a JSON array that holds what `items` makes of each message of a list call to `part`.
+/// Answers with a JSON array of the items that `items` makes of each message of a list call to `part`.
 ///
 /// A failure before the first message is an error of the request. After that the status has been sent, so the body
 /// breaks off, which clients notice by the missing end.
@@ -51,9 +51,9 @@ struct ListBody<M, F, I> {
     part: &'static str,
     messages: Streaming<M>,
     items: F,
-    /// Items of the last message that are still to be rendered; none after the end.
+    /// Items of the last message that are still to be rendered; `None` after the end.
     rest: Option<I>,
-    /// True once the array has begun.
+    /// Whether the array has begun.
     opened: bool,
 }
 
@@ -71,7 +71,7 @@ where
         })
     }
 
-    /// The next chunk, and the list unless the chunk is the last.
+    /// Returns the next chunk, and the list unless the chunk is the last.
     async fn step(mut self) -> Result<(Bytes, Option<Self>), Fault> {
         while let Some(rest) = &mut self.rest {
             let chunk = render(rest, &mut self.opened)?;
@@ -85,8 +85,7 @@ where
     }
 }
 
-/// Renders as many of `items` as make up a chunk; empty: there are none. `opened` is true if others were rendered
-/// before.
+/// Renders as many of `items` as make up a chunk; empty: there are none. `opened`: others were rendered before.
 fn render(items: &mut impl Iterator<Item = impl Serialize>, opened: &mut bool) -> Result<Bytes, Fault> {
     let mut chunk = Vec::new();
     while chunk.len() < CHUNK {
@@ -101,8 +100,8 @@ fn render(items: &mut impl Iterator<Item = impl Serialize>, opened: &mut bool) -
     Ok(chunk.into())
 }
 
-/// The next message, or the end of the list. A service that is silent for longer than a whole answer may take has
-/// failed.
+/// Returns the next message, or the end of the list. A service that is silent for longer than the deadline of a whole
+/// answer has failed.
 async fn next<M>(part: &'static str, messages: &mut Streaming<M>) -> Result<Option<M>, Fault> {
     let message = tokio::time::timeout(DEADLINE, messages.message()).await;
     let message = message.unwrap_or_else(|_| Err(Status::deadline_exceeded("")));

@@ -1,9 +1,9 @@
-//! Request id and span of everything that a request causes.
+//! Request id and span of a request and its effects.
 
 use std::time::Instant;
 
 use axum::{extract::Request, middleware::Next, response::Response};
-use chassis::request_id;
+use chassis::mesh::request_id;
 use http::{
     HeaderValue,
     header::{ALLOW, HeaderName},
@@ -12,7 +12,7 @@ use tracing::Instrument;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static(request_id::HEADER);
 
-/// Handles a request under the id that the client gave it, or a new one, and answers that id.
+/// Handles a request under the id from the client, or a new one, and returns that id in the answer.
 pub(crate) async fn traced(request: Request, next: Next) -> Response {
     let given = request.headers().get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let id = request_id::accept(given);

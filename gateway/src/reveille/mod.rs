@@ -1,4 +1,4 @@
-//! Reveille's own paths: probes, metrics, and the description of everything that the common port serves.
+//! Reveille's own paths: events, probes, metrics, and the description of everything that the common port serves.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,15 @@ use crate::{
     mesh::Mesh,
 };
 
+mod events;
 mod probes;
+
+pub(crate) use events::class_of;
 
 /// Tag of every path of this face.
 const TAG: &str = "around the contract";
 
-/// The paths of this face. The description is also found under `prefix`, beside the contract that it describes.
+/// Returns the paths of this face. The description is also found under `prefix`, beside the contract that it describes.
 pub(crate) fn endpoints(prefix: &'static str) -> Vec<Endpoint<Mesh>> {
     vec![
         at("/livez").get(probes::live, ApiOperation::new("The process answers").answers_text()),
@@ -28,6 +31,7 @@ pub(crate) fn endpoints(prefix: &'static str) -> Vec<Endpoint<Mesh>> {
         at("/openapi.json")
             .get(description::show, ApiOperation::new("This description").answers::<serde_json::Value>())
             .also_under(prefix),
+        at(events::PATH).get(events::list, events::operation()),
         page("/ui").also_under(prefix),
         page("/ui/").also_under(prefix),
     ]

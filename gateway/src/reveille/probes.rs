@@ -7,7 +7,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use chassis::{STARTED, telemetry};
+use chassis::{STARTED, process::telemetry};
 use http::{Request, StatusCode, header::CONTENT_TYPE};
 use tonic::{Code, Status};
 use tonic_health::pb::{
@@ -20,13 +20,13 @@ use crate::{
     mesh::{Mesh, MeshChannel, REGISTRY, SESSIONS},
 };
 
-/// Time for the answer of a service. Probes give up after a second or two, and a later answer is of no use.
+/// Deadline of a service for its answer. Probes give up after a second or two, and a later answer is of no use.
 const PROBE_DEADLINE: Duration = Duration::from_secs(1);
 
 /// Name of a service as a whole in checks of health.
 const WHOLE: &str = "";
 
-/// Most bytes of the reasons for which a service is not ready.
+/// Most bytes of the reasons why a service is not ready.
 const LONGEST_WHY: usize = 64 << 10;
 
 pub(super) async fn live() -> &'static str {
@@ -42,8 +42,8 @@ pub(super) async fn ready(State(mesh): State<Mesh>) -> Result<Response, Problem>
     check_all(mesh, WHOLE).await
 }
 
-/// Succeeds if every service that the contract needs has started, whatever its database does. Load balancers use it:
-/// while a database fails, another gateway could do no more, and this one still answers firmware.
+/// Succeeds if every service that the contract needs has started, whatever the state of its database. Load balancers
+/// use it: while a database fails, another gateway could do no more, and this one still answers firmware.
 pub(super) async fn started(State(mesh): State<Mesh>) -> Result<Response, Problem> {
     check_all(mesh, STARTED).await
 }
@@ -73,7 +73,7 @@ async fn check(part: &'static str, channel: MeshChannel, what: &'static str) -> 
     }
 }
 
-/// The health of a service. A service of an older version knows only of the whole.
+/// Returns the health of a service. A service of an older version knows only its health as a whole.
 async fn ask(channel: MeshChannel, what: &'static str) -> Result<tonic::Response<ServingStatus>, Status> {
     let mut health = HealthClient::new(channel);
     let question = |service: &str| HealthCheckRequest { service: service.to_owned() };
@@ -84,7 +84,7 @@ async fn ask(channel: MeshChannel, what: &'static str) -> Result<tonic::Response
     answer.map(|answer| answer.map(|answer| answer.status()))
 }
 
-/// The reasons for which a service is not ready, asked over plain HTTP because checks of health have no texts.
+/// Returns the reasons why a service is not ready, over plain HTTP because checks of health have no texts.
 async fn why(channel: MeshChannel) -> Option<String> {
     let question = Request::get("/readyz").body(tonic::body::Body::empty()).ok()?;
     let answer = channel.oneshot(question).await.ok()?;

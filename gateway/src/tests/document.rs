@@ -7,7 +7,7 @@ use tower::ServiceExt;
 
 use crate::port::description_at;
 
-/// Every path of the document, with its methods.
+/// Returns every path of the document, with its methods.
 fn paths(document: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let items = document["paths"].as_object().unwrap().iter();
     let methods = |item: &Value| {
@@ -30,7 +30,7 @@ async fn the_document_has_every_path_and_method_that_is_served() {
     }
 }
 
-/// The endpoint index of the contract (BOS reference 2.4), and what is served beside it.
+/// The document has the endpoint index of the contract (BOS reference 2.4), and the paths beside it.
 #[test]
 fn the_document_lists_the_contract() {
     let lines = paths(&description_at(""))
@@ -43,6 +43,7 @@ fn the_document_lists_the_contract() {
         /metrics GET
         /openapi.json GET
         /readyz GET
+        /reveille/v1/events GET
         /scn POST
         /startz GET
         /ui GET
@@ -69,7 +70,7 @@ fn the_document_lists_the_contract() {
     .assert_eq(&lines.collect::<String>());
 }
 
-/// What each operation takes and may answer.
+/// Each operation has its inputs and its possible answers.
 #[test]
 fn operations_say_what_they_take_and_may_answer() {
     let document = description_at("");
@@ -91,6 +92,7 @@ fn operations_say_what_they_take_and_may_answer() {
         get /metrics () -> 200
         get /openapi.json () -> 200
         get /readyz () -> 200 500 503
+        get /reveille/v1/events (component session tenant kind since limit) -> 200 400 403 414 431 500 503
         post /scn () -> 200 400 408 413 415 500 503 {"$ref":"#/components/schemas/Notification"}
         get /startz () -> 200 500 503
         get /ui () -> 200
@@ -130,7 +132,7 @@ fn operations_say_what_they_take_and_may_answer() {
     "##]].assert_eq(&lines);
 }
 
-/// The limits of the contract (BOS reference 2.3, 4), and who may be null and who is only read.
+/// Schemas have the limits of the contract (BOS reference 2.3, 4), and their nullable and read-only members.
 #[test]
 fn schemas_have_the_limits_of_the_contract() {
     let document = description_at("");
@@ -228,6 +230,8 @@ fn schemas_have_the_limits_of_the_contract() {
         ErrorSummary {"required":["count","list"],"type":"object"}
             count {"minimum":0,"type":"integer"}
             list {"type":"string"}
+        EventList {"required":["events"],"type":"object"}
+            events {"items":{"$ref":"#/components/schemas/ShownEvent"},"type":"array"}
         EventStats {"additionalProperties":false,"type":"object"}
             power_off_forceful_attempts {"maximum":1048576,"minimum":0,"type":"integer"}
             power_off_graceful_attempts {"maximum":1048576,"minimum":0,"type":"integer"}
@@ -340,6 +344,17 @@ fn schemas_have_the_limits_of_the_contract() {
             cfs {"allOf":[{"$ref":"#/components/schemas/Cfs"}]}
             description {"maxLength":1023,"minLength":1,"type":"string"}
             enable_cfs {"type":"boolean"}
+        ShownEvent {"required":["time","resource","name","kind","actor"],"type":"object"}
+            actor {"type":"string"}
+            details {"additionalProperties":{"type":"string"},"type":"object"}
+            kind {"type":"string"}
+            name {"type":"string"}
+            reason {"type":"string"}
+            request_id {"type":"string"}
+            resource {"type":"string"}
+            tenant {"type":"string"}
+            text {"type":"string"}
+            time {"type":"string"}
         StagedNodes {"additionalProperties":false,"type":"object"}
             xnames {"items":{"maxLength":127,"minLength":1,"type":"string"},"maxItems":32768,"type":"array"}
         StagedState {"additionalProperties":false,"type":"object"}
@@ -370,7 +385,7 @@ fn schemas_have_the_limits_of_the_contract() {
     "##]].assert_eq(&lines);
 }
 
-/// Without what is only for people.
+/// Returns a schema without the members for readers.
 fn plain(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => {

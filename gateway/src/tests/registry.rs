@@ -1,4 +1,4 @@
-//! A component registry that remembers what it was asked and answers by rote.
+//! A component registry that records requests and gives fixed answers.
 
 use std::sync::{Arc, Mutex};
 
@@ -36,14 +36,14 @@ pub(crate) struct Registry {
 impl Registry {
     pub(crate) async fn serve(self, context: &Context, listener: TcpListener) {
         let mut server = Server::default();
-        let largest = chassis::channel::LARGEST_MESSAGE;
+        let largest = chassis::mesh::channel::LARGEST_MESSAGE;
         server.add(ComponentServiceServer::new(self.clone()).max_decoding_message_size(largest));
         server.add(OptionsServiceServer::new(self.clone()));
         server.add(TenantServiceServer::new(self));
         chassis::serve(context, "registry", listener, server).await.unwrap().now();
     }
 
-    /// The requests so far, one a line.
+    /// Returns the requests so far, one per line.
     pub(crate) fn said(&self) -> String {
         self.said.lock().unwrap().iter().map(|line| format!("{line}\n")).collect()
     }

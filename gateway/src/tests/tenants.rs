@@ -8,8 +8,7 @@ const PATCH: &str = r#"{"error": "e"}"#;
 const EACH: &str = r#"[{"id": "a", "error": "e"}, {"id": "x", "error": "e"}]"#;
 const BY_SESSION: &str = r#"{"patch": {"error": "e"}, "filters": {"session": "s"}}"#;
 
-/// What the double of the registry says of a component and of lists is the same whoever asks: what counts here is
-/// what it was asked.
+/// The fake registry gives the same answers to every caller: the test checks the requests that it got.
 #[tokio::test]
 async fn what_a_tenant_asks_for_is_limited_to_its_nodes() {
     let site = Site::with_tenants(false).await;

@@ -6,13 +6,13 @@ use clap::{Parser, ValueEnum};
 
 use crate::targets::TARGETS;
 
-/// Measures what the mesh does on this machine and compares it with its targets.
+/// Measures the mesh on this machine and compares it with its targets.
 ///
 /// Everything shares the machine: the mesh, its databases, the systems around it, and the callers.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "cargo bench -p integration-tests --")]
 pub struct BenchCommand {
-    /// Where the mesh keeps its data
+    /// Place where the mesh keeps its data
     #[arg(long, value_enum, default_value = "sqlite")]
     pub database: DatabaseChoice,
     /// Rows to measure, such as T5,T7,O1; `none` measures nothing, for a page of earlier results
@@ -21,16 +21,16 @@ pub struct BenchCommand {
     /// Quick: some minutes, at most 10,000 components. Full: everything, about 20 minutes for each database
     #[arg(long, value_enum, default_value = "quick")]
     pub scale: BenchScale,
-    /// How often each figure is measured; the most expensive ones less often
+    /// Number of measurements of each figure; fewer for the most expensive ones
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
-    /// Measure this program, such as the one of an older commit, and not the one that is built from here
+    /// Measure this program, such as the one of an older commit, instead of the one built from here
     #[arg(long, value_name = "FILE")]
     pub program: Option<PathBuf>,
     /// Also show the rows that earlier runs left in targets.json, each with its own time and commit
     #[arg(long)]
     pub merge: bool,
-    /// Where targets.json and targets.svg go
+    /// Directory for targets.json and targets.svg
     #[arg(long, default_value = "target/bench", value_name = "DIRECTORY")]
     pub out: PathBuf,
     /// Also write the results that the repository shows: integration-tests/benches/RESULTS.md and its plot
@@ -61,7 +61,7 @@ pub enum DatabaseChoice {
     Both,
 }
 
-/// How thorough to be.
+/// Thoroughness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BenchScale {
     /// For quick feedback
@@ -79,7 +79,7 @@ impl BenchScale {
         }
     }
 
-    /// Its name.
+    /// Returns the name of the scale.
     pub fn word(self) -> &'static str {
         self.of("quick", "full")
     }

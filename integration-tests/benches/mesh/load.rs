@@ -14,9 +14,9 @@ use crate::samples::milliseconds;
 /// Result of a period of calls.
 #[derive(Default)]
 pub struct LoadResult {
-    /// From the first call to the last answer.
+    /// Time from the first call to the last answer.
     pub took: Duration,
-    /// How long each call took, in milliseconds, and when it was answered.
+    /// Duration of each call, in milliseconds, with the time of its answer.
     pub answers: Vec<(Instant, f64)>,
 }
 
@@ -26,13 +26,14 @@ impl LoadResult {
         self.answers.len() as f64 / self.took.as_secs_f64()
     }
 
-    /// How long calls took, in milliseconds.
+    /// Returns the durations of calls, in milliseconds.
     pub fn times(&self) -> Vec<f64> {
         self.answers.iter().map(|(_, took)| *took).collect()
     }
 }
 
-/// So many callers that each call again when they were answered, for so long. `call` gets the number of the call.
+/// Runs `at_once` callers for `lasting`. Each caller calls again once its call was answered. `call` gets the number of
+/// the call.
 ///
 /// # Panics
 /// When a call does.
@@ -59,7 +60,7 @@ where
     LoadResult { took: began.elapsed(), answers }
 }
 
-/// So many calls a second, whether or not the ones before were answered, for so long.
+/// Makes `a_second` calls a second for `lasting`, whether or not the calls before were answered.
 ///
 /// # Panics
 /// When a call does.
@@ -83,7 +84,8 @@ where
     LoadResult { took: began.elapsed(), answers }
 }
 
-/// All of these calls as soon as may be, so many of them at a time; gives how long it took until the last was answered.
+/// Makes all calls as soon as possible, at most `at_once` of them at a time. Returns the time until the last of them
+/// was answered.
 ///
 /// # Panics
 /// When a call does.

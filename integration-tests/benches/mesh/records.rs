@@ -18,7 +18,7 @@ const AT_ONCE: usize = 5_000;
 /// million components are created; the failure is reported, and the measurement continues.
 const TRIES: u32 = 5;
 
-/// How much text each component has.
+/// Amount of text in each component.
 #[derive(Clone, Copy, Debug)]
 pub enum RecordSize {
     /// About a kilobyte of JSON, as the original was measured with.
@@ -130,7 +130,7 @@ const BOOTED: [&str; 2] = ["7a41c2d0", "e93b6f18"];
 pub struct BootReports(Vec<AtomicUsize>);
 
 impl BootReports {
-    /// Of so many nodes.
+    /// Creates the reports of `count` nodes.
     pub fn of(count: usize) -> Self {
         Self((0..count).map(|_| AtomicUsize::new(0)).collect())
     }

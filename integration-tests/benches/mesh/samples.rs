@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The value below which `percent` of `values` lie; 0 for none.
+/// Returns the value below which `percent` of `values` lie; 0 if there are none.
 pub fn percentile(values: &mut [f64], percent: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let place = (values.len() as f64 * percent / 100.0).ceil() as usize;
@@ -17,14 +17,14 @@ pub fn median(values: &[f64]) -> f64 {
     percentile(&mut values.to_vec(), 50.0)
 }
 
-/// How long something takes.
+/// Measures the duration of a future.
 pub async fn timed<T>(what: impl Future<Output = T>) -> (T, Duration) {
     let began = Instant::now();
     let made = what.await;
     (made, began.elapsed())
 }
 
-/// In milliseconds.
+/// Converts a duration to milliseconds.
 pub fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }

@@ -23,7 +23,7 @@ pub enum PowerSource {
     Simulated,
     /// PCS with the timing that it is shipped with, played or real.
     AsShipped,
-    /// As shipped, ten times as fast.
+    /// PCS as shipped, ten times as fast.
     TenTimes,
     /// PCS with immediate readings and results, unlike any real one.
     Quick,
@@ -63,12 +63,12 @@ impl PowerSource {
 pub enum TypicalFigure {
     /// The middle value.
     Median,
-    /// For values that fall into a few groups, such as multiples of a period.
+    /// The mean, for values that fall into a few groups, such as multiples of a period.
     Mean,
 }
 
 impl TypicalFigure {
-    /// Its name.
+    /// Returns the name of the figure.
     pub fn word(self) -> &'static str {
         match self {
             Self::Median => "median",
@@ -95,7 +95,7 @@ pub struct RowTarget {
     pub id: &'static str,
     /// Subject of the measurement.
     pub what: &'static str,
-    /// Of every figure of the row.
+    /// Unit of every figure of the row.
     pub unit: &'static str,
     /// Which way is better.
     pub better: BetterDirection,
@@ -113,8 +113,8 @@ pub struct RowTarget {
 }
 
 impl RowTarget {
-    /// Whether `words` pick the row: one of them is its id, or the beginning of its id up to a dot. No words pick
-    /// every row.
+    /// Returns whether `words` pick the row: one of them is its id, or the beginning of its id up to a dot. An empty
+    /// list picks every row.
     pub fn is_picked(&self, words: &[String]) -> bool {
         let names = |word: &String| {
             let rest = self.id.strip_prefix(word.as_str());
@@ -136,7 +136,7 @@ impl RowTarget {
         }
     }
 
-    /// How many times worse than `bar` a value is; below 1 it is better.
+    /// Returns the factor by which a value is worse than `bar`; below 1 it is better.
     pub fn distance(&self, value: f64, bar: f64) -> f64 {
         match self.better {
             BetterDirection::Lower => value / bar,
@@ -144,7 +144,7 @@ impl RowTarget {
         }
     }
 
-    /// Whether `value` is at least as good as `bar`.
+    /// Returns whether `value` is at least as good as `bar`.
     pub fn meets(&self, value: f64, bar: f64) -> bool {
         match self.better {
             BetterDirection::Lower => value <= bar,
@@ -153,7 +153,7 @@ impl RowTarget {
     }
 }
 
-/// The row of that id.
+/// Returns the row with that id.
 ///
 /// # Panics
 /// When there is none, which a test of the measurements would find at once.
@@ -183,7 +183,7 @@ impl RowTarget {
         Self { typical: TypicalFigure::Mean, ..self }
     }
 
-    /// Of the original, with the power service that it was measured with.
+    /// Adds the figures of the original, with the power service that it was measured with.
     const fn originally(self, best: f64, worst: f64, power: PowerSource) -> Self {
         Self { original: Some(OriginalFigure { best, worst, power }), ..self }
     }

@@ -12,7 +12,7 @@ pub const POSTGRES: &str = "REVEILLE_TEST_POSTGRES";
 pub struct EmptyDatabase {
     /// Database system, for messages.
     pub kind: &'static str,
-    /// Where it is.
+    /// Address of the database.
     pub url: String,
     /// Goes with the value.
     _directory: Option<TempDir>,
@@ -38,8 +38,8 @@ pub async fn every_kind() -> Vec<EmptyDatabase> {
     [sqlite].into_iter().chain(postgres).collect()
 }
 
-/// Address of a new database on the PostgreSQL server of the environment; none without a server. The database stays as
-/// long as the server, which is a throw-away one in tests.
+/// Returns the address of a new database on the PostgreSQL server of the environment; `None` without a server. The
+/// database stays as long as the server, which is a throw-away one in tests.
 ///
 /// # Panics
 /// When the server cannot be used.

@@ -1,8 +1,8 @@
-//! Chance and clocks of a thread that runs a simulation: both come from its seed.
+//! Randomness and clocks of a thread that runs a simulation: both come from its seed.
 //!
-//! Everything that wants a random number or the time asks the system in the end: hash maps, UUIDs, `rand`, tokio's
-//! choice among branches, `SystemTime`, `Instant`. So the system's functions are defined anew here, in a program that
-//! only tests. A thread that runs no simulation gets what the system has.
+//! Every random number and every time come from the system in the end: those of hash maps, UUIDs, `rand`, tokio's
+//! choice among branches, `SystemTime`, `Instant`. So the system's functions are redefined here, in a program that only
+//! tests. A thread without a simulation gets the values of the system.
 //!
 //! The technique is that of madsim and mad-turmoil.
 #![expect(unsafe_code, reason = "the functions of the system have the signatures of C")]
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use crate::host;
 
-/// Where clocks that count from somewhere begin: far from 0, so that going back from now is possible.
+/// Start of monotonic clocks: far from 0, so that subtractions from now are possible.
 const MONOTONIC_START: i64 = 1_000_000;
 
 /// 2026-03-29T00:30:00Z: half an hour before the clocks of Europe change.
@@ -30,34 +30,34 @@ thread_local! {
     static LOOKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What passes between two looks at a clock before [`start_clock`].
+/// Time between two reads of a clock before [`start_clock`].
 const LOOK: i64 = 1_000_000;
 
-/// From now on, this thread has the chance of `seed`. Until [`start_clock`] its clocks go on a little whenever somebody
-/// looks, or those who compare one clock with another would never be done.
+/// Gives this thread the randomness of `seed`. Until [`start_clock`] its clocks advance a little at each read, or a
+/// loop that compares clocks would never end.
 pub fn begin(seed: u64) {
     CHANCE.set(Some(SmallRng::seed_from_u64(seed)));
 }
 
-/// From now on, the clocks of this thread go as the runtime's does, which must be paused, and start over.
+/// Lets the clocks of this thread follow the runtime's, which must be paused, from the start.
 pub fn start_clock() {
     STARTED.set(Some(Instant::now()));
 }
 
-/// From now on, this thread has the chance and the clocks of the system again.
+/// Gives this thread the randomness and the clocks of the system again.
 pub fn end() {
     STARTED.set(None);
     CHANCE.set(None);
 }
 
-/// Nanoseconds since the clocks of this thread have started; none where no simulation runs.
+/// Returns the nanoseconds since the clocks of this thread have started; `None` if no simulation runs.
 fn elapsed() -> Option<i64> {
     let simulated = CHANCE.try_with(|chance| chance.try_borrow().map_or(true, |chance| chance.is_some()));
     if !simulated.unwrap_or(false) {
         return None;
     }
     let started = STARTED.get();
-    // Without a runtime the answer would be asked for here again.
+    // Without a runtime, `elapsed` would call this function again.
     let elapsed = started.filter(|_| !LOOKING.replace(true)).map(|started| started.elapsed().as_nanos());
     LOOKING.set(false);
     let looks = || {
@@ -68,14 +68,14 @@ fn elapsed() -> Option<i64> {
 }
 
 /// # Safety
-/// As the system's: `buffer` has `length` bytes.
+/// As for the system's function: `buffer` has `length` bytes.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn getrandom(buffer: *mut u8, length: usize, flags: c_uint) -> isize {
     let drawn = CHANCE.try_with(|chance| {
         let mut chance = chance.try_borrow_mut().ok()?;
         let chance = chance.as_mut()?;
         if length > 0 {
-            // SAFETY: the caller gives that many bytes.
+            // SAFETY: the caller passes that many bytes.
             chance.fill_bytes(unsafe { std::slice::from_raw_parts_mut(buffer, length) });
         }
         isize::try_from(length).ok()
@@ -90,7 +90,7 @@ unsafe extern "C" fn getrandom(buffer: *mut u8, length: usize, flags: c_uint) ->
 }
 
 /// # Safety
-/// As the system's: `time` can be written to.
+/// As for the system's function: `time` can be written to.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::timespec) -> c_int {
     let start = match clock {
@@ -107,7 +107,7 @@ unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::time
     };
     let ahead = if start == WALL_START { host::ahead() } else { 0 };
     let seconds = start + ahead + elapsed / 1_000_000_000;
-    // SAFETY: the caller gives a place to write to.
+    // SAFETY: the caller passes a place to write to.
     unsafe { time.write(libc::timespec { tv_sec: seconds, tv_nsec: elapsed % 1_000_000_000 }) };
     0
 }

@@ -1,5 +1,5 @@
-//! Which host is doing something right now. A host is a span: whatever a part does happens within the span in which it
-//! was started, and the clock of the host is ahead of or behind all others.
+//! The host that acts at present. A host is a span: a part acts within the span in which it was started, and the clock
+//! of the host is ahead of or behind all others.
 
 use std::{
     cell::{Cell, RefCell},
@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use chassis::clock::Clock;
+use chassis::process::clock::Clock;
 
 use tracing::{
     Event, Metadata, Subscriber,
@@ -18,26 +18,26 @@ use tracing::{
 };
 use tracing_core::span::Current;
 
-/// No host: the network, the machine, people.
+/// Number of no host: the network, the machine, people.
 const NOBODY: usize = 0;
 
 thread_local! {
-    /// The host of each span and what it is, by its id.
+    /// Host and metadata of each span, by its id.
     static SPANS: RefCell<Vec<(usize, &'static Metadata<'static>)>> = const { RefCell::new(Vec::new()) };
-    /// The spans that are entered now, with their hosts.
+    /// Spans that are entered now, with their hosts.
     static ENTERED: RefCell<Vec<(usize, u64)>> = const { RefCell::new(Vec::new()) };
     static AHEAD: RefCell<Vec<i64>> = const { RefCell::new(Vec::new()) };
-    /// The clock of the process of each host that has looked at it.
+    /// Clock of the process of each host that has read it.
     static CLOCKS: RefCell<HashMap<usize, Arc<Clock>>> = RefCell::default();
     static TOLD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The span of the host of that number, from 1.
+/// Returns the span of the host with that number, from 1.
 pub fn span(number: usize) -> tracing::Span {
     tracing::info_span!("host", number)
 }
 
-/// Sets by how many seconds the wall clock of a host is ahead of the true time.
+/// Sets the number of seconds by which the wall clock of a host is ahead of the true time.
 pub fn set_ahead(number: usize, seconds: i64) {
     AHEAD.with_borrow_mut(|ahead| {
         if ahead.len() <= number {
@@ -47,21 +47,21 @@ pub fn set_ahead(number: usize, seconds: i64) {
     });
 }
 
-/// By how many seconds the wall clock of who is doing something now is ahead of the true time.
+/// Returns the number of seconds by which the wall clock of the acting host is ahead of the true time.
 pub(crate) fn ahead() -> i64 {
     let number = acting();
     let ahead = AHEAD.try_with(|ahead| ahead.try_borrow().ok().and_then(|ahead| ahead.get(number).copied()));
     ahead.ok().flatten().unwrap_or(0)
 }
 
-/// The number of who is doing something now.
+/// Returns the number of the acting host.
 fn acting() -> usize {
     let now =
         ENTERED.try_with(|entered| entered.try_borrow().ok().and_then(|entered| entered.last().copied()));
     now.ok().flatten().map_or(NOBODY, |(host, _)| host)
 }
 
-/// The clock of the process that is doing something now.
+/// Returns the clock of the acting process.
 pub(crate) fn clock() -> Arc<Clock> {
     let number = acting();
     let known = CLOCKS.with_borrow(|clocks| clocks.get(&number).cloned());
@@ -72,15 +72,15 @@ pub(crate) fn clock() -> Arc<Clock> {
     })
 }
 
-/// The next process of a host starts a clock of its own.
+/// Lets the next process of a host start a clock of its own.
 pub(crate) fn forget_clock(number: usize) {
     CLOCKS.with_borrow_mut(|clocks| clocks.remove(&number));
 }
 
-/// Follows who is doing something; `told` also prints what they log.
+/// Tracks the acting host; `told` also prints its logs.
 pub fn watch(told: bool) {
     TOLD.set(told);
-    // A second simulation in the same process has it already.
+    // A second simulation in the same process finds the subscriber set.
     let _set = tracing::subscriber::set_global_default(Hosts);
 }
 

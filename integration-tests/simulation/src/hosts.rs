@@ -1,9 +1,9 @@
-//! How replicas are started, stopped and killed, and what is left of them.
+//! Start, stop and crash of replicas.
 
 use std::{sync::Weak, time::Duration};
 
 use anyhow::Context as _;
-use chassis::{Context, Listener, simulation::Disk};
+use chassis::{Context, Listener, store::disk::Disk};
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
@@ -14,10 +14,10 @@ use crate::{
     world::World,
 };
 
-/// How long a part that stops in order may take.
+/// Time for a part to stop in order.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// After how long a process that ended is started again.
+/// Time until a process that ended is started again.
 const RESTART: Duration = Duration::from_secs(1);
 
 /// The process of a replica.
@@ -25,19 +25,19 @@ pub(crate) struct Running {
     start: String,
     context: Context,
     supervisor: AbortHandle,
-    /// It is to end in order, and not to come back.
+    /// Whether the process is to end in order, and not to return.
     pub(crate) leaves: bool,
     pub(crate) paused: bool,
 }
 
 impl Running {
-    pub(crate) fn disk(&self) -> Option<&Disk> {
-        self.context.disk.as_ref()
+    pub(crate) fn disk(&self) -> Option<Disk> {
+        Disk::attached_to(&self.context)
     }
 }
 
 impl World {
-    /// Starts a replica, if it should be there and does not run.
+    /// Starts a replica, if it should exist and does not run.
     pub fn start(&self, replica: Replica) {
         let part = replica.part;
         let mut hosts = self.hosts.lock();
@@ -46,8 +46,10 @@ impl World {
         host::forget_clock(replica.host());
         let start = format!("{}-{}", replica.name(), self.count_start(replica));
         trace::note(|| format!("start {start}"));
-        let mut context = Context::new(self.settings_of(&start));
-        context.disk = self.disks.get(&part).map(Disk::mount);
+        let context = Context::new(self.settings_of(&start));
+        if let Some(disk) = self.disks.get(&part) {
+            disk.mount().attach(&context);
+        }
         let listener = Listener::Memory(self.network.listen(part.name(), &replica.name(), &start));
         let running = run(part, context.clone(), listener, Weak::clone(&self.itself));
         let running = running.instrument(host::span(replica.host()));
@@ -62,7 +64,7 @@ impl World {
         *host = Some(Running { start, context, supervisor, leaves: false, paused: false });
     }
 
-    /// Ends a replica where it is, as a loss of power does.
+    /// Ends a replica at once, as a loss of power does.
     pub fn kill(&self, replica: Replica) {
         let Some(running) = self.hosts.lock().get_mut(&replica).and_then(Option::take) else {
             return;
@@ -86,7 +88,7 @@ impl World {
         self.later(down, move |world| world.start(replica));
     }
 
-    /// Starts one more replica of a part, if it has not as many as it may have. Gives it.
+    /// Starts one more replica of a part, unless it has the most. Returns the replica.
     pub fn add(&self, part: Part) -> Option<Replica> {
         let replica = {
             let mut hosts = self.hosts.lock();
@@ -99,14 +101,14 @@ impl World {
         Some(replica)
     }
 
-    /// Takes a replica away, in order or not. The last one of its part stays.
+    /// Removes a replica, in order or not. The last one of its part stays.
     pub fn remove(&self, replica: Replica, in_order: bool) -> bool {
         let mut hosts = self.hosts.lock();
         if hosts.keys().filter(|other| other.part == replica.part).count() < 2 {
             return false;
         }
         let running = hosts.get_mut(&replica).and_then(Option::as_mut);
-        // Nothing that is stopped ends in order.
+        // A paused process cannot end in order.
         match running.filter(|running| in_order && !running.paused && !running.leaves) {
             Some(running) => {
                 trace::note(|| format!("stop {}", running.start));
@@ -124,7 +126,7 @@ impl World {
         true
     }
 
-    /// Stops a replica where it is, for a while: it neither runs nor hears nor sends, and knows nothing of it.
+    /// Pauses a replica for a while: it neither runs nor receives nor sends, and does not notice.
     pub fn pause(&self, replica: Replica, lasts: Duration) {
         let start = {
             let mut hosts = self.hosts.lock();
@@ -158,7 +160,7 @@ impl World {
         self.stir(replica.part);
     }
 
-    /// Does something after a while.
+    /// Calls a function after a while.
     pub fn later(&self, after: Duration, what: impl FnOnce(&World) + Send + 'static) {
         let world = Weak::clone(&self.itself);
         tokio::spawn(async move {
@@ -169,7 +171,7 @@ impl World {
         });
     }
 
-    /// A process has ended by itself. Whoever watches over it starts it again, unless it was to end.
+    /// Handles a process that has ended by itself. Its supervisor starts it again, unless it was to end.
     fn ended(&self, replica: Replica, start: &str, ended: Result<(), Ended>) {
         let leaves = {
             let hosts = self.hosts.lock();
@@ -199,7 +201,7 @@ impl World {
     }
 }
 
-/// How a process ended.
+/// Cause of the end of a process.
 enum Ended {
     Starting(anyhow::Error),
     Running(anyhow::Error),

@@ -1,12 +1,7 @@
-//! What must hold, each as a function of what was seen. A test shows for each that it bites.
+//! The invariants, each as a function of observations. A test shows for each that it can fail.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use chassis::lease::SHARDS;
 use domain::{
     boot::component::{Component, InventoryPresence, Phase, status},
     core::decision::DecisionVersion,
@@ -16,66 +11,66 @@ use proto::{
     power::{Delivery, PowerReading, PowerState, Transition},
 };
 
-/// Kinds of which everything is written under the lease of its key.
+/// Kinds that only the holder of the role writes.
 const FENCED: [&str; 4] = ["transition", "power_state", "configuration_state", "boot_preparation"];
 
-/// Something that must not happen, and did.
+/// Violation of an invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The name of what does not hold.
+    /// Name of the invariant.
     pub invariant: &'static str,
     /// Milliseconds of virtual time since the beginning.
     pub at: u64,
-    /// What happened.
+    /// Event that violates it.
     pub what: String,
 }
 
-/// One attempt of an action on a node.
+/// Attempt of an action on a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Asked {
-    /// The node.
+    /// Id of the node.
     pub node: String,
-    /// The generation of its component for which it is made.
+    /// Generation of its component for which the attempt is made.
     pub generation: u64,
-    /// The action, by its number on the wire.
+    /// Action, by its number on the wire.
     pub action: i32,
-    /// Counted from 1.
+    /// Number of the attempt, counted from 1.
     pub attempt: u32,
 }
 
-/// A transition that the power controller has on record, as far as it is about one node.
+/// Recorded transition of the power controller, as far as it is about one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Open {
-    /// What it does.
+    /// Action of the transition.
     pub action: Action,
-    /// How far it is.
+    /// Progress of the transition.
     pub delivery: Stage,
-    /// The generation of the component for which it is made.
+    /// Generation of the component for which it is made.
     pub generation: u64,
-    /// Counted from 1.
+    /// Number of the attempt, counted from 1.
     pub attempt: u32,
 }
 
-/// How far a transition is that is not over.
+/// Progress of a transition that is not over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Nothing was asked.
+    /// The upstream was not called.
     Prepared,
-    /// It is being asked for, or was, and nobody knows what came of it.
+    /// The call is under way, or was made without a known answer.
     Asked,
-    /// The upstream works on it.
+    /// The upstream works on the transition.
     Accepted,
 }
 
 impl Stage {
-    /// Whether the upstream may be asked while it is so.
+    /// Returns whether the upstream may be called in this state.
     pub fn may_be_asked(self) -> bool {
         self == Self::Asked
     }
 }
 
 impl Open {
-    /// What `transition` means to `node`; none if it is over.
+    /// Returns the part of `transition` for `node`; `None` if it is over.
     pub fn of(transition: &Transition, node: &str) -> Option<Self> {
         let delivery = match transition.delivery() {
             Delivery::Prepared => Stage::Prepared,
@@ -88,7 +83,7 @@ impl Open {
         Some(Self { action: transition.action(), delivery, generation, attempt })
     }
 
-    /// The attempt that it is.
+    /// Returns the attempt of the transition.
     pub fn asked(&self, node: &str) -> Asked {
         let (generation, attempt) = (self.generation, self.attempt);
         Asked { node: node.to_owned(), generation, action: self.action as i32, attempt }
@@ -98,37 +93,37 @@ impl Open {
 /// Boot data that the boot script server took for a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
-    /// The kernel.
+    /// Path of the kernel.
     pub kernel: Arc<str>,
-    /// The kernel command line.
+    /// Kernel command line.
     pub params: Arc<str>,
-    /// What names them.
+    /// Token of the data.
     pub token: Arc<str>,
 }
 
-/// Everything that matters about an action that the machine has taken for a node. What was on record is what was at
-/// some time between when the action may have been decided and now, oldest first.
+/// Facts about an action that the machine has taken for a node. Records are those between the earliest time of the
+/// decision and now, oldest first.
 #[derive(Debug, Clone)]
 pub struct Acceptance {
-    /// The node.
+    /// Id of the node.
     pub node: String,
-    /// The action.
+    /// Action that was taken.
     pub action: Action,
-    /// The attempt that it belongs to, if any.
+    /// Attempt that the action belongs to, if any.
     pub asked: Option<Asked>,
     /// Transitions of the node that are not over.
     pub open: Vec<Open>,
-    /// Its component.
+    /// Records of its component.
     pub records: Vec<Arc<Component>>,
-    /// Its power, as the power controller knew it.
+    /// Power states at the power controller.
     pub powers: Vec<Arc<PowerState>>,
-    /// What it would have booted.
+    /// Boot data for its next boot.
     pub boot: Vec<Prepared>,
-    /// The configurations that were set for it.
+    /// Configurations that were set for it.
     pub configured: Vec<String>,
 }
 
-/// Everything that must hold of an action that the machine takes, which took the same attempt so many `times`.
+/// Judges an action that the machine takes, and that took the same attempt `times` times.
 pub fn of_acceptance(seen: &Acceptance, times: usize) -> [(&'static str, Result<(), String>); 7] {
     [
         ("I0", written_down(seen)),
@@ -141,7 +136,7 @@ pub fn of_acceptance(seen: &Acceptance, times: usize) -> [(&'static str, Result<
     ]
 }
 
-/// The upstream is asked for nothing that was not written down before.
+/// I0: the upstream is called only for a recorded attempt.
 pub fn written_down(seen: &Acceptance) -> Result<(), String> {
     match seen.asked {
         Some(_) => Ok(()),
@@ -161,7 +156,7 @@ pub fn no_double_act(seen: &Acceptance, times: usize) -> Result<(), String> {
     }
 }
 
-/// I2: nothing is asked for while an opposite action is on its way.
+/// I2: no action is requested while an opposite action is on its way.
 pub fn no_crossing(seen: &Acceptance) -> Result<(), String> {
     let opposite = |open: &&Open| (open.action == Action::PoweringOn) != (seen.action == Action::PoweringOn);
     match seen.open.iter().find(opposite) {
@@ -170,7 +165,7 @@ pub fn no_crossing(seen: &Acceptance) -> Result<(), String> {
     }
 }
 
-/// I2: nothing is asked for nodes of which the power service holds an opposite transition.
+/// I2: no action is requested for nodes with an opposite transition at the power service.
 pub fn nothing_held(id: &str, action: Action, other: &str, pending: &[String]) -> Result<(), String> {
     match pending.first() {
         Some(node) => Err(format!("{node}: {action:?} as {id} while the opposite {other} is open")),
@@ -178,8 +173,8 @@ pub fn nothing_held(id: &str, action: Action, other: &str, pending: &[String]) -
     }
 }
 
-/// I2: nothing is asked for a node while its holder is open, once that was found out. `known` are the transitions of
-/// which it was written down that they hold the node.
+/// I2: no action is requested for a node while its holder is open, once the holder was found. `known` are the
+/// transitions recorded as holders of the node.
 pub fn holder_not_known(
     node: &str,
     action: Action,
@@ -192,8 +187,8 @@ pub fn holder_not_known(
     Ok(())
 }
 
-/// I5: a node is stable only after it has reported the boot that was prepared for it last. `booted` are the tokens with
-/// which it has booted so far.
+/// I5: a node is stable only after it has reported the boot that was prepared for it last. `booted` are the tokens of
+/// its boots so far.
 pub fn stable_by_own_report(component: &Component, booted: &BTreeSet<String>) -> Result<(), String> {
     let desired = component.desired_state.as_ref().and_then(|desired| desired.bss_token.as_deref());
     let Some(token) = desired.filter(|token| !token.is_empty()) else { return Ok(()) };
@@ -205,7 +200,7 @@ pub fn stable_by_own_report(component: &Component, booted: &BTreeSet<String>) ->
     Ok(())
 }
 
-/// I3: nothing is done to a node that is disabled, held, locked, not listed, or does not want it.
+/// I3: no action is taken on a node that is disabled, held, locked, not listed, or does not want it.
 pub fn on_the_right_node(seen: &Acceptance) -> Result<(), String> {
     let may_be = |record: &&Arc<Component>| {
         let held =
@@ -252,7 +247,7 @@ pub fn in_order(seen: &Acceptance) -> Result<(), String> {
     }
 }
 
-/// I5: an action rests on a look at the node that was taken in the generation that it is for.
+/// I5: an action rests on a reading of the node in the generation of the action.
 pub fn fresh(seen: &Acceptance) -> Result<(), String> {
     let Some(asked) = &seen.asked else { return Ok(()) };
     match seen.powers.iter().find(|power| power.generation >= asked.generation) {
@@ -264,7 +259,7 @@ pub fn fresh(seen: &Acceptance) -> Result<(), String> {
     }
 }
 
-/// I15: nothing is done to a node whose power is not known.
+/// I15: no action is taken on a node with an unknown power.
 pub fn known(seen: &Acceptance) -> Result<(), String> {
     let known = |power: &&Arc<PowerState>| matches!(power.reading(), PowerReading::On | PowerReading::Off);
     match seen.powers.iter().find(known) {
@@ -273,8 +268,7 @@ pub fn known(seen: &Acceptance) -> Result<(), String> {
     }
 }
 
-/// I1: a transition ends when the one ends that was taken for it. `took` is what the power service has under the id on
-/// record.
+/// I1: a transition ends with the one that was taken for it. `took` is the power service's record under its id.
 pub fn own_end(transition: &Transition, took: Option<&(Action, BTreeSet<String>)>) -> Result<(), String> {
     let Some((action, nodes)) = took.filter(|_| transition.delivery() == Delivery::Finished) else {
         return Ok(());
@@ -286,8 +280,8 @@ pub fn own_end(transition: &Transition, took: Option<&(Action, BTreeSet<String>)
     Err(format!("{id} ended with {other}, which is {action:?} of {nodes:?}"))
 }
 
-/// I5: an action rests on a reading of the replica that acts, made since it was started. `readers` are the starts that
-/// have read the power of the node.
+/// I5: an action rests on a reading of the acting replica since its start. `readers` are the starts that have read the
+/// power of the node.
 pub fn read_by_actor(node: &str, actor: u64, readers: &BTreeSet<u64>) -> Result<(), String> {
     if readers.contains(&actor) {
         return Ok(());
@@ -306,11 +300,11 @@ pub fn newest_rules_decide(before: Option<&Component>, after: &Component) -> Res
     }
 }
 
-/// How long an inventory has to lack a node before its absence counts, with clocks that go wrong by seconds.
+/// Time for which an inventory has to lack a node before its absence counts, with clocks that are wrong by seconds.
 const LACKS: Duration = Duration::from_secs(5);
 
-/// I15: a node counts as absent only when the inventory was seen to lack it for a while. `lacked` are the ages of its
-/// answers without the node.
+/// I15: a node counts as absent only after the inventory lacked it for a while. `lacked` are the ages of its answers
+/// without the node.
 pub fn absence_is_confirmed(component: &Component, lacked: &[Duration]) -> Result<(), String> {
     let is_absent = matches!(component.presence, InventoryPresence::Absent { .. });
     if is_absent && !lacked.iter().any(|age| *age >= LACKS) {
@@ -330,10 +324,10 @@ pub fn attempts_within_policy(transition: &Transition, policy: u32) -> Result<()
     }
 }
 
-/// How what failed on one node begins in the words of the power service; the node follows.
+/// Beginning of the power service's text about a failure on one node; the node follows.
 const FAILED_ON: &str = "no route to the BMC of ";
 
-/// I17: what failed on one node of an action is shown by that node and by no other.
+/// I17: a failure on one node of an action is shown by that node and by no other.
 pub fn own_failures(component: &Component) -> Result<(), String> {
     let id = component.id.as_str();
     let foreign = |text: &&str| text.strip_prefix(FAILED_ON).is_some_and(|node| node != id);
@@ -350,7 +344,7 @@ pub fn revisions_without_gap(last: u64, newest: u64, mut revisions: Vec<u64>) ->
     if follow { Ok(()) } else { Err(format!("after {last} came {revisions:?} up to {newest}")) }
 }
 
-/// I8: what a watch delivered moves on.
+/// I8: the revisions of a watch increase.
 pub fn watch_moves_on(delivered: u64, revision: u64, changed: &[u64]) -> Result<(), String> {
     let backwards = revision < delivered;
     let outside = changed.iter().find(|one| **one > revision || (**one <= delivered));
@@ -366,7 +360,8 @@ pub fn completion_stays(was_complete: bool, is_complete: bool, name: &str) -> Re
     if was_complete && !is_complete { Err(format!("session {name} was complete and is not")) } else { Ok(()) }
 }
 
-/// I9: a session completes only when it has no enabled node. `history` is what one component was within the grace.
+/// I9: a session completes only when it has no enabled node. `history` has the states of one component within the
+/// grace.
 pub fn completed_without_nodes(name: &str, id: &str, history: &[Arc<Component>]) -> Result<(), String> {
     let is_kept = |record: &Arc<Component>| record.is_enabled() && *record.assignment == *id;
     match history.last().filter(|_| history.iter().all(is_kept)) {
@@ -375,25 +370,25 @@ pub fn completed_without_nodes(name: &str, id: &str, history: &[Arc<Component>])
     }
 }
 
-/// I10: what a fence keeps is written by the replica whose shard it is: whoever had it before changes nothing any more.
-/// `foreign` are the keys that somebody wrote whose shards another has taken.
+/// I10: fenced kinds are written by the holder of the role: the previous holder changes nothing any more. `foreign` are
+/// the keys that a replica wrote after another one had acquired the role.
 pub fn written_by_who_holds_it(kind: &str, foreign: &[String]) -> Result<(), String> {
     match foreign.first() {
-        Some(key) if FENCED.contains(&kind) => Err(format!("{kind} {key} was written without its shard")),
+        Some(key) if FENCED.contains(&kind) => Err(format!("{kind} {key} was written without the role")),
         Some(_) | None => Ok(()),
     }
 }
 
-/// I10: once nothing has happened to replicas and their database for a while, each shard is held by one of them, and
-/// none has more than its share. Those of each are `held` by the numbers of their starts.
-pub fn shared_out(held: &BTreeMap<u64, usize>, able: &BTreeSet<u64>) -> Result<(), String> {
-    let all: usize = held.values().sum();
-    let share = usize::from(SHARDS).div_ceil(able.len().max(1));
-    let fair = held.iter().all(|(start, shards)| able.contains(start) && *shards <= share);
-    if all == usize::from(SHARDS) && fair { Ok(()) } else { Err(format!("{able:?} hold {held:?}")) }
+/// I10: once replicas and their database were undisturbed for a while, the role is held by one of those that are
+/// `able`. `holder` is the number of the holder's start.
+pub fn role_is_held(holder: Option<u64>, able: &BTreeSet<u64>) -> Result<(), String> {
+    match holder {
+        Some(holder) if able.contains(&holder) => Ok(()),
+        Some(_) | None => Err(format!("{holder:?} holds the role, and not one of {able:?}")),
+    }
 }
 
-/// I14: once nothing goes wrong any more, every node settles and every session completes.
+/// I14: once the disturbances are over, every node settles and every session completes.
 pub fn settled(components: &[Arc<Component>], running: &[String]) -> Result<(), String> {
     let unsettled: Vec<_> =
         components.iter().filter(|component| component.is_enabled()).map(in_short).collect();

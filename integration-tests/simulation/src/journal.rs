@@ -1,5 +1,5 @@
-//! What happened so far, as somebody sees it who sees everything: what each host has stored and since when, and what
-//! the machine took.
+//! The history of a run, as an omniscient observer records it: the states that each host has stored, with their times,
+//! and the actions that the machine took.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -9,10 +9,11 @@ use std::{
 };
 
 use chassis::{
-    kinds::OptionsRecord,
-    lease::Shard,
-    resource::{Batch, Resource},
-    simulation::Commit,
+    kinds::options::OptionsRecord,
+    store::{
+        disk::Commit,
+        resource::{Batch, Resource},
+    },
 };
 use domain::boot::{component::Component, session::Progress};
 use parking_lot::Mutex;
@@ -29,14 +30,14 @@ use crate::{
     world::Part,
 };
 
-/// How old what is known may be that an action rests upon: what a call may take from its decision until it arrives,
-/// with partitions of the network on the way.
+/// Most age of the knowledge that an action rests on: the time of a call from its decision to its arrival, with
+/// partitions of the network on the way.
 pub const GRACE: Duration = Duration::from_secs(45);
 
-/// How long a call may be on its way.
+/// Most time that a call is on its way.
 const ON_ITS_WAY: Duration = Duration::from_millis(100);
 
-/// What happened so far.
+/// History of a run.
 #[derive(Default)]
 pub struct Journal {
     state: Mutex<State>,
@@ -53,28 +54,28 @@ struct State {
     options: Option<Arc<OptionsRecord>>,
     boot: BTreeMap<String, VecDeque<(Instant, Prepared)>>,
     configured: BTreeMap<String, VecDeque<(Instant, String)>>,
-    /// The tokens with which each node has booted.
+    /// Tokens with which each node has booted.
     booted: BTreeMap<String, BTreeSet<String>>,
     attempts: BTreeMap<Asked, Vec<String>>,
-    /// What the power service has under each id.
+    /// Transition of the power service under each id.
     took: BTreeMap<String, (Action, BTreeSet<String>)>,
-    /// The starts that have read the power of each node.
+    /// Starts that have read the power of each node.
     readers: BTreeMap<String, BTreeSet<u64>>,
-    /// The start that was about to send each transition last: a call that arrives late is its call.
+    /// Start that was about to send each transition last: a call that arrives late is its call.
     senders: BTreeMap<String, u64>,
-    /// When the inventory lacked each node.
+    /// Times at which the inventory lacked each node.
     lacked: BTreeMap<String, Vec<Instant>>,
-    /// The foreign transitions of which it was written down that they hold a node.
+    /// Foreign transitions recorded as holders of a node.
     holders: BTreeMap<String, BTreeSet<String>>,
     revisions: BTreeMap<(Part, &'static str), u64>,
     /// Completion times of sessions by id, as long as they are complete.
     completed: BTreeMap<Arc<str>, Instant>,
-    /// Those whose database has lost commits.
+    /// Parts whose database has lost commits.
     set_back: BTreeSet<Part>,
     violations: Vec<Violation>,
 }
 
-/// The states of a resource since when, oldest first; none where it was deleted.
+/// States of a resource with their times, oldest first; `None` where it was deleted.
 struct History<R>(VecDeque<(Instant, Option<Arc<R>>)>);
 
 impl<R> Default for History<R> {
@@ -87,7 +88,7 @@ impl<R> History<R> {
     fn push(&mut self, state: Option<Arc<R>>) {
         let now = Instant::now();
         self.0.push_back((now, state));
-        // The last one that is older than the grace was in force within it.
+        // The last state that is older than the grace was in force within it.
         while self.0.get(1).is_some_and(|(since, _)| *since + GRACE < now) {
             self.0.pop_front();
         }
@@ -97,7 +98,7 @@ impl<R> History<R> {
         self.0.back().and_then(|(_, state)| state.clone())
     }
 
-    /// Those that were in force at some time within the grace, oldest first.
+    /// Returns the states that were in force at some time within the grace, oldest first.
     fn recent(&self) -> Vec<Arc<R>> {
         let now = Instant::now();
         let outdated = |index: usize| self.0.get(index + 1).is_some_and(|(since, _)| *since + GRACE < now);
@@ -107,7 +108,7 @@ impl<R> History<R> {
 }
 
 impl Journal {
-    /// A host has stored something.
+    /// Records a commit of a host.
     pub fn kept(&self, part: Part, commit: &Commit<'_>) {
         let Commit { kind, batch, start, .. } = *commit;
         let mut state = self.state.lock();
@@ -170,7 +171,7 @@ impl Journal {
         self.tell(&state);
     }
 
-    /// The boot script server took boot data.
+    /// Records that the boot script server took boot data.
     pub fn prepared(&self, nodes: &[String], kernel: &str, params: &str, token: &str) {
         let prepared = Prepared { kernel: kernel.into(), params: params.into(), token: token.into() };
         let mut state = self.state.lock();
@@ -179,7 +180,7 @@ impl Journal {
         }
     }
 
-    /// The configuration service took a configuration.
+    /// Records that the configuration service took a configuration.
     pub fn configured(&self, nodes: &[String], name: &str) {
         let mut state = self.state.lock();
         for node in nodes {
@@ -187,23 +188,23 @@ impl Journal {
         }
     }
 
-    /// A node has booted with a token.
+    /// Records that a node has booted with a token.
     pub fn booted(&self, node: &str, token: &str) {
         self.state.lock().booted.entry(node.to_owned()).or_default().insert(token.to_owned());
     }
 
-    /// The power service has a transition under an id from now on.
+    /// Records that the power service has a transition under an id.
     pub fn took(&self, upstream_id: &str, action: Action, nodes: &[String]) {
         let nodes = nodes.iter().cloned().collect();
         self.state.lock().took.insert(upstream_id.to_owned(), (action, nodes));
     }
 
-    /// The inventory was read without a node.
+    /// Records that the inventory was read without a node.
     pub fn left_out(&self, node: &str) {
         self.state.lock().lacked.entry(node.to_owned()).or_default().push(Instant::now());
     }
 
-    /// The power service took a transition.
+    /// Records that the power service took a transition.
     pub fn accepted(&self, upstream_id: &str, action: Action, nodes: &[String]) {
         let mut state = self.state.lock();
         for node in nodes {
@@ -223,7 +224,7 @@ impl Journal {
         self.tell(&state);
     }
 
-    /// I2: the power service was asked for a node that a foreign transition holds.
+    /// I2: judges a call for a node that a foreign transition holds.
     pub fn asked_although_held(&self, node: &str, action: Action, holder: &str) {
         let mut state = self.state.lock();
         let known = state.holders.get(node).cloned().unwrap_or_default();
@@ -231,7 +232,7 @@ impl Journal {
         self.tell(&state);
     }
 
-    /// The transition that the power service is asked for now.
+    /// Returns the transition that the power service is asked for now.
     pub fn asked(&self, action: Action, nodes: &[String]) -> Option<String> {
         let state = self.state.lock();
         let is_it = |open: Open| open.action == action && open.delivery.may_be_asked();
@@ -240,7 +241,7 @@ impl Journal {
         all.find(|transition| asked(transition).unwrap_or(false)).map(|transition| transition.id.clone())
     }
 
-    /// The database of a part has lost commits.
+    /// Records that the database of a part has lost commits.
     pub fn set_back(&self, part: Part) {
         let mut state = self.state.lock();
         state.set_back.insert(part);
@@ -249,7 +250,7 @@ impl Journal {
         }
     }
 
-    /// The components are from now on as a backup has them.
+    /// Replaces the components by those of a backup.
     pub fn restored(&self, components: &BTreeMap<Arc<str>, Arc<Component>>) {
         let mut state = self.state.lock();
         let before = mem::take(&mut state.components).into_iter();
@@ -260,8 +261,8 @@ impl Journal {
         }
     }
 
-    /// I9: a watch has told that a session is complete. Nobody sees components whose rows are `unreadable`, and those that
-    /// were deleted keep no session.
+    /// I9: judges that a watch has shown a session as complete. Components with `unreadable` rows are invisible, and
+    /// deleted ones keep no session.
     pub fn completed(&self, name: &str, id: &str, unreadable: &[String]) {
         let mut state = self.state.lock();
         let there = state.components.iter().filter(|(_, history)| history.last().is_some());
@@ -274,31 +275,31 @@ impl Journal {
         self.tell(&state);
     }
 
-    /// Only these transitions are still on record. Others that were not asked for yet are none any more.
+    /// Drops transitions without a call that are not on record any more.
     pub fn forget_unasked(&self, on_record: &BTreeSet<Arc<str>>) {
         let was_asked = |one: &Transition| one.delivery() != Delivery::Prepared;
         let mut state = self.state.lock();
         state.transitions.retain(|id, one| was_asked(one) || on_record.contains(id.as_str()));
     }
 
-    /// Whether the database of a part has lost commits.
+    /// Returns whether the database of a part has lost commits.
     pub fn was_set_back(&self, part: Part) -> bool {
         self.state.lock().set_back.contains(&part)
     }
 
-    /// Something happened that must not.
+    /// Records a violation.
     pub fn violated(&self, invariant: &'static str, what: String) {
         let mut state = self.state.lock();
         state.judge(invariant, Err(what));
         self.tell(&state);
     }
 
-    /// What happened that must not.
+    /// Returns the violations.
     pub fn violations(&self) -> Vec<Violation> {
         self.state.lock().violations.clone()
     }
 
-    /// Waits until something happens that must not.
+    /// Waits until a violation.
     pub async fn bad(&self) {
         loop {
             let bad = self.bad.notified();
@@ -336,7 +337,7 @@ impl State {
             .map(|deletion| deletion.revision)
             .chain(batch.changed.iter().map(|one| one.revision()))
             .collect();
-        // Who notices that commits were lost goes on above all that it ever showed.
+        // A writer that notices a loss of commits continues above all revisions that it ever showed.
         if !self.set_back.contains(&part) {
             self.judge("I8", invariants::revisions_without_gap(last, batch.revision, revisions));
         }
@@ -346,16 +347,15 @@ impl State {
         self.options.as_ref().map_or(3, |record| record.options.default_retry_policy)
     }
 
-    /// The start that asks for an action on a node now; none if another replica may read the node: it has become that one's
-    /// since the transition was prepared.
+    /// Returns the start that requests an action on a node now.
     fn actor(&self, node: &str, action: Action) -> Option<u64> {
         let is_it = |open: Open| open.action == action && open.delivery.may_be_asked();
         let mut all = self.transitions.values();
         let asked = all.find(|transition| Open::of(transition, node).is_some_and(is_it))?;
-        self.senders.get(&asked.id).copied().filter(|_| Shard::of(&asked.id) == Shard::of(node))
+        self.senders.get(&asked.id).copied()
     }
 
-    /// Remembers when the session completed.
+    /// Notes when the session completed.
     fn note_completion(&mut self, record: &SessionRecord) {
         let id = &record.session.id;
         if record.session.progress == Progress::Complete {
@@ -365,8 +365,8 @@ impl State {
         }
     }
 
-    /// States of a component within the grace, oldest first. A call that is on its way while a backup is restored rests on
-    /// the states of before, and so does a decision that was `made` before.
+    /// Returns the states of a component within the grace, oldest first. A call that is on its way while a backup is
+    /// restored rests on the earlier states, and so does a decision that was `made` before.
     fn records(&self, node: &str, made: Option<Instant>) -> Vec<Arc<Component>> {
         let counts = |at: Instant| at.elapsed() < ON_ITS_WAY || made.is_some_and(|made| made <= at);
         let before = self.before_restore.as_ref().filter(|(at, _)| counts(*at));
@@ -375,7 +375,7 @@ impl State {
         before.into_iter().chain(since).collect()
     }
 
-    /// Everything that matters about an action that the machine takes now.
+    /// Returns the facts about an action that the machine takes now.
     fn acceptance(&self, node: &str, action: Action) -> Acceptance {
         let of_node =
             |transition: &&Arc<Transition>| transition.members.iter().any(|member| member.id == node);
@@ -412,7 +412,7 @@ fn remember<T>(history: &mut VecDeque<(Instant, T)>, state: T) {
     }
 }
 
-/// Those that held within the grace, oldest first.
+/// Returns the values that held within the grace, oldest first.
 fn recent<T: Clone>(history: Option<&VecDeque<(Instant, T)>>) -> Vec<T> {
     let Some(history) = history else { return Vec::new() };
     let now = Instant::now();

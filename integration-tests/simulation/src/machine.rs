@@ -1,4 +1,4 @@
-//! The machine: the nodes of the simulator and the upstreams around them, which do not always do what they should.
+//! The machine: the nodes of the simulator and the upstreams around them, with their faults.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use chassis::{Context, Listener, channel::LARGEST_MESSAGE, simulation::Defect};
+use chassis::{Context, Listener, mesh::channel::LARGEST_MESSAGE, simulation::Defect};
 use futures_util::{StreamExt, stream::BoxStream};
 use parking_lot::Mutex;
 use proto::{
@@ -42,10 +42,10 @@ use crate::{
     world::{Part, Replica, World},
 };
 
-/// How far behind a stale power state is.
+/// Age of a stale power state.
 const STALE: Duration = Duration::from_secs(30);
 
-/// How late calls are that come late: later than what was known when they were made.
+/// Delay of late calls: longer than the knowledge counts that they rest on.
 const LATE: Duration = Duration::from_secs(60);
 
 /// Starts the machine.
@@ -77,7 +77,7 @@ async fn perform_late(fleet: FleetRpc, world: Arc<World>) -> anyhow::Result<Infa
     }
 }
 
-/// Lets every node that booted say so, again and again, as long as it is up.
+/// Lets every node that booted report it repeatedly, as long as it is up.
 async fn report(
     registry: chassis::Channel,
     mut reports: mpsc::UnboundedReceiver<Report>,
@@ -108,7 +108,7 @@ async fn report(
     std::future::pending().await
 }
 
-/// What a node says once it has booted.
+/// Returns the report of a node that has booted.
 fn patch(report: &Report) -> PatchComponentsRequest {
     let actual_state = ActualState { bss_token: Some(report.boot.token.to_string()), ..Default::default() };
     let patch =
@@ -140,20 +140,20 @@ async fn repeat(mut registry: ComponentServiceClient<chassis::Channel>, report: 
     }
 }
 
-/// What answers for the fleet, with what is wrong now.
+/// Upstreams of the fleet, with their present faults.
 #[derive(Clone)]
 struct Upstreams {
     fleet: FleetRpc,
     world: Arc<World>,
-    /// The power that nodes had, since when, oldest first: for those who see it late.
+    /// Powers of nodes with their times, oldest first, for late readings.
     before: Arc<Mutex<BTreeMap<String, Readings>>>,
     /// Every transition that was taken.
     taken: Arc<Mutex<Vec<Taken>>>,
-    /// The id of a transition whose caller is to get another one's.
+    /// Id of a transition whose caller is to get another one's.
     waiting: Arc<Mutex<Option<HeldAnswer>>>,
 }
 
-/// The id of a transition, and where its caller gets the id of another one.
+/// Id of a transition, and the channel to its caller for the id of another one.
 type HeldAnswer = (String, oneshot::Sender<String>);
 
 /// A transition that the power service took.
@@ -162,9 +162,9 @@ struct Taken {
     id: String,
     action: Action,
     nodes: Vec<String>,
-    /// Nodes that were asked for and that another transition held.
+    /// Requested nodes that another transition held.
     refused: Vec<String>,
-    /// Nodes on which it has ended.
+    /// Nodes on which the transition has ended.
     ended: BTreeSet<String>,
     is_foreign: bool,
     at: SystemTime,
@@ -185,22 +185,22 @@ impl Taken {
     }
 }
 
-/// The words of a power service that cannot reserve a node.
+/// Text of a power service that cannot reserve a node.
 const HELD: &str = "Unable to reserve component";
 
-/// The metadata of a call that is none of ours.
+/// Metadata key of a call by another client.
 pub const FOREIGN: &str = "foreign";
 
-/// How long a caller waits for the id of another one's transition.
+/// Time for which a caller waits for the id of another one's transition.
 const SWAP: Duration = Duration::from_secs(2);
 
-/// Each since when, oldest first.
+/// Readings with their times, oldest first.
 type Readings = Vec<(Instant, PowerReading)>;
 
 type Stream<T> = BoxStream<'static, Result<T, Status>>;
 
 impl Upstreams {
-    /// Does something as the mood of the upstream is.
+    /// Makes a call with the present behaviour of the upstream.
     async fn take<T>(
         &self,
         concern: Concern,
@@ -212,7 +212,7 @@ impl Upstreams {
         Ok(answer)
     }
 
-    /// The host of a caller dies before it hears the answer.
+    /// Kills the host of a caller before it gets the answer.
     async fn unless_dead(&self, caller: Option<Replica>, what: &'static str) {
         if let Some(caller) = caller.filter(|_| self.world.trouble.caller_dies()) {
             self.world.trouble.count(what);
@@ -221,7 +221,7 @@ impl Upstreams {
         }
     }
 
-    /// Takes a transition.
+    /// Takes a transition of the power controller.
     async fn start(
         &self,
         request: Request<CreateTransitionRequest>,
@@ -263,7 +263,7 @@ impl Upstreams {
         self.taken.lock().push(taken);
     }
 
-    /// Somebody else has nodes switched.
+    /// Takes a transition of another client.
     async fn start_foreign(
         &self,
         request: Request<CreateTransitionRequest>,
@@ -285,7 +285,7 @@ impl Upstreams {
         Ok(answer)
     }
 
-    /// Those of `nodes` that foreign transitions hold, each with its holder, and the others.
+    /// Returns those of `nodes` that foreign transitions hold, each with its holder, and the others.
     async fn split_by_holders(&self, nodes: &[String]) -> (BTreeMap<String, String>, Vec<String>) {
         self.note_ends().await;
         let taken = self.taken.lock();
@@ -298,7 +298,7 @@ impl Upstreams {
         (held, free)
     }
 
-    /// Notes which tasks have ended. What is done to a node later changes nothing about that.
+    /// Notes which tasks have ended. Later actions on a node do not change that.
     async fn note_ends(&self) {
         let open: Vec<_> = self.taken.lock().iter().filter(|one| one.is_open()).cloned().collect();
         for one in open {
@@ -313,8 +313,12 @@ impl Upstreams {
         }
     }
 
-    /// I2: nothing is asked for a node while the power service holds an opposite transition of it.
+    /// I2: judges that no action is requested for a node while the power service holds an opposite transition of it.
     fn judge_held(&self, id: &str, action: Action, nodes: &[String]) {
+        // A service that tells no results tells nobody of open transitions. The power of a node is all there is to see.
+        if !self.world.tells_results() {
+            return;
+        }
         let is_on = |action: Action| action == Action::PoweringOn;
         for one in self.taken.lock().iter().filter(|one| is_on(one.action) != is_on(action)) {
             let pending: Vec<_> = nodes.iter().filter(|node| one.holds(node)).cloned().collect();
@@ -324,7 +328,7 @@ impl Upstreams {
         }
     }
 
-    /// The id that a caller is told: that of another call, where replies are swapped or repeated.
+    /// Returns the id for a caller: that of another call, where replies are swapped or repeated.
     async fn told_id(&self, own: String) -> String {
         if !self.world.trouble.swaps() {
             return own;
@@ -352,7 +356,7 @@ impl Upstreams {
         self.world.trouble.is(node, oddity)
     }
 
-    /// What is told of the power of a node; none: nothing.
+    /// Returns the answer about the power of a node; `None`: it is left out.
     fn told(&self, node: NodePower) -> Option<NodePower> {
         let late = self.late(&node);
         if self.odd(&node.id, Oddity::Omitted) {
@@ -364,7 +368,7 @@ impl Upstreams {
             let reading = PowerReading::Undefined.into();
             return Some(NodePower { reading, error: "no route to the BMC".to_owned(), ..node });
         }
-        // A service that tells no results reads the nodes themselves.
+        // A service without results reads the nodes themselves.
         if self.world.tells_results() && self.odd(&node.id, Oddity::Stale) {
             self.world.trouble.count("power stale");
             return late.map(|reading| NodePower { reading: reading.into(), ..node });
@@ -372,7 +376,7 @@ impl Upstreams {
         Some(node)
     }
 
-    /// Remembers the power of a node and gives what it was a while ago.
+    /// Remembers the power of a node and returns its power a while ago.
     fn late(&self, node: &NodePower) -> Option<PowerReading> {
         let mut before = self.before.lock();
         let readings = before.entry(node.id.clone()).or_default();
@@ -484,7 +488,7 @@ impl FleetService for Upstreams {
             self.start(Request::new(request.get_ref().clone()), action).await?;
         }
         let asked = self.world.journal.asked(action, &ids);
-        let caller = asked.and_then(|transition| self.world.holder(Part::Power, &transition));
+        let caller = asked.and_then(|_| self.world.holder(Part::Power));
         let mut answer = self.start(request, action).await?;
         let own = answer.get_ref().transition_id.clone();
         answer.get_mut().transition_id = self.told_id(own).await;
@@ -570,7 +574,7 @@ impl FleetService for Upstreams {
         if !Defect::LostBootData.is_planted() {
             self.world.journal.prepared(&hosts, &kernel, &params, token);
         }
-        let caller = hosts.first().and_then(|host| self.world.holder(Part::Configuration, host));
+        let caller = self.world.holder(Part::Configuration);
         self.unless_dead(caller, "config coordinator dies after boot data were taken").await;
         self.world.trouble.after(Concern::Boot).await?;
         Ok(answer)
@@ -631,7 +635,7 @@ impl FleetService for Upstreams {
     }
 }
 
-/// What is told of a transition that was begun on no node.
+/// Returns the answer about a transition that was begun on no node.
 fn begun_nowhere(taken: &Taken) -> GetTransitionResponse {
     let (operation, created_at) = (operation(taken.action).into(), Some(taken.at.into()));
     GetTransitionResponse { tasks: Vec::new(), ended: true, operation, created_at }

@@ -1,4 +1,4 @@
-//! Runs seeds of the simulation: one with everything that happens, or many with a summary.
+//! Runs seeds of the simulation: one with a printed trace, or many with a summary.
 
 use std::{process::ExitCode, time::Instant};
 
@@ -9,22 +9,22 @@ use simulation::{seed, table, weather::Fault};
 /// The whole mesh in virtual time
 #[derive(Parser)]
 struct Arguments {
-    /// Run this seed and print all that happens
+    /// Run this seed and print all its events
     #[arg(long, conflicts_with = "seeds")]
     seed: Option<u64>,
     /// Run so many seeds, or those from A to B as A..B
     #[arg(long, value_parser = range, default_value = "0..100")]
     seeds: std::ops::Range<u64>,
-    /// Nothing goes wrong but this, whatever the seed says; may be repeated
+    /// Inject only this fault, whatever the seed; may be repeated
     #[arg(long = "fault", value_enum)]
     faults: Vec<Fault>,
     /// Break something on purpose, to see that it is found
     #[arg(long, value_parser = defect)]
     plant: Option<(&'static str, Defect)>,
-    /// Print only what came of the seed
+    /// Print only the outcome of the seed
     #[arg(long)]
     quiet: bool,
-    /// So many seeds at a time [default: one for each core]
+    /// Number of concurrent seeds [default: one for each core]
     #[arg(long)]
     jobs: Option<usize>,
 }
@@ -74,7 +74,7 @@ fn many(seeds: std::ops::Range<u64>, flags: &[String], jobs: Option<usize>) -> a
     Ok(if sum.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What to give to the process of a seed.
+/// Returns the flags for the process of a seed.
 fn flags(faults: &[Fault], defect: Option<&str>) -> Vec<String> {
     let names = faults.iter().filter_map(ValueEnum::to_possible_value);
     let faults = names.map(|value| format!("--fault={}", value.get_name()));

@@ -1,13 +1,13 @@
-//! The parts of a mesh, and the replicas that do the work of each.
+//! The parts of a mesh, and the replicas of each.
 
 use std::collections::BTreeMap;
 
 use rand::{Rng, rngs::SmallRng};
 
-/// The most replicas that a part has at a time.
+/// Most replicas of a part at a time.
 pub const MOST_REPLICAS: u8 = 3;
 
-/// A part of the mesh.
+/// Part of the mesh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// The component registry.
@@ -28,12 +28,12 @@ pub enum Part {
 pub const PARTS: [Part; 6] =
     [Part::Registry, Part::Sessions, Part::Evaluator, Part::Power, Part::Configuration, Part::Machine];
 
-/// Those that can die: the services.
+/// Parts that can die: the services.
 pub const SERVICES: [Part; 5] =
     [Part::Registry, Part::Sessions, Part::Evaluator, Part::Power, Part::Configuration];
 
 impl Part {
-    /// The name by which it is called, and that of the host of its first replica.
+    /// Returns the name of the part, which is that of the host of its first replica.
     pub fn name(self) -> &'static str {
         match self {
             Self::Registry => "component-registry",
@@ -45,23 +45,23 @@ impl Part {
         }
     }
 
-    /// Its replica of that number, from 0.
+    /// Returns the replica with that number, from 0.
     pub fn replica(self, number: u8) -> Replica {
         Replica { part: self, number }
     }
 }
 
-/// One of those that do the work of a part, on a host of its own.
+/// Replica of a part, on a host of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Replica {
-    /// Whose work it does.
+    /// Part of the replica.
     pub part: Part,
-    /// From 0.
+    /// Number of the replica, from 0.
     pub number: u8,
 }
 
 impl Replica {
-    /// The name of its host: that of the part, and for all but the first one a letter.
+    /// Returns the name of its host: that of the part, with a letter for all but the first one.
     pub fn name(self) -> String {
         match self.number {
             0 => self.part.name().to_owned(),
@@ -69,12 +69,12 @@ impl Replica {
         }
     }
 
-    /// The number of its host, from 1.
+    /// Returns the number of its host, from 1.
     pub fn host(self) -> usize {
         usize::from(self.number) * PARTS.len() + self.part as usize + 1
     }
 
-    /// Whose host has that number.
+    /// Returns the replica of the host with that number.
     pub fn of_host(host: usize) -> Option<Self> {
         let index = host.checked_sub(1)?;
         let number = u8::try_from(index / PARTS.len()).ok()?;
@@ -82,10 +82,10 @@ impl Replica {
     }
 }
 
-/// How many replicas each service has at first; none where each is alone with a database that it shares with nobody.
+/// Number of replicas that each service has at first; `None` where each service has one, with a database of its own.
 pub type Replicas = Option<BTreeMap<Part, u8>>;
 
-/// Draws how many replicas each service has.
+/// Draws the number of replicas of each service.
 pub fn draw(chance: &mut SmallRng) -> BTreeMap<Part, u8> {
     SERVICES.into_iter().map(|part| (part, chance.random_range(1..=MOST_REPLICAS))).collect()
 }

@@ -1,4 +1,4 @@
-//! One seed: a mesh, its people and its troubles, from the start until everything has settled.
+//! A run of one seed: a mesh, its people and its faults, from the start until everything has settled.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use chassis::{Settings, kinds::OptionsRecord};
+use chassis::{Settings, kinds::options::OptionsRecord};
 use domain::boot::component::Component;
 use proto::power::PowerState;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
@@ -23,48 +23,48 @@ use crate::{
     world::{Part, SERVICES, World},
 };
 
-/// How long everything may take to settle once nothing goes wrong any more: three attempts each of switching off, by
-/// force too, switching on and booting, and what the hardware takes.
+/// Most time for everything to settle once the faults are over: three attempts each of switching off, by force too,
+/// switching on and booting, and the time of the hardware.
 const SETTLES: Duration = Duration::from_secs(20 * 60);
 
-/// Time to settle after a restore, which may take away the options that people set: three boots without report are waited for by
-/// their default, 20 minutes each.
+/// Time to settle after a restore, which may remove the options that people set: three boots without a report are
+/// awaited by their default, 20 minutes each.
 const SETTLES_AFTER_RESTORE: Duration = Duration::from_secs(80 * 60);
 
-/// What came of a seed.
+/// Outcome of a seed.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
-    /// What must not happen, and did.
+    /// Violated invariants.
     pub violations: Vec<Violation>,
     /// Digest of everything that happened.
     pub digest: u64,
-    /// How much that was.
+    /// Number of events.
     pub steps: u64,
     /// Milliseconds of virtual time.
     pub took: u64,
-    /// What went wrong how often.
+    /// Number of injections of each fault.
     pub faults: BTreeMap<String, u64>,
 }
 
-/// Runs a seed on this thread, which runs no other afterwards in this process. Nothing goes wrong but `only`, or, where
-/// that is empty, what the seed chooses. `shown` prints all that happens.
+/// Runs a seed on this thread, which runs no other afterwards in this process. Only the faults `only` are injected, or,
+/// where that is empty, those that the seed selects. `shown` prints all events.
 ///
 /// # Errors
-/// When it cannot be run at all.
+/// When the seed cannot be run at all.
 pub fn run(seed: u64, only: Vec<Fault>, shown: bool) -> anyhow::Result<Outcome> {
     chance::begin(seed);
-    // It measures how fast clocks are, which takes time where time passes.
-    chassis::telemetry::record_metrics();
+    // The call measures the speed of clocks, which takes time where time passes.
+    chassis::process::telemetry::record_metrics();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     let outcome = runtime.block_on(async {
         chance::start_clock();
         trace::begin(shown);
         host::watch(shown);
-        chassis::clock::set_clocks(host::clock);
+        chassis::process::clock::set_clocks(host::clock);
         live(seed, only).await
     });
     chance::end();
-    // What still waits has nothing to say any more, and takes longer to end than the process.
+    // Waiting tasks have no more effect, and take longer to end than the process.
     std::mem::forget(runtime);
     outcome
 }
@@ -95,7 +95,7 @@ async fn live(seed: u64, only: Vec<Fault>) -> anyhow::Result<Outcome> {
         people.set_up().await?;
         let trouble =
             async { tokio::join!(people.act(), weather::disturb(Arc::clone(&world), seed, nodes, only)).0 };
-        // That the time is over is how it ends.
+        // The end of the time is the regular end.
         let _over = tokio::time::timeout(disturbed, trouble).await;
         trace::note(|| "nothing goes wrong any more".to_owned());
         weather::clear(&world);
@@ -110,7 +110,7 @@ async fn live(seed: u64, only: Vec<Fault>) -> anyhow::Result<Outcome> {
         biased;
         () = world.journal.bad() => {}
         told = story => told?,
-        () = watch_shards(&world) => {}
+        () = watch_roles(&world) => {}
         Err(error) = components.watch() => return Err(error),
         Err(error) = options.watch() => return Err(error),
         Err(error) = powers.watch() => return Err(error),
@@ -126,41 +126,41 @@ async fn live(seed: u64, only: Vec<Fault>) -> anyhow::Result<Outcome> {
     })
 }
 
-/// How many replicas there are: parts that share their databases, in every other seed.
+/// Draws the number of replicas: parts share their databases in every other seed.
 fn replicas(chance: &mut SmallRng, only: &[Fault]) -> Replicas {
     let (shared, drawn) = (chance.random(), replica::draw(chance));
     let needed = only.iter().any(|fault| fault.needs_replicas());
     (shared && only.is_empty() || needed).then_some(drawn)
 }
 
-/// I10: how long it may take until every shard is somebody's again.
+/// I10: most time until every role is held again.
 const TAKEOVER: Duration = Duration::from_secs(10);
 
-/// I10: looks at who has which shards, without end.
-async fn watch_shards(world: &World) {
+/// I10: checks the holders of all roles, without end.
+async fn watch_roles(world: &World) {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
         if world.trouble.commits_well_for() > TAKEOVER {
-            shared_out(world);
+            roles_are_held(world);
         }
     }
 }
 
-/// I10: where nothing has happened for long enough, every shard is somebody's.
-fn shared_out(world: &World) {
+/// I10: judges that every role is held after long enough without events.
+fn roles_are_held(world: &World) {
     for part in SERVICES.into_iter().filter(|_| world.is_shared()) {
         let able: BTreeSet<u64> = world.able(part).into_keys().collect();
         let Some(disk) = world.disk(part).filter(|disk| !disk.is_away()) else { continue };
         if able.is_empty() || world.at_rest(part) < TAKEOVER {
             continue;
         }
-        if let Err(what) = invariants::shared_out(&disk.held(), &able) {
+        if let Err(what) = invariants::role_is_held(disk.held_by(), &able) {
             world.journal.violated("I10", format!("{}: {what}", part.name()));
         }
     }
 }
 
-/// Every component as it is stored.
+/// Returns every component as it is stored.
 fn components(world: &World) -> Vec<Arc<Component>> {
     let look = |kept: &BTreeMap<Arc<str>, Arc<Component>>| kept.values().cloned().collect();
     world.disk(Part::Registry).map(|disk| disk.look(look)).unwrap_or_default()
@@ -188,7 +188,7 @@ async fn settle(world: &World, people: &People) -> anyhow::Result<()> {
     let most = if world.trouble.has_restored() { SETTLES_AFTER_RESTORE } else { SETTLES };
     loop {
         people.mend().await?;
-        // While nodes have not settled, sessions wait for them and need not be asked about.
+        // While nodes have not settled, sessions wait for them and need no request.
         let overdue = began.elapsed() > most;
         let settled = match invariants::settled(&components(world), &[]) {
             Err(what) if !overdue => Err(what),
@@ -196,7 +196,7 @@ async fn settle(world: &World, people: &People) -> anyhow::Result<()> {
         };
         match settled {
             Ok(()) => {
-                // What is under way is told of, too.
+                // The end includes the delivery of pending changes to watches.
                 tokio::time::sleep(Duration::from_secs(5)).await;
                 trace::note(|| format!("settled after {:?}", began.elapsed()));
                 return Ok(());

@@ -1,11 +1,11 @@
-//! What people do meanwhile: sessions that begin, overlap, are taken away; components that are switched off and on.
+//! The actions of people: sessions that begin, overlap, are deleted; components that are switched off and on.
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{
     Channel,
-    ledger::{ResumeToken, named_incarnation},
+    store::ledger::{ResumeToken, named_incarnation},
     within,
 };
 use parking_lot::Mutex;
@@ -33,28 +33,28 @@ use crate::{
     world::{Part, World},
 };
 
-/// How long people wait for an answer.
+/// Time for which people wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// When everybody answers again once nothing goes wrong any more.
+/// Time until every service answers again once the faults are over.
 const RETURNS: Duration = Duration::from_secs(60);
 
-/// How long somebody looks at the sessions before they look away for a moment.
+/// Time for which a person watches the sessions before a break.
 const WINDOW: Duration = Duration::from_secs(20);
 
 /// Templates that people use.
 const TEMPLATES: [&str; 2] = ["halves", "plain"];
 
-/// Those who use the mesh.
+/// Users of the mesh.
 pub struct People {
     world: Arc<World>,
     nodes: Vec<String>,
-    /// Sessions that were promised, and whether they must still be there.
+    /// Sessions that were promised, and whether they must still exist.
     promised: Mutex<BTreeMap<String, bool>>,
 }
 
 impl People {
-    /// People who know these nodes.
+    /// Creates people that know these nodes.
     pub fn new(world: Arc<World>, nodes: Vec<String>) -> Self {
         Self { world, nodes, promised: Mutex::default() }
     }
@@ -66,7 +66,7 @@ impl People {
     /// Sets the mesh up: options and templates.
     ///
     /// # Errors
-    /// When something is refused for good.
+    /// When a request is refused for good.
     pub async fn set_up(&self) -> anyhow::Result<()> {
         again(async || self.set_options().await).await.context("options")?;
         let mut templates = SessionTemplateServiceClient::new(self.world.channel(Part::Sessions)?);
@@ -124,7 +124,7 @@ impl People {
         }
     }
 
-    /// Does this and that, without end.
+    /// Makes random requests, without end.
     pub async fn act(&self) -> anyhow::Result<()> {
         let mut number = 0;
         loop {
@@ -169,7 +169,7 @@ impl People {
         }
     }
 
-    /// Applies whatever is staged for some nodes.
+    /// Applies the staged states of some nodes.
     async fn apply(&self) -> anyhow::Result<()> {
         let ids = self.some_nodes();
         let request = ApplyStagedRequest { component_ids: ids.clone(), ..Default::default() };
@@ -189,7 +189,7 @@ impl People {
         Ok(())
     }
 
-    /// Two people ask for the same name.
+    /// Requests two sessions of the same name at once.
     async fn create_twice(&self, name: &str) -> anyhow::Result<()> {
         self.world.trouble.count("same session asked for twice");
         let (mut one, mut other) = (self.sessions()?, self.sessions()?);
@@ -208,7 +208,7 @@ impl People {
         Ok(())
     }
 
-    /// Somebody deletes a session, whatever it is doing.
+    /// Deletes a session, in any state.
     async fn delete(&self) -> anyhow::Result<()> {
         let there: Vec<String> =
             self.promised.lock().iter().filter(|(_, there)| **there).map(|(name, _)| name.clone()).collect();
@@ -216,7 +216,7 @@ impl People {
             return Ok(());
         };
         self.world.trouble.count("session deleted");
-        // It may be deleted although nobody says so.
+        // The deletion may happen without an answer.
         self.promised.lock().insert(name.clone(), false);
         let request = DeleteSessionRequest { name: name.clone(), ..Default::default() };
         let deleted = within(PATIENCE, self.sessions()?.delete_session(request)).await.map(drop);
@@ -224,7 +224,7 @@ impl People {
         Ok(())
     }
 
-    /// Somebody writes to components that are being changed.
+    /// Writes to components that are being changed.
     async fn switch(&self) -> anyhow::Result<()> {
         let (ids, enabled) = (self.some_nodes(), self.draw(2) == 0);
         self.world.trouble.count("components written by hand");
@@ -237,11 +237,11 @@ impl People {
         Ok(())
     }
 
-    /// Deletes what people miss because its row cannot be read. A node is then found anew. Options are set again, because
-    /// where they cannot be read those of the beginning are in force.
+    /// Deletes records that people miss because their rows cannot be read. A node is then discovered again. Options are
+    /// set again, because the defaults hold where they cannot be read.
     ///
     /// # Errors
-    /// When an address is none.
+    /// When an address is invalid.
     pub async fn mend(&self) -> anyhow::Result<()> {
         if !self.world.spoilt(Part::Registry, "options").is_empty() {
             let set = within(PATIENCE, self.set_options()).await;
@@ -258,7 +258,7 @@ impl People {
             self.judge_mending(Part::Registry, "component", &id, &deleted);
         }
         for key in self.world.spoilt(Part::Sessions, "session") {
-            // The tenant, which is none, is in front.
+            // The key begins with the tenant, which is none.
             let name = key.trim_start().to_owned();
             let get = GetSessionRequest { name: name.clone(), ..Default::default() };
             if !is_missing(within(PATIENCE, self.sessions()?.get_session(get)).await) {
@@ -272,7 +272,7 @@ impl People {
         Ok(())
     }
 
-    /// I18: what is missed because it cannot be read can be deleted.
+    /// I18: judges that a record that cannot be read can be deleted.
     fn judge_mending(&self, part: Part, kind: &str, key: &str, deleted: &Result<(), Status>) {
         trace::note(|| format!("delete {kind} {key:?}, which cannot be read: {}", word(deleted)));
         let is_there = self.world.spoilt(part, kind).iter().any(|one| one == key);
@@ -282,11 +282,11 @@ impl People {
         }
     }
 
-    /// I6: every session that was promised and not deleted is there, unless the database has lost what it promised, or its
+    /// I6: judges that every session that was promised and not deleted exists, unless the database has lost it, or its
     /// row cannot be read and only some replicas have it in memory.
     ///
     /// # Errors
-    /// When an address is none.
+    /// When an address is invalid.
     pub async fn check_promises(&self) -> anyhow::Result<()> {
         if self.world.journal.was_set_back(Part::Sessions) {
             return Ok(());
@@ -298,7 +298,7 @@ impl People {
         let is_spoilt = |name: &String| spoilt.iter().any(|key| key.trim_start() == name);
         for name in promised.into_iter().filter(|name| !is_spoilt(name)) {
             let request = GetSessionRequest { name: name.clone(), ..Default::default() };
-            // A replica that is stopped still answers when it goes on.
+            // A paused replica still answers when it continues.
             let found = again(async || sessions.get_session(request.clone()).await.map(drop));
             let found = tokio::time::timeout(RETURNS, found).await;
             let found = found.unwrap_or_else(|_| Err(Status::unavailable("nobody answers")));
@@ -309,7 +309,7 @@ impl People {
         Ok(())
     }
 
-    /// The sessions that are not complete; none while nobody says.
+    /// Returns the sessions that are not complete; `None` without an answer.
     pub async fn running(&self) -> Option<Vec<String>> {
         let mut stream =
             within(PATIENCE, self.sessions().ok()?.list_sessions(ListSessionsRequest::default()))
@@ -318,7 +318,7 @@ impl People {
                 .into_inner();
         let mut running = Vec::new();
         while let Some(page) = within(PATIENCE, stream.message()).await.ok()? {
-            // What is staged waits until somebody applies it.
+            // A staged session waits until it is applied.
             let left = page
                 .sessions
                 .into_iter()
@@ -330,8 +330,8 @@ impl People {
         Some(running)
     }
 
-    /// I9: follows every session, and sees that none that was complete goes on, unless the database may have lost that it
-    /// was. It resumes where it broke off; where deletions were forgotten since, it is told so and begins anew.
+    /// I9: follows every session, and judges that no complete one continues, unless the database may have lost its
+    /// completion. A broken watch resumes; where its token has expired, it starts again.
     pub async fn follow_sessions(&self) -> anyhow::Result<()> {
         let (mut complete, mut resume) = (BTreeMap::new(), ResumeToken::default());
         loop {
@@ -383,7 +383,7 @@ impl People {
     }
 }
 
-/// Tries again while somebody is not there yet.
+/// Repeats a call while its service is not reachable.
 async fn again(mut call: impl AsyncFnMut() -> Result<(), Status>) -> Result<(), Status> {
     loop {
         match within(PATIENCE, call()).await {

@@ -1,4 +1,4 @@
-//! Many seeds: each in a process of its own, so that none inherits anything, and what came of all of them.
+//! Runs of many seeds, each in a process of its own, so that none inherits any state, and the sum of their outcomes.
 
 use std::{
     collections::BTreeMap,
@@ -13,22 +13,22 @@ use parking_lot::Mutex;
 
 use crate::seed::Outcome;
 
-/// What came of many seeds.
+/// Outcomes of many seeds.
 #[derive(Debug, Default)]
 pub struct Sum {
-    /// How many were run.
+    /// Number of seeds.
     pub seeds: u64,
-    /// Those in which something happened that must not, with what it was.
+    /// Seeds with violations, each with their text.
     pub failed: Vec<(u64, String)>,
-    /// What went wrong how often.
+    /// Number of injections of each fault.
     pub faults: BTreeMap<String, u64>,
     /// Seconds of virtual time.
     pub virtual_seconds: f64,
-    /// Things that happened.
+    /// Number of events.
     pub steps: u64,
 }
 
-/// Says what came of a seed in a form that [`run`] reads.
+/// Prints the outcome of a seed in a form that [`run`] reads.
 pub fn print(outcome: &Outcome) {
     println!("digest {:016x} steps {} took {}", outcome.digest, outcome.steps, outcome.took);
     for (fault, times) in &outcome.faults {
@@ -44,7 +44,7 @@ pub fn print(outcome: &Outcome) {
     }
 }
 
-/// Runs `seeds` with these `flags`, so many at a time, and tells of each that fails.
+/// Runs `seeds` with these `flags`, `at_a_time` at once, and prints each that fails.
 ///
 /// # Errors
 /// When no process can be started.
@@ -107,7 +107,7 @@ impl Sum {
         }
     }
 
-    /// Prints the faults and how fast it was.
+    /// Prints the faults and the speed.
     pub fn show(&self, began: Instant) {
         println!("{:<60} {:>10}", "fault", "injected");
         for (fault, times) in &self.faults {

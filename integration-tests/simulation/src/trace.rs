@@ -1,4 +1,4 @@
-//! What happened in a simulation, in order: a digest of all of it, and the lines for whoever wants to read them.
+//! The trace of a simulation, in order: a digest of all events, and their lines for readers.
 
 use std::{cell::Cell, hash::Hasher};
 
@@ -11,7 +11,7 @@ thread_local! {
     static STEPS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Begins anew. `shown`: print each line as it comes.
+/// Begins a trace. `shown`: print each line at once.
 pub fn begin(shown: bool) {
     DIGEST.set(0xcbf2_9ce4_8422_2325);
     STEPS.set(0);
@@ -19,13 +19,13 @@ pub fn begin(shown: bool) {
     STARTED.set(Some(Instant::now()));
 }
 
-/// Milliseconds of virtual time since the beginning.
+/// Returns the milliseconds of virtual time since the beginning.
 pub fn now() -> u64 {
     let elapsed = STARTED.get().map(|started| started.elapsed().as_millis());
     elapsed.map_or(0, |elapsed| u64::try_from(elapsed).unwrap_or(u64::MAX))
 }
 
-/// Writes down that something happened. It counts for the digest.
+/// Records an event, which counts for the digest.
 pub fn note(what: impl FnOnce() -> String) {
     let line = format!("{:>9.3} {}", now() as f64 / 1e3, what());
     let mut digest = Fnv(DIGEST.get());
@@ -37,19 +37,19 @@ pub fn note(what: impl FnOnce() -> String) {
     }
 }
 
-/// Prints something that explains what happened, where it is wanted.
+/// Prints an explanation of events, if the trace is shown.
 pub fn say(what: impl FnOnce() -> String) {
     if SHOWN.get() {
         println!("{:>9.3} {}", now() as f64 / 1e3, what());
     }
 }
 
-/// A digest of all that happened, and how much that was.
+/// Returns the digest of all events, and their number.
 pub fn digest() -> (u64, u64) {
     (DIGEST.get(), STEPS.get())
 }
 
-/// The same in every process, unlike what the standard library has.
+/// Hasher that is the same in every process, unlike that of the standard library.
 struct Fnv(u64);
 
 impl Hasher for Fnv {

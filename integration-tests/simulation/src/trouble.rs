@@ -1,11 +1,11 @@
-//! What goes wrong, and how often it did. Everything is drawn from the seed.
+//! The present faults, and the number of their injections. All are drawn from the seed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
-use chassis::simulation::Fate;
+use chassis::store::disk::Fate;
 use parking_lot::Mutex;
 use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::time::Instant;
@@ -13,20 +13,20 @@ use tonic::Status;
 
 use crate::{replica::Part, trace};
 
-/// What an upstream is asked for. Each has troubles of its own, as each is a service of its own in reality.
+/// Subject of a call to an upstream. Each has troubles of its own, as each is a service of its own in reality.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Concern {
-    /// Which nodes there are.
+    /// List of the nodes.
     Inventory,
-    /// Whether nodes are on.
+    /// Power of nodes.
     PowerStatus,
-    /// Switching nodes.
+    /// Actions on nodes.
     Power,
-    /// Finding what was switched.
+    /// Records of actions.
     PowerRecords,
-    /// What nodes boot.
+    /// Boot data of nodes.
     Boot,
-    /// How nodes are configured.
+    /// Configuration of nodes.
     Configuration,
     /// Images.
     Images,
@@ -43,20 +43,20 @@ pub const CONCERNS: [Concern; 7] = [
     Concern::Images,
 ];
 
-/// How an upstream behaves for a while.
+/// Behaviour of an upstream for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mood {
-    /// It refuses every call: nothing happens.
+    /// The upstream refuses every call: calls have no effect.
     Unavailable,
-    /// It fails within: nothing happens, and nobody can tell.
+    /// The upstream fails internally: calls have no effect, and the answer does not show that.
     Fails,
-    /// It takes calls and never answers; nothing happens.
+    /// The upstream takes calls and never answers; they have no effect.
     Silent,
-    /// It wants to be left alone for a while.
+    /// The upstream asks for fewer calls for a while.
     Overloaded,
-    /// It does what it is asked and never answers.
+    /// The upstream carries calls out and never answers.
     LosesAnswers,
-    /// It does what it is asked and says that it failed.
+    /// The upstream carries calls out and answers that they failed.
     FailsAfterwards,
 }
 
@@ -69,32 +69,32 @@ const MOODS: [Mood; 6] = [
     Mood::FailsAfterwards,
 ];
 
-/// What the upstreams say of a node that is not so.
+/// Wrong answer of the upstreams about a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Oddity {
-    /// Its power is left out of answers.
+    /// The power of the node is left out of answers.
     Omitted,
-    /// Its power is not known.
+    /// The power of the node is undefined.
     Undefined,
-    /// Its power is what it was a while ago.
+    /// The power of the node is that of a while ago.
     Stale,
-    /// The power service does not know it, and refuses whole batches with it.
+    /// The power service does not know the node, and refuses whole batches with it.
     Unknown,
-    /// What the power service takes for it fails, and is not done.
+    /// Actions that the power service takes for the node fail, and are not performed.
     Unreachable,
-    /// It is locked.
+    /// The node is locked.
     Locked,
-    /// Its configuration is left out of answers.
+    /// The configuration of the node is left out of answers.
     Unconfigurable,
-    /// The word for its configuration is none that anybody knows.
+    /// The word for its configuration is unknown.
     OddWord,
-    /// There is no word for its configuration.
+    /// The word for its configuration is missing.
     NoWord,
-    /// The inventory does not list it.
+    /// The inventory does not list the node.
     Unlisted,
-    /// The power service takes what it is asked for it and performs it later.
+    /// The power service takes actions on the node and performs them later.
     Late,
-    /// Its reports are delivered once more, after a while.
+    /// Reports of the node are delivered again, after a while.
     Echoes,
 }
 
@@ -111,26 +111,26 @@ pub const ODDITIES: [Oddity; 9] = [
     Oddity::NoWord,
 ];
 
-/// How likely commits go wrong.
+/// Probabilities of faults at commits and calls.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Odds {
-    /// They fail, and say so.
+    /// Probability that a commit fails, with an error.
     pub fails: f64,
-    /// They are kept, and nobody hears of it.
+    /// Probability that a commit is kept, without an answer.
     pub unheard: f64,
-    /// The host dies before.
+    /// Probability that the host dies before a commit.
     pub dies_before: f64,
-    /// The host dies right after.
+    /// Probability that the host dies right after a commit.
     pub dies_after: f64,
-    /// The host is stopped for a while before.
+    /// Probability that the host is paused before a commit.
     pub pauses_before: f64,
-    /// The host is stopped for a while right after.
+    /// Probability that the host is paused right after a commit.
     pub pauses_after: f64,
-    /// The host that called dies after an upstream has done what it was asked.
+    /// Probability that the calling host dies after an upstream has carried its call out.
     pub caller_dies: f64,
 }
 
-/// Everything that is wrong now.
+/// Present faults.
 pub struct Trouble {
     state: Mutex<State>,
 }
@@ -141,19 +141,19 @@ struct State {
     odds_since: Option<Instant>,
     moods: BTreeMap<Concern, Mood>,
     odd: BTreeMap<String, BTreeSet<Oddity>>,
-    /// The power service gives the ids of transitions to the wrong callers.
+    /// Whether the power service returns the ids of transitions to the wrong callers.
     swaps: bool,
-    /// Boot data that the boot script server refuses: those whose kernel contains this.
+    /// Part of the kernel of boot data that the boot script server refuses.
     refused_kernel: Option<String>,
     counted: BTreeMap<String, u64>,
     /// Whether a backup was restored.
     has_restored: bool,
-    /// Since when nothing is injected any more.
+    /// Time since which no faults are injected.
     over: Option<Instant>,
 }
 
 impl Trouble {
-    /// No trouble yet.
+    /// Creates a state without faults.
     pub fn new(seed: u64) -> Self {
         let state = State {
             chance: SmallRng::seed_from_u64(seed ^ 0x7472_6f75_626c_6573),
@@ -170,12 +170,12 @@ impl Trouble {
         Self { state: Mutex::new(state) }
     }
 
-    /// Draws by chance.
+    /// Draws a value.
     pub fn draw<T>(&self, draw: impl FnOnce(&mut SmallRng) -> T) -> T {
         draw(&mut self.state.lock().chance)
     }
 
-    /// Counts something that went wrong.
+    /// Counts an injected fault.
     pub fn count(&self, what: impl Into<String>) {
         *self.state.lock().counted.entry(what.into()).or_insert(0) += 1;
     }
@@ -186,23 +186,23 @@ impl Trouble {
         self.state.lock().has_restored = true;
     }
 
-    /// Whether a backup was restored.
+    /// Returns whether a backup was restored.
     pub fn has_restored(&self) -> bool {
         self.state.lock().has_restored
     }
 
-    /// How often what went wrong.
+    /// Returns the number of injections of each fault.
     pub fn counted(&self) -> BTreeMap<String, u64> {
         self.state.lock().counted.clone()
     }
 
-    /// Sets how likely commits go wrong.
+    /// Sets the probabilities of faults.
     pub fn set_odds(&self, odds: Odds) {
         let mut state = self.state.lock();
         (state.odds, state.odds_since) = (odds, Some(Instant::now()));
     }
 
-    /// Puts an upstream into some mood, or out of any.
+    /// Sets the behaviour of an upstream, or ends it.
     pub fn set_mood(&self, concern: Concern, mood: Option<Mood>) {
         let mut state = self.state.lock();
         match mood {
@@ -211,12 +211,12 @@ impl Trouble {
         };
     }
 
-    /// Some mood.
+    /// Draws a behaviour.
     pub fn any_mood(&self) -> Mood {
         self.draw(|chance| *MOODS.choose(chance).unwrap_or(&Mood::Silent))
     }
 
-    /// Makes a node odd, or no longer.
+    /// Sets or ends an oddity of a node.
     pub fn set_odd(&self, node: &str, oddity: Oddity, odd: bool) {
         let mut state = self.state.lock();
         let oddities = state.odd.entry(node.to_owned()).or_default();
@@ -227,34 +227,34 @@ impl Trouble {
         };
     }
 
-    /// Whether a node is odd in some way.
+    /// Returns whether a node has the oddity.
     pub fn is(&self, node: &str, oddity: Oddity) -> bool {
         self.state.lock().odd.get(node).is_some_and(|oddities| oddities.contains(&oddity))
     }
 
-    /// The nodes that are odd in some way.
+    /// Returns the nodes with the oddity.
     pub fn odd(&self, oddity: Oddity) -> impl Iterator<Item = String> {
         let state = self.state.lock();
         let odd = state.odd.iter().filter(|(_, oddities)| oddities.contains(&oddity));
         odd.map(|(node, _)| node.clone()).collect::<Vec<_>>().into_iter()
     }
 
-    /// Has the power service give the ids of transitions to the wrong callers, or no longer.
+    /// Sets whether the power service returns the ids of transitions to the wrong callers.
     pub fn set_swaps(&self, swaps: bool) {
         self.state.lock().swaps = swaps;
     }
 
-    /// Whether the power service gives the ids of transitions to the wrong callers.
+    /// Returns whether the power service returns the ids of transitions to the wrong callers.
     pub fn swaps(&self) -> bool {
         self.state.lock().swaps
     }
 
-    /// Refuses boot data with such kernels.
+    /// Sets the kernels whose boot data are refused.
     pub fn refuse_kernel(&self, kernel: Option<&str>) {
         self.state.lock().refused_kernel = kernel.map(str::to_owned);
     }
 
-    /// Whether boot data with that kernel are refused.
+    /// Returns whether boot data with that kernel are refused.
     pub fn refuses(&self, kernel: &str) -> bool {
         self.state.lock().refused_kernel.as_deref().is_some_and(|refused| kernel.contains(refused))
     }
@@ -270,7 +270,7 @@ impl Trouble {
         state.over = Some(Instant::now());
     }
 
-    /// How long a host stays dead: sometimes no longer than its next start takes, sometimes longer than people wait.
+    /// Draws the downtime of a host: sometimes no longer than its next start takes, sometimes longer than people wait.
     pub fn downtime(&self) -> Duration {
         self.draw(|chance| match chance.random_range(0..4) {
             0 => Duration::from_millis(chance.random_range(10..500)),
@@ -279,7 +279,7 @@ impl Trouble {
         })
     }
 
-    /// How long a host is stopped: mostly three times as long as a lease lasts, and sometimes about as long.
+    /// Draws the pause of a host: mostly three times as long as a lease lasts, and sometimes about as long.
     pub fn pause(&self) -> Duration {
         self.draw(|chance| match chance.random_range(0..4) {
             0 => Duration::from_millis(chance.random_range(500..9_000)),
@@ -287,7 +287,7 @@ impl Trouble {
         })
     }
 
-    /// How long commits have gone as they should.
+    /// Returns the time since which commits have had no faults.
     pub fn commits_well_for(&self) -> Duration {
         let state = self.state.lock();
         let Odds { fails, unheard, dies_before, dies_after, pauses_before, pauses_after, caller_dies: _ } =
@@ -297,7 +297,7 @@ impl Trouble {
         if well { since } else { Duration::ZERO }
     }
 
-    /// How long a commit takes and what becomes of it.
+    /// Draws the duration and the outcome of a commit.
     pub fn commit(&self, part: Part, kind: &'static str) -> (Duration, Fate) {
         let mut state = self.state.lock();
         let takes = Duration::from_micros(state.chance.random_range(300..4_000));
@@ -323,17 +323,17 @@ impl Trouble {
         (takes, Fate::Kept)
     }
 
-    /// Whether the caller of an upstream dies now.
+    /// Draws whether the caller of an upstream dies now.
     pub fn caller_dies(&self) -> bool {
         let mut state = self.state.lock();
         let likely = state.odds.caller_dies;
         state.chance.random_bool(likely)
     }
 
-    /// What an upstream does before it does what it is asked.
+    /// Behaves as the upstream does before it carries a call out.
     ///
     /// # Errors
-    /// When it does not do it.
+    /// When it does not carry the call out.
     pub async fn before(&self, concern: Concern) -> Result<(), Status> {
         let mood = self.state.lock().moods.get(&concern).copied();
         let Some(mood) = mood else { return Ok(()) };
@@ -355,10 +355,10 @@ impl Trouble {
         }
     }
 
-    /// What an upstream does after it did what it was asked.
+    /// Behaves as the upstream does after it carried a call out.
     ///
     /// # Errors
-    /// When it says that it did not.
+    /// When it answers that it did not.
     pub async fn after(&self, concern: Concern) -> Result<(), Status> {
         let mood = self.state.lock().moods.get(&concern).copied();
         match mood {

@@ -1,11 +1,10 @@
-//! Somebody who watches a kind of resource all the time, and checks what the watch promises.
+//! A client that watches a kind of resource all the time, and checks the guarantees of the watch.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chassis::{
-    ledger::ResumeToken,
-    mirror::{Mirrored, Watch},
-    resource::Batch,
+    observe::mirror::{Mirrored, Watch},
+    store::{ledger::ResumeToken, resource::Batch},
 };
 use futures_util::StreamExt;
 use parking_lot::Mutex;
@@ -17,10 +16,10 @@ use crate::{
     world::{Part, World},
 };
 
-/// When a replica goes on at the latest that was stopped for a while, and what it knows has been told.
+/// Most time until a paused replica has continued, and its changes have been delivered.
 const GOES_ON: Duration = Duration::from_secs(45);
 
-/// A copy of everything of one kind, as watches told it.
+/// Copy of all resources of one kind, built from watches.
 pub struct Watcher<R> {
     world: Arc<World>,
     owner: Part,
@@ -31,16 +30,16 @@ pub struct Watcher<R> {
 #[derive(Default)]
 struct Copy {
     revisions: BTreeMap<String, u64>,
-    /// The last revision that was delivered, and its incarnation.
+    /// Last revision that was delivered, and its incarnation.
     resume: ResumeToken,
-    /// The initial set was delivered.
+    /// Whether the initial set was delivered.
     whole: bool,
-    /// Begun anew: what was there before and was not told of again.
+    /// Earlier resources that a restarted watch has not delivered again.
     stale: BTreeMap<String, u64>,
 }
 
 impl<R: Mirrored> Watcher<R> {
-    /// Watches what `owner` has.
+    /// Creates a watcher of the resources of `owner`.
     pub fn new(world: &Arc<World>, owner: Part) -> Self {
         Self { world: Arc::clone(world), owner, copy: Mutex::default(), kind: std::marker::PhantomData }
     }
@@ -89,7 +88,7 @@ impl<R: Mirrored> Watcher<R> {
         copy.whole |= batch.synced;
     }
 
-    /// I8: at rest, what was told of is what there is, at the latest once a replica goes on that was stopped for a while.
+    /// I8: judges that the copy equals the stored resources at rest, at the latest once a paused replica continues.
     pub async fn check(&self) {
         let until = Instant::now() + GOES_ON;
         while let Some(what) = self.difference() {
@@ -100,7 +99,7 @@ impl<R: Mirrored> Watcher<R> {
         }
     }
 
-    /// What was told of otherwise than it is. What nobody can read is told of by those only who read it before.
+    /// Returns a difference between copy and store. Only replicas that have read an unreadable row before deliver it.
     fn difference(&self) -> Option<String> {
         let disk = self.world.disk(self.owner)?;
         let spoilt = disk.spoilt(R::KIND);

@@ -1,8 +1,12 @@
-//! When what goes wrong. Each seed has its own selection of faults: with all of them at once, none would get far.
+//! The times of faults. Each seed has its own selection of faults: with all of them at once, no work would get far.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use chassis::{ledger::ResumeToken, mirror::Mirrored, resource::Resource, simulation::Way};
+use chassis::{
+    observe::mirror::Mirrored,
+    simulation::Way,
+    store::{ledger::ResumeToken, resource::Resource},
+};
 use domain::boot::component::Component;
 use futures_util::StreamExt;
 use proto::{
@@ -24,42 +28,42 @@ use crate::{
     world::{OPERATOR, Part, Replica, SERVICES, World},
 };
 
-/// A way to disturb the mesh.
+/// Way to disturb the mesh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Fault {
     /// A host dies and comes back.
     Crash,
-    /// Commits fail, or nobody hears that they were made.
+    /// Commits fail, or are made without an answer.
     Commits,
     /// Hosts die before and after commits.
     DeathAtCommits,
-    /// Hosts die when an upstream has done what they asked.
+    /// Hosts die when an upstream has carried out their calls.
     DeathAtCalls,
-    /// An upstream does not do what it should.
+    /// An upstream misbehaves.
     Upstream,
-    /// An upstream says odd things of some nodes.
+    /// An upstream gives wrong answers about some nodes.
     Oddity,
     /// Boot data of one image are refused.
     Kernel,
-    /// Nothing gets from one host to another.
+    /// Messages between hosts are lost.
     Partition,
     /// Connections break.
     Cut,
     /// The network is slow.
     Slow,
-    /// A wall clock is wrong, as far as clocks of one site are.
+    /// A wall clock is wrong, within the error of clocks of one site.
     Clock,
     /// A wall clock is wrong by hours.
     ClockJump,
-    /// A database is away.
+    /// A database is unreachable.
     Database,
-    /// A database, or the one of all parts, is away for a moment and comes back without its last commits.
+    /// A database, or the shared one of all parts, is unreachable for a moment and returns without its last commits.
     Failover,
-    /// Replicas come and go, in order or not.
+    /// Replicas are added and removed, in order or not.
     Replicas,
-    /// A replica is stopped for longer than its leases last, and then goes on.
+    /// A replica is paused for longer than its leases last, and then continues.
     Pause,
-    /// The same right before and right after commits.
+    /// A replica is paused right before or right after commits.
     PauseAtCommits,
     /// Stored rows cannot be read any more.
     Rows,
@@ -69,27 +73,28 @@ pub enum Fault {
     Shrink,
     /// A client opens a watch and reads nothing for a while.
     Stall,
-    /// Somebody else has nodes switched by the power service.
+    /// Another client has nodes switched by the power service.
     Foreign,
     /// The power service takes actions on a node and performs them later.
     LateWorkers,
-    /// The power service gives the ids of transitions to the wrong callers.
+    /// The power service returns the ids of transitions to the wrong callers.
     SwappedReplies,
-    /// Reports of a node are delivered once more, also when it has booted again, and in another order.
+    /// Reports of a node are delivered again, even after its next boot, and in another order.
     OldReports,
     /// A status evaluator of older rules decides the opposite.
     OldRules,
 }
 
 impl Fault {
-    /// Whether it takes parts that may have several replicas: a database of one process has no stand-in either.
+    /// Returns whether the fault needs parts that may have several replicas: a database of one process has no standby
+    /// either.
     pub fn needs_replicas(self) -> bool {
         matches!(self, Self::Failover | Self::Replicas | Self::Pause | Self::PauseAtCommits | Self::Restore)
     }
 }
 
-/// Those that seeds choose from. A clock that is wrong by hours hides much of what else goes wrong, and is looked at by
-/// itself.
+/// Faults from which seeds choose. A clock that is wrong by hours hides many effects of other faults, and is tested
+/// alone.
 const FAULTS: [Fault; 17] = [
     Fault::Crash,
     Fault::Commits,
@@ -110,7 +115,8 @@ const FAULTS: [Fault; 17] = [
     Fault::Rows,
 ];
 
-/// Those that fewer seeds choose, so that others still get far. Drawn apart, so that the seeds without them stay as they are.
+/// Faults that fewer seeds choose, so that others still get far. They are drawn apart, so that the seeds without them
+/// do not change.
 const RARE_FAULTS: [Fault; 8] = [
     Fault::Restore,
     Fault::Shrink,
@@ -122,8 +128,8 @@ const RARE_FAULTS: [Fault; 8] = [
     Fault::OldRules,
 ];
 
-/// Disturbs `world`, whose nodes are `nodes`, until it is dropped: by the faults of `only`, or, where there are none,
-/// by those that the seed chooses.
+/// Disturbs `world`, which has these `nodes`, until this future is dropped: by the faults of `only`, or, where there
+/// are none, by those that the seed chooses.
 pub async fn disturb(world: Arc<World>, seed: u64, nodes: Vec<String>, only: Vec<Fault>) {
     let mut chosen: Vec<Fault> =
         world.trouble.draw(|chance| FAULTS.into_iter().filter(|_| chance.random_bool(0.4)).collect());
@@ -145,8 +151,8 @@ pub async fn disturb(world: Arc<World>, seed: u64, nodes: Vec<String>, only: Vec
     }
 }
 
-/// Starts a fault that ends by itself. What it ends is the fault and not another one of the same kind, as far as that
-/// can be told; both ending early harms nobody.
+/// Starts a fault that ends by itself. Its end is meant for this fault and not for another one of the same kind, as far
+/// as they can be distinguished; it does no harm if both end early.
 fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
     match fault {
         Fault::Crash => {
@@ -251,7 +257,7 @@ fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
             trace::note(|| format!("older rules decide about {node} for {lasts:?}"));
             world.trouble.count("evaluator of older rules");
             let decide = decide_by_old_rules(Arc::clone(world), node);
-            // That it is taken away is how it ends.
+            // The timeout is the regular end.
             tokio::spawn(async move { tokio::time::timeout(lasts * 2, decide).await.is_err() });
         }
         Fault::SwappedReplies => {
@@ -275,7 +281,7 @@ fn odd(world: &Arc<World>, node: String, oddity: Oddity, lasts: Duration) {
     later(world, lasts, move |world| world.trouble.set_odd(&node, oddity, false));
 }
 
-/// Decides about a node again and again as an evaluator of older rules with the opposite policy.
+/// Decides about a node repeatedly as an evaluator of older rules with the opposite policy.
 async fn decide_by_old_rules(world: Arc<World>, node: String) {
     let Ok(registry) = world.channel(Part::Registry) else { return };
     let mut components = ComponentServiceClient::new(registry.clone());
@@ -310,7 +316,7 @@ async fn decide_by_old_rules(world: Arc<World>, node: String) {
     }
 }
 
-/// Somebody else asks the power service for an action on a node.
+/// Requests an action on a node from the power service as another client.
 fn switch(world: &Arc<World>, nodes: &[String]) {
     let operations = [TransitionOperation::On, TransitionOperation::SoftOff, TransitionOperation::ForceOff];
     let (node, operation) = (any(world, nodes), any(world, &operations));
@@ -323,7 +329,7 @@ fn switch(world: &Arc<World>, nodes: &[String]) {
     });
 }
 
-/// Opens a watch of components, reads nothing for a while, and then judges what it is sent.
+/// Opens a watch of components, reads nothing for a while, and then judges its messages.
 async fn stall(world: Arc<World>, lasts: Duration) {
     let Ok(channel) = world.channel(Part::Registry) else { return };
     let Ok(watch) = Component::watch(channel, ResumeToken::default()).await else { return };
@@ -341,7 +347,7 @@ async fn stall(world: Arc<World>, lasts: Duration) {
     }
 }
 
-/// The database of a part is away for a moment and comes back without what was committed in the last `lost`.
+/// Makes the database of a part unreachable for a moment, and removes the commits of the last `lost`.
 fn fail_over(world: &Arc<World>, part: Part, lost: Duration) {
     let Some(disk) = world.disk(part) else { return };
     trace::note(|| format!("database of {} loses the last {lost:?}", part.name()));
@@ -358,12 +364,12 @@ fn fail_over(world: &Arc<World>, part: Part, lost: Duration) {
     later(world, away, move |world| set_away(world, part, false));
 }
 
-/// Spoils a row, and has somebody read it: who has it in memory would not notice.
+/// Makes a row unreadable, and restarts a reader: a replica with the row in memory would not notice.
 fn spoil(world: &Arc<World>) {
     let part = any(world, &SERVICES);
     let Some(disk) = world.disk(part) else { return };
     let Some(kind) = world.trouble.draw(|chance| disk.kinds().choose(chance).copied()) else { return };
-    // What is to become of the nodes of an action that nobody can read of any more is not to be told.
+    // An open action stays readable: without it the fate of its nodes cannot be known.
     let is_open = |key: &str| {
         disk.look(|kept: &BTreeMap<_, Arc<Transition>>| {
             kind == Transition::KIND && kept.get(key).is_some_and(|transition| is_open(transition))
@@ -382,7 +388,7 @@ fn is_open(transition: &Transition) -> bool {
     !matches!(transition.delivery(), Delivery::Refused | Delivery::Finished)
 }
 
-/// One replica of a part more, or one less.
+/// Adds or removes one replica of a part.
 fn come_and_go(world: &World) {
     let replica = any_service(world);
     let what = match world.trouble.draw(|chance| chance.random_range(0..4)) {
@@ -422,7 +428,7 @@ fn odds(world: &Arc<World>, lasts: Duration, odds: Odds) {
     later(world, lasts, |world| world.trouble.set_odds(Odds::default()));
 }
 
-/// Cuts one host off, from everybody or from one other, in one direction or in both.
+/// Cuts one host off, from all others or from one, in one direction or in both.
 fn partition(world: &Arc<World>, lasts: Duration) {
     let one = any_host(world);
     let hosts = world.replicas().into_iter().map(Replica::name).chain([OPERATOR.to_owned()]);
@@ -456,7 +462,7 @@ fn later(world: &World, after: Duration, end: impl FnOnce(&World) + Send + 'stat
     world.later(after, end);
 }
 
-/// Ends everything that goes wrong, and starts what does not run.
+/// Ends all faults, and starts all replicas that do not run.
 pub fn clear(world: &World) {
     world.trouble.end();
     world.network.heal();

@@ -1,4 +1,4 @@
-//! A mesh with all that is around it: who is there, and what each part keeps.
+//! The mesh with its surroundings: the replicas, and the storage of each part.
 
 use std::{
     collections::BTreeMap,
@@ -8,8 +8,11 @@ use std::{
 
 use chassis::{
     Channel, Settings,
-    database::NO_DATABASE,
-    simulation::{Commit, Custodian, Disk, Fate, Network},
+    simulation::Network,
+    store::{
+        database::NO_DATABASE,
+        disk::{Commit, Custodian, Disk, Fate},
+    },
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -17,34 +20,34 @@ use tokio::time::Instant;
 pub use crate::replica::{PARTS, Part, Replica, SERVICES};
 use crate::{hosts::Running, journal::Journal, replica::Replicas, trouble::Trouble};
 
-/// Deletions that ledgers remember: so few that watches of what is deleted now and then resume too late.
+/// Deletions that ledgers remember: so few that watches of rarely deleted resources resume too late.
 const REMEMBERED: usize = 1;
 
-/// Where people and their tools are.
+/// Host of people and their tools.
 pub const OPERATOR: &str = "operator";
 
-/// A mesh and everything around it.
+/// Mesh with its surroundings.
 pub struct World {
-    /// What connects the hosts.
+    /// Network between the hosts.
     pub network: Network,
-    /// What happened so far.
+    /// History of the run.
     pub journal: Arc<Journal>,
-    /// What goes wrong.
+    /// Present faults.
     pub trouble: Arc<Trouble>,
     settings: Settings,
     is_shared: bool,
     pub(crate) disks: BTreeMap<Part, Disk>,
-    /// Those that there should be, and what runs of them.
+    /// Replicas that should exist, with their processes.
     pub(crate) hosts: Mutex<BTreeMap<Replica, Option<Running>>>,
-    /// How often each was started.
+    /// Number of starts of each replica.
     pub(crate) starts: Mutex<BTreeMap<Replica, u32>>,
-    /// When something happened to the hosts or the database of a part last.
+    /// Time of the last event of the hosts or the database of a part.
     stirred: Mutex<BTreeMap<Part, Instant>>,
     pub(crate) itself: Weak<World>,
 }
 
 impl World {
-    /// A world in which nothing runs yet.
+    /// Creates a world in which nothing runs yet.
     pub fn new(seed: u64, settings: Settings, trouble: Arc<Trouble>, replicas: &Replicas) -> Arc<Self> {
         let network = Network::new(seed);
         network.enter();
@@ -60,7 +63,7 @@ impl World {
                 disk.remember(REMEMBERED);
                 disk
             };
-            // Where the evaluator is alone it has no database.
+            // An evaluator that is alone has no database.
             let keeps = |part: &Part| is_shared || *part != Part::Evaluator;
             Self {
                 network,
@@ -77,38 +80,38 @@ impl World {
         })
     }
 
-    /// What a part keeps.
+    /// Returns the storage of a part.
     pub fn disk(&self, part: Part) -> Option<&Disk> {
         self.disks.get(&part)
     }
 
-    /// The keys of what a part keeps of a kind and cannot read.
+    /// Returns the keys of a kind that a part has stored and cannot read.
     pub fn spoilt(&self, part: Part, kind: &str) -> Vec<String> {
         let spoilt = self.disk(part).map(|disk| disk.spoilt(kind)).unwrap_or_default();
         spoilt.iter().map(ToString::to_string).collect()
     }
 
-    /// A connection from where people are.
+    /// Returns a connection from the host of people.
     pub fn channel(&self, to: Part) -> anyhow::Result<Channel> {
         chassis::channel(&Network::url(OPERATOR, to.name()))
     }
 
-    /// Every replica that there should be.
+    /// Returns every replica that should exist.
     pub fn replicas(&self) -> Vec<Replica> {
         self.hosts.lock().keys().copied().collect()
     }
 
-    /// Whether the power service tells what became of transitions.
+    /// Returns whether the power service reports the outcome of transitions.
     pub fn tells_results(&self) -> bool {
         self.settings.simulator.results
     }
 
-    /// Whether parts may have several replicas.
+    /// Returns whether parts may have several replicas.
     pub fn is_shared(&self) -> bool {
         self.is_shared
     }
 
-    /// The replicas of a part that can do something, by the number of the start by which its disk knows them.
+    /// Returns the replicas of a part that can act, by the number of the start by which its disk knows them.
     pub fn able(&self, part: Part) -> BTreeMap<u64, Replica> {
         let hosts = self.hosts.lock();
         let of_part = hosts.iter().filter(|(replica, _)| replica.part == part);
@@ -119,10 +122,10 @@ impl World {
         able.collect()
     }
 
-    /// Who has the work on `key` now.
-    pub fn holder(&self, part: Part, key: &str) -> Option<Replica> {
+    /// Returns the replica that holds the role of a part now.
+    pub fn holder(&self, part: Part) -> Option<Replica> {
         let Some(disk) = self.disk(part).filter(|_| self.is_shared) else { return Some(part.replica(0)) };
-        self.of_start(part, disk.holder(key)?)
+        self.of_start(part, disk.holder()?)
     }
 
     fn of_start(&self, part: Part, start: u64) -> Option<Replica> {
@@ -134,12 +137,12 @@ impl World {
         found.map(|(replica, _)| *replica)
     }
 
-    /// Notes that something happened to the hosts or the database of a part.
+    /// Notes an event of the hosts or the database of a part.
     pub fn stir(&self, part: Part) {
         self.stirred.lock().insert(part, Instant::now());
     }
 
-    /// How long nothing has happened to the hosts and the database of a part.
+    /// Returns the time without events of the hosts and the database of a part.
     pub fn at_rest(&self, part: Part) -> Duration {
         self.stirred.lock().get(&part).map(Instant::elapsed).unwrap_or_default()
     }
@@ -168,7 +171,7 @@ impl World {
     }
 }
 
-/// Says what happens to the disk of a part.
+/// Draws the faults of the disk of a part.
 struct Keeper {
     world: Weak<World>,
     trouble: Arc<Trouble>,

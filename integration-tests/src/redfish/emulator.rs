@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 
 /// User of every BMC.
 pub const USER: &str = "root";
-/// With this password.
+/// Password of [`USER`].
 pub const PASSWORD: &str = "s3cret-of-the-bmc";
 
 /// Password file of the BMC: [`USER`] with [`PASSWORD`], hashed at the lowest cost.
@@ -37,14 +37,14 @@ SUSHY_EMULATOR_FAKE_DRIVER = True
 SUSHY_EMULATOR_FEATURE_SET = "minimum"
 "#;
 
-/// The program; none where the tools of the tests are not installed, and need not be.
+/// Returns the path of the program; `None` where the tools of the tests are not installed, and need not be.
 pub fn program() -> Option<PathBuf> {
     tools::program("sushy-emulator")
 }
 
 /// An emulator that runs until it is dropped.
 pub struct RedfishEmulator {
-    /// Where its Redfish service is, without path.
+    /// Address of its Redfish service, without a path.
     pub url: String,
     directory: TempDir,
     client: reqwest::Client,
@@ -88,10 +88,10 @@ impl RedfishEmulator {
         Self { url, directory, client, _process: process }
     }
 
-    /// Power state of a system as the BMC reports it.
+    /// Returns the power state of a system as the BMC reports it.
     ///
     /// # Panics
-    /// When the BMC reports none.
+    /// When the BMC reports no power state.
     pub async fn power(&self, system: usize) -> String {
         let request = self.client.get(format!("{}{}", self.url, path(system)));
         let answer = request.basic_auth(USER, Some(PASSWORD)).send().await.expect("an answer");
@@ -122,7 +122,7 @@ fn uuid(system: usize) -> String {
     format!("5e7a11e0-0000-4000-8000-{system:012}")
 }
 
-/// The emulator's own configuration: a Python file, whose literals are spelt like those of JSON.
+/// Returns the emulator's own configuration: a Python file, with literals spelt like those of JSON.
 fn configuration(directory: &Path, systems: &[&str], deaf: &[&str], on_after: u32) -> String {
     let systems = systems
         .iter()

@@ -11,14 +11,14 @@ use tempfile::TempDir;
 use super::emulator::{PASSWORD, USER, path};
 use crate::{authority::CertificateAuthority, mesh::Mesh};
 
-/// Where files of a site are.
+/// Directory with the files of a site.
 pub struct RedfishSite {
     directory: TempDir,
     machine: String,
     nodes: u32,
 }
 
-/// Where the power of a node is.
+/// Place of a node's power.
 pub struct RedfishPlace<'a> {
     /// Name of its BMC.
     pub bmc: &'a str,
@@ -27,7 +27,7 @@ pub struct RedfishPlace<'a> {
 }
 
 impl RedfishSite {
-    /// A site with images and without nodes, whose BMCs have certificates of `authority`.
+    /// Creates a site with images and without nodes, whose BMCs have certificates of `authority`.
     ///
     /// # Panics
     /// When its directory cannot be made.
@@ -95,7 +95,7 @@ impl RedfishSite {
         .await
     }
 
-    /// Has `settings` be those of a mesh of the site.
+    /// Makes `settings` those of a mesh of the site.
     ///
     /// # Panics
     /// When its machine file cannot be written.

@@ -36,14 +36,14 @@ pub struct ContractMesh {
 }
 
 impl ContractMesh {
-    /// One mesh on each kind of database.
+    /// Starts one mesh on each kind of database.
     pub async fn on_every_database(strict: bool) -> Vec<Self> {
         let mut all = vec![Self::start("sqlite", strict, async |_| true).await.unwrap()];
         all.extend(Self::start("postgresql", strict, places::on_postgres).await);
         all
     }
 
-    /// Starts the parts; none where `place` reports that no such database exists.
+    /// Starts the parts; `None` where `place` reports that no such database exists.
     async fn start(
         database: &'static str,
         strict: bool,
@@ -123,8 +123,8 @@ impl ContractMesh {
         }
     }
 
-    /// Gives options their defaults, and waits until the session manager follows them: it does since it accepts
-    /// sessions without a limit again, which it did not a moment before.
+    /// Resets the options to their defaults, and waits until the session manager follows them: that is so when it
+    /// accepts sessions without a limit again, which it refused a moment before.
     async fn reset_options(&self) {
         let forbid = json!({"session_limit_required": true});
         for (options, limit_needed) in [(&forbid, true), (&self.defaults, false)] {

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-/// The first mismatch between `value` and `shape`, with its place; none: it fits.
+/// Returns the first mismatch between `value` and `shape`, with its place; `None`: it fits.
 pub fn mismatch(shape: &Value, value: &Value) -> Option<String> {
     at("", shape, value)
 }

@@ -27,8 +27,8 @@ use serde_json::{Value, json};
 
 use crate::pattern;
 
-/// How often an answer that comes in the background is looked for, and the pause in between: two minutes, which only
-/// a hang takes.
+/// Number of attempts to see an answer that changes in the background, and the pause in between: two minutes, which
+/// only a hang takes.
 pub const LOOKS: usize = 2_400;
 pub const PAUSE: Duration = Duration::from_millis(50);
 
@@ -55,7 +55,7 @@ pub struct RuleRequest {
     pub method: String,
     pub path: String,
     pub headers: Vec<(String, String)>,
-    /// Empty: none.
+    /// Body of the request; empty: none.
     pub body: String,
 }
 
@@ -156,7 +156,7 @@ fn problem(text: &str) -> ExpectedBody {
 }
 
 impl ExpectedAnswer {
-    /// Why `answer` is not it; none: it is.
+    /// Returns why `answer` does not match; `None`: it does.
     pub fn mismatch(&self, answer: &RuleAnswer) -> Option<String> {
         if answer.status != self.status {
             return Some(format!("the status is {}", answer.status));

@@ -34,10 +34,10 @@ use crate::{
 
 const NODES: u32 = 10;
 
-/// How long each step of a node takes, so that a boot sees some generations of certificates.
+/// Duration of each step of a node, so that a boot sees some generations of certificates.
 const STEP: Duration = Duration::from_secs(1);
 
-/// How often all certificates and their authority are replaced.
+/// Time between replacements of all certificates and their authority.
 const ROTATION: Duration = Duration::from_secs(1);
 
 /// System whose certificate expires, by the name that metrics and errors give it.
@@ -80,13 +80,13 @@ impl TlsFront {
         front
     }
 
-    /// Has new connections see a certificate of `authority`.
+    /// Shows a certificate of `authority` to new connections.
     fn present(&self, authority: &CertificateAuthority) {
         let validity = *self.validity.lock().unwrap();
         *self.config.lock().unwrap() = config(authority, validity);
     }
 
-    /// Has the next certificate be a valid one.
+    /// Makes the next certificate a valid one.
     fn renew(&self) {
         *self.validity.lock().unwrap() = CertificateValidity::Now;
     }
@@ -118,7 +118,7 @@ async fn rotate(file: PathBuf, fronts: [TlsFront; 2], mut current: CertificateAu
     }
 }
 
-/// Calls to systems with valid certificates of which it is not known that they were answered, as the parts count them.
+/// Returns the calls to systems with valid certificates without a known answer, as the parts count them.
 async fn unanswered(mesh: &Processes) -> Vec<String> {
     let mut found = Vec::new();
     for part in mesh.parts() {

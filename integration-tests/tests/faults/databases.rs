@@ -1,4 +1,4 @@
-//! A PostgreSQL server that goes away, comes back, or takes no writes while nodes are under way.
+//! A PostgreSQL server that vanishes, returns, or takes no writes while nodes are under way.
 
 use std::{
     collections::BTreeSet,
@@ -18,10 +18,10 @@ use crate::{
 
 const NODES: u32 = 30;
 
-/// How long each step of a node takes.
+/// Duration of each step of a node.
 const STEP: Duration = Duration::from_secs(1);
 
-/// How long the server stays away.
+/// Downtime of the server.
 const AWAY: Duration = Duration::from_secs(1);
 
 /// More revisions than a few boots need.
@@ -134,16 +134,16 @@ const LONG_STEP: Duration = Duration::from_secs(3);
 /// Longer than the session manager completes nothing after it has lost commits.
 const WATCHED: Duration = Duration::from_secs(40);
 
-/// How long a restored session may take: the wait after a loss, or the wait for a report, and the steps of a reboot.
+/// Most time for a restored session: the wait after a loss, or the wait for a report, and the steps of a reboot.
 const ENDED: Duration = Duration::from_secs(90);
 
-/// Restores a backup under running services that was made when all nodes of a reboot had this `status`, after the end of
-/// the session. The session of the backup reboots the nodes once more, and is completed then and not before. Gives the
-/// errors that its nodes showed meanwhile.
+/// Restores a backup under running services that was made when all nodes of a reboot had this `status`, after the end
+/// of the session. The session of the backup reboots the nodes once more, and is completed then and not before. Returns
+/// the errors that its nodes showed meanwhile.
 async fn is_restored_when(status: &str) -> BTreeSet<String> {
     let Some(mut server) = Postgres::start().await else { return BTreeSet::new() };
     let (mesh, upstreams) = prepared_at(&server, LONG_STEP).await;
-    // A boot whose report is lost costs an attempt, and its time.
+    // A boot with a lost report costs an attempt, and its time.
     mesh.bos.options(&json!({"default_retry_policy": 3, "max_boot_wait_time": 30})).await;
     create(&mesh.bos, "reboot", "restored").await;
     eventually_shown(status, async || {

@@ -23,8 +23,8 @@ use crate::{
 
 const NODES: u32 = 3;
 
-/// How often a reboot passes each point of a power action: once for off and once for on. Later passes repeat the same
-/// situations.
+/// Number of times that a reboot passes each point of a power action: once for off and once for on. Later passes repeat
+/// the same situations.
 const TIMES: u32 = 2;
 
 /// Longer than a part usually takes to restart and to look up its open transitions; power services give up soon after.
@@ -66,8 +66,8 @@ fn shown(crashes: &[PlannedCrash]) -> String {
     crashes.iter().map(PlannedCrash::to_string).collect::<Vec<_>>().join(" and ")
 }
 
-/// How long a part that was started may take until it has passed every point of a start: as long as the pauses after
-/// failed connections, on a machine that is busy.
+/// Most time for a started part to pass every point of a start: as long as the pauses after failed connections, on a
+/// busy machine.
 const AFTER_A_START: Duration = Duration::from_secs(20);
 
 /// A mesh of processes in which points can be armed.
@@ -75,14 +75,14 @@ struct FailpointScene {
     mesh: Processes,
     points: Failpoints,
     rounds: usize,
-    /// Rounds with two crashes of which the second did not come up.
+    /// Rounds with two crashes, the second of which did not happen.
     missed: usize,
 }
 
 impl FailpointScene {
     fn prepare() -> Self {
         let (mut mesh, points) = (Processes::prepare(), Failpoints::new());
-        mesh.set_variable(chassis::failpoint::DIRECTORY, points.variable());
+        mesh.set_variable(chassis::process::failpoint::DIRECTORY, points.variable());
         Self { mesh, points, rounds: 0, missed: 0 }
     }
 

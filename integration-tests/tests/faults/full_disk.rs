@@ -12,7 +12,7 @@ use crate::{
 
 const NODES: u32 = 10;
 
-/// How long each step of a node takes, so that the disk fills up while they are under way.
+/// Duration of each step of a node, so that the disk fills up while they are under way.
 const STEP: Duration = Duration::from_millis(500);
 
 /// The parts that keep something.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use upstreams::{EventKind, NodeEvent, PowerRecord, Upstreams};
 
-/// Where the history of each node was at one time.
+/// Position in the history of each node at one time.
 pub struct HistoryMark(BTreeMap<String, u64>);
 
 impl HistoryMark {

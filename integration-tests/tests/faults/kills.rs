@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use integration_tests::{bos::Bos, processes::Processes};
+use integration_tests::{bos::Bos, eventually_shown, processes::Processes};
 use tokio::time::{Instant, sleep};
 use upstreams::{MachinePlan, Pace, Upstreams};
 
@@ -31,7 +31,7 @@ const BETWEEN: u64 = 800;
 /// Milliseconds that a node takes to boot, and to be configured, so that all of it lasts about as long as all the kills.
 const STEP: u64 = 2000;
 
-/// How long its power takes to change. The power service gives up after little more.
+/// Duration of a power change. The power service gives up after little more.
 const POWER: Duration = Duration::from_secs(2);
 
 /// A source of numbers that anybody can repeat (SplitMix64).
@@ -135,4 +135,34 @@ async fn rolling_restart_is_hidden_from_clients_that_retry() {
     writer.stop().await.is_kept(&bos).await;
     is_safe(&upstreams, &mark, &["Soft-Off", "On"]);
     attempted_once(&mesh).await;
+}
+
+/// Kills a part before a session begins, waits until every node of it names that part, and starts it again.
+async fn is_named_while_away(part: &'static str, name: &str) {
+    let (mut mesh, upstreams) = prepared().await;
+    mesh.kill_part(part).await;
+    let mark = HistoryMark::now(&upstreams);
+    create(&mesh.bos, "reboot", "without-a-part").await;
+    let named = format!("waiting for {name} (failing since ");
+    eventually_shown(&named, async || {
+        let components = mesh.bos.get("/v2/components").await;
+        let errors =
+            components.as_array().unwrap().iter().map(|one| one["error"].as_str().unwrap_or_default());
+        let other = errors.into_iter().find(|error| !error.starts_with(&named)).map(str::to_owned);
+        other.map_or(Ok(()), Err)
+    })
+    .await;
+    mesh.start_part(part);
+    see_through(&mesh.bos, "reboot", "without-a-part").await;
+    is_safe(&upstreams, &mark, &["Soft-Off", "On"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_name_a_power_controller_that_is_away() {
+    is_named_while_away("power_controller", "the power controller").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_name_a_config_coordinator_that_is_away() {
+    is_named_while_away("config_coordinator", "the config coordinator").await;
 }

@@ -26,7 +26,7 @@ struct FirstStart {
 impl FirstStart {
     fn new(part: &'static str, database: Option<String>) -> Self {
         let (mut mesh, points) = (Processes::prepare(), Failpoints::new());
-        mesh.set_variable(chassis::failpoint::DIRECTORY, points.variable());
+        mesh.set_variable(chassis::process::failpoint::DIRECTORY, points.variable());
         if let Some(url) = database {
             mesh.set(&format!("[{part}]\ndatabase_url = \"{url}\"\n"));
         }

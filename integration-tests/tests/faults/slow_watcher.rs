@@ -23,7 +23,7 @@ const MOST: u64 = 150;
 async fn unread_watch_costs_no_queue_and_delays_no_client() {
     let mesh = Processes::start(1, 0.0).await;
     let mut client = ComponentServiceClient::new(chassis::channel(&mesh.url("component_registry")).unwrap())
-        .max_decoding_message_size(chassis::channel::LARGEST_MESSAGE);
+        .max_decoding_message_size(chassis::mesh::channel::LARGEST_MESSAGE);
     write(&mesh, 0).await;
     let mut other =
         client.clone().watch_components(WatchComponentsRequest::default()).await.unwrap().into_inner();
@@ -48,7 +48,7 @@ async fn unread_watch_costs_no_queue_and_delays_no_client() {
     eprintln!("{written} MB were written; the registry took {before} MB before and {after} MB after");
     assert!(after - before < MOST, "{before} MB, then {after} MB");
 
-    // Read again, the watch goes on in order to the newest state, without all of the steps.
+    // When the client reads again, the watch continues in order to the newest state, without all of the steps.
     let (mut seen, mut revision, mut received) = (BTreeMap::new(), 0, 0);
     while seen.len() < COMPONENTS || seen.values().any(|round| *round != ROUNDS) {
         let batch = silent.message().await.unwrap().unwrap();

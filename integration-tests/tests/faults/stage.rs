@@ -23,10 +23,10 @@ use tonic::Status;
 /// Template that every stage has.
 pub const TEMPLATE: &str = "image-1";
 
-/// Has transitions on record.
+/// Part that has transitions on record.
 const POWER: &str = "power_controller";
 
-/// Between two writes.
+/// Pause between two writes.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Pause between two checks for a dead part.

@@ -1,5 +1,5 @@
-//! Nothing leaves a process but by ways that have points at which it can be made to die: the peers of the crate
-//! `upstream`, the channels and the ledger of `chassis`.
+//! Calls leave a process only through code with failpoints: the peers of the crate `upstream`, the channels and the
+//! ledger of `chassis`.
 
 use std::{fs, path::Path};
 
@@ -29,9 +29,9 @@ fn every_outgoing_connection_is_listed() {
     expect![[r#"
         services/all-in-one/src/demo/rest.rs
         services/all-in-one/src/moving/site.rs
-        services/chassis/src/channel.rs
-        services/chassis/src/channel/addresses.rs
-        services/chassis/src/database.rs
+        services/chassis/src/mesh/channel.rs
+        services/chassis/src/mesh/channel/addresses.rs
+        services/chassis/src/store/database.rs
         services/simulator/src/reporter.rs
         services/upstream/src/base.rs
         services/upstream/src/client.rs

@@ -36,7 +36,7 @@ async fn template(bos: &Bos, name: &str, path: &str) {
     bos.expect(Method::PUT, &format!("/v2/sessiontemplates/{name}"), Some(&template)).await;
 }
 
-/// Why a session of a template is not taken.
+/// Returns why a session of a template is refused.
 async fn refusal(bos: &Bos, template: &str) -> String {
     let wish = json!({"template_name": template, "operation": "boot"});
     let answer = bos.send(Method::POST, "/v2/sessions", Some(&wish)).await;
@@ -149,7 +149,7 @@ async fn session_is_refused_while_the_store_is_away() {
     template(&mesh.bos, "away", &s3("image", "manifest.json")).await;
     store.stop().await;
     let refusal = refusal(&mesh.bos, "away").await;
-    // Why depends on whether a connection was being made when the store went.
+    // The reason depends on whether a connection was being made when the store stopped.
     assert!(refusal.contains("S3 at 127.0.0.1:") && refusal.contains("(failing since "), "{refusal}");
 
     store.start_again().await;

@@ -28,8 +28,8 @@ pub struct ObjectStore {
 }
 
 impl ObjectStore {
-    /// Starts a store of `objects`, each a key and a content; none where the tools of the tests are not installed, and
-    /// need not be.
+    /// Starts a store of `objects`, each a key and a content; `None` where the tools of the tests are not installed,
+    /// and need not be.
     pub async fn start(objects: &[(String, String)]) -> Option<Self> {
         tools::program("moto_server")?;
         let directory = tempfile::tempdir().unwrap();
@@ -58,7 +58,7 @@ impl ObjectStore {
         self.process = launch(self.directory.path(), self.port).await;
     }
 
-    /// How a mesh finds it.
+    /// Returns the settings of a mesh for the store.
     pub fn settings(&self) -> settings::Images {
         let path = |name| self.directory.path().join(name);
         let usual = settings::Images::default();
@@ -75,7 +75,7 @@ impl ObjectStore {
         }
     }
 
-    /// Gives the mesh the key of the store.
+    /// Writes the key of the store to the mesh's credentials.
     pub fn tell_key(&self, secret_key: &str) {
         let keys = format!("access_key = \"{ACCESS_KEY}\"\nsecret_key = \"{secret_key}\"\n");
         // Renamed into place, as operators and Kubernetes replace such files, so that no reader gets half a file.

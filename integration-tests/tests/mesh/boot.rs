@@ -57,6 +57,43 @@ async fn whole_life(mesh: &Mesh) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_boot_leaves_its_story() {
+    let mesh = Mesh::start(async |_| {}).await;
+    mesh.bos.template("image-1").await;
+    let id = mesh.bos.get("/v2/components").await[0]["id"].as_str().unwrap().to_owned();
+    let name = mesh.bos.session_of("image-1", "boot", std::slice::from_ref(&id)).await;
+    mesh.bos.complete(&name).await;
+    let patch = json!({"retry_policy": 5});
+    mesh.bos.expect(Method::PATCH, &format!("/v2/components/{id}"), Some(&patch)).await;
+    let story = story(&mesh, &format!("component={id}&session={name}")).await.replace(&name, "NAME");
+    let limited = self::story(&mesh, &format!("component={id}&kind=boot_reported,created&limit=1")).await;
+    let refused = mesh.bos.of_tenant("blue").send(Method::GET, "/reveille/v1/events", None).await;
+    mesh.stop().await;
+    assert_eq!(refused.status, 403);
+    let mut rest = story.as_str();
+    for step in ["desired_state_set", "power_action_began", "boot_reported", "disabled", "written"] {
+        rest = rest.split_once(step).unwrap_or_else(|| panic!("no {step} in its place:\n{story}")).1;
+    }
+    assert_eq!(limited.lines().count(), 1, "{limited}");
+}
+
+/// The events that `query` selects, without their times and ids.
+async fn story(mesh: &Mesh, query: &str) -> String {
+    let answer = mesh.bos.get(&format!("/reveille/v1/events?{query}")).await;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let lines = answer["events"].as_array().unwrap().iter().map(|event| {
+        assert!(!text(&event["time"]).is_empty() && !text(&event["name"]).is_empty(), "{event}");
+        let has_request = if event["request_id"].is_string() { " (request)" } else { "" };
+        let details = event["details"].as_object().into_iter().flatten();
+        let details: String = details.map(|(name, value)| format!(" {name}={}", text(value))).collect();
+        let words = ["resource", "actor", "kind", "reason", "text"].map(|name| text(&event[name]));
+        let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        format!("{}{details}{has_request}\n", words.join(" "))
+    });
+    lines.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn faulty_nodes_fail_with_a_reason_without_delaying_others() {
     let mesh = Mesh::start(async |settings| {
         settings.simulator.nodes = 40;

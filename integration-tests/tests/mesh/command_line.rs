@@ -91,7 +91,7 @@ fn apart(line: &str, directory: &Path) -> Vec<String> {
     words
 }
 
-/// How many nodes the summary counts for each final status.
+/// Returns the number of nodes in the summary for each final status.
 fn final_counts(output: &str) -> Vec<(&str, &str)> {
     let lines = output.lines().skip_while(|line| !line.starts_with("final status")).skip(1);
     lines.map_while(|line| line.split_once(' ').map(|(status, count)| (status, count.trim()))).collect()

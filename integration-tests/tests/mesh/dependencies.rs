@@ -1,6 +1,6 @@
 //! Which crate of the workspace may know which.
 
-use std::process::Command;
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use expect_test::expect;
 use serde_json::Value;
@@ -36,6 +36,61 @@ fn services_do_not_know_each_other() {
         upstream: chassis domain
         upstreams: proto simulator
     "#]].assert_eq(&lines.concat());
+}
+
+/// The generic modules of `chassis` know no kind of resource: of the rules they use `core`, of the wire what every package
+/// has in common.
+#[test]
+fn generic_modules_know_no_nouns() {
+    let mut used = BTreeSet::new();
+    for module in ["lease", "mesh", "observe", "process", "simulation", "store"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../services/chassis/src").join(module);
+        let sources = rust_sources(&folder);
+        assert!(!sources.is_empty(), "{module}");
+        used.extend(sources.iter().flat_map(|source| paths_into(source, &["domain", "proto"])));
+    }
+    let used: String = used.iter().map(|path| format!("{path}\n")).collect();
+    expect![[r#"
+        domain::core
+        proto::DESCRIPTORS
+        proto::event
+        proto::{Encoded, Message}
+        proto::{Message, event as wire}
+    "#]]
+    .assert_eq(&used);
+}
+
+/// Texts of all Rust files below `folder`.
+fn rust_sources(folder: &Path) -> Vec<String> {
+    let entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let (folders, files): (Vec<_>, Vec<_>) = entries.into_iter().partition(|path| path.is_dir());
+    let files = files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    let mut sources: Vec<_> = files.map(|path| fs::read_to_string(path).unwrap()).collect();
+    sources.extend(folders.iter().flat_map(|folder| rust_sources(folder)));
+    sources
+}
+
+/// Beginnings, of two names, of the paths in `source` that lead into one of `crates`. A group in braces counts as one name.
+fn paths_into(source: &str, crates: &[&str]) -> Vec<String> {
+    let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let code = code.collect::<Vec<_>>().join("\n");
+    let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let mut paths = Vec::new();
+    for name in crates {
+        for (at, found) in code.match_indices(&format!("{name}::")) {
+            if code[..at].ends_with(is_name) || code[..at].ends_with("::") {
+                continue;
+            }
+            let rest = &code[at + found.len()..];
+            let end = match rest.strip_prefix('{') {
+                Some(group) => group.find('}').map(|end| end + 2),
+                None => rest.find(|letter: char| !is_name(letter)),
+            };
+            let end = end.unwrap_or(rest.len());
+            paths.push(format!("{name}::{}", &rest[..end]));
+        }
+    }
+    paths
 }
 
 /// A crate, the crates of the workspace that it depends on, and those of its tests alone, as one line.

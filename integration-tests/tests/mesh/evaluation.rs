@@ -1,4 +1,4 @@
-//! Why a node stands where it stands, and where it would stand if.
+//! Decisions about a node with their reasons, and decisions for other evidence.
 
 use expect_test::expect;
 use integration_tests::{PATIENCE, eventually, mesh::Mesh};

@@ -55,9 +55,11 @@ async fn every_part_lists_its_services_as_serving() {
         component registry: SERVING
             reveille.component.v1.ComponentService: SERVING
             reveille.component.v1.ReportService: SERVING
+            reveille.event.v1.EventService: SERVING
             reveille.inventory.v1.InventoryService: SERVING
             reveille.option.v1.OptionsService: SERVING
         session manager: SERVING
+            reveille.event.v1.EventService: SERVING
             reveille.session.v1.SessionService: SERVING
             reveille.template.v1.SessionTemplateService: SERVING
             reveille.tenant.v1.TenantService: SERVING

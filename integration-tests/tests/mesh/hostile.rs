@@ -17,7 +17,7 @@ async fn raw(gateway: SocketAddr, bytes: &[u8]) -> String {
     let stream = TcpStream::connect(gateway).await.unwrap();
     let (mut reader, mut writer) = stream.into_split();
     let sent = async {
-        // The gateway may have heard enough.
+        // The gateway may have closed the connection.
         let _: std::io::Result<()> = writer.write_all(bytes).await;
         writer
     };
@@ -320,7 +320,7 @@ async fn unusual_requests_that_are_right_are_answered() {
     let answer = raw(gateway, b"GET /livez HTTP/1.0\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
 
-    // Three on one connection, the last of which ends it.
+    // There are three requests on one connection, the last of which ends it.
     let first = "GET /livez HTTP/1.1\r\nhost: x\r\n\r\nHEAD /v2/components HTTP/1.1\r\nhost: x\r\n\r\n";
     let pipelined = [first.as_bytes(), &request("GET", "/livez", "", b"")].concat();
     let answer = raw(gateway, &pipelined).await;
@@ -361,7 +361,7 @@ async fn a_bulk_patch_may_name_a_hundred_thousand() {
     let refused = mesh.bos.send(Method::PATCH, "/v2/components", Some(&each)).await;
     assert_eq!(refused.status, StatusCode::NOT_FOUND);
 
-    // As many as the filter has room for.
+    // There are as many ids as the filter has room for.
     let ids: String = (0..10_000).map(|number| format!("{number:04},")).collect();
     let room = 65_535 - id.len();
     let filtered = |ids: String| json!({"patch": {"error": "filtered"}, "filters": {"ids": ids}});
@@ -384,7 +384,7 @@ async fn slow_clients_are_cut_off() {
     .await;
     let gateway = address(&mesh);
 
-    // More than there are places, and none of them asks anything.
+    // There are more connections than places, and none of them sends a request.
     let mut idle = Vec::new();
     for _ in 0..16 {
         idle.push(TcpStream::connect(gateway).await.unwrap());
@@ -423,7 +423,7 @@ async fn slow_clients_are_cut_off() {
     let answer = raw(gateway, b"GET /v2/opt").await;
     assert_eq!(answer, "");
 
-    // They ask for more than fits on the way to them, and read none of it.
+    // The clients request more than fits into sockets and buffers, and read none of it.
     let id = mesh.bos.get("/v2/components").await[0]["id"].as_str().unwrap().to_owned();
     let long = json!({"error": "e".repeat(65_536)});
     mesh.bos.expect(Method::PATCH, &format!("/v2/components/{id}"), Some(&long)).await;

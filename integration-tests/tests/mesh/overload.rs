@@ -281,7 +281,7 @@ fn resident() -> usize {
     pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
 
-/// Twenty lists at once, of which each has more than ten megabytes, are read out of the same memory.
+/// Twenty concurrent lists, each of more than ten megabytes, are read from the same memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_storm_of_lists_takes_little_memory() {
     const CLIENTS: usize = 20;

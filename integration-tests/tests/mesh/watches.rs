@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use chassis::{
     channel,
-    mirror::{Mirrored, Watch},
-    resource::Batch,
+    observe::mirror::{Mirrored, Watch},
+    store::resource::Batch,
 };
 use domain::boot::component::Component;
 use expect_test::expect;
@@ -92,7 +92,7 @@ async fn every_kind_resumes_its_watch_and_refuses_the_future() {
     let settings = &mesh.settings;
     let told = [
         kind::<Component>(&settings.component_registry.url).await,
-        kind::<chassis::kinds::OptionsRecord>(&settings.component_registry.url).await,
+        kind::<chassis::kinds::options::OptionsRecord>(&settings.component_registry.url).await,
         kind::<PowerState>(&settings.power_controller.url).await,
         kind::<ConfigurationState>(&settings.config_coordinator.url).await,
         sessions(&settings.session_manager.url).await,
@@ -130,7 +130,7 @@ async fn set<R>(watch: &mut Watch<R>) -> Vec<Batch<R>> {
     batches
 }
 
-/// As [`kind`], for sessions, which no part mirrors.
+/// Checks sessions, which no part mirrors, as [`kind`] does.
 async fn sessions(url: &str) -> String {
     let mut client = SessionServiceClient::new(channel(url).unwrap());
     let mut watch =

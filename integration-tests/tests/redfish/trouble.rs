@@ -1,4 +1,4 @@
-//! Unusable BMCs are told apart, and affect no other node.
+//! Unusable BMCs are distinguished, and affect no other node.
 
 use std::{sync::Arc, time::Duration};
 

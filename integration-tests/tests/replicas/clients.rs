@@ -22,14 +22,14 @@ use crate::{
     handover::{SPEED, no_postgres, whole},
 };
 
-/// Nodes, unless the environment says otherwise.
+/// Default number of nodes.
 const NODES: u32 = 48;
 const NODES_VARIABLE: &str = "REVEILLE_TEST_NODES";
 
-/// How often a client repeats a call that was refused for now.
+/// Number of times that a client repeats a call that was refused for now.
 const REPEATS: u32 = 10;
 
-/// How a client fared.
+/// Results of a client's calls.
 #[derive(Debug, Default)]
 struct Fared {
     calls: AtomicU32,
@@ -56,7 +56,7 @@ async fn no_client_fails_while_every_replica_is_replaced_in_turn_during_a_reboot
         for index in 0..2 {
             mesh.stop(part, index).await;
             mesh.start_replica(part, index);
-            mesh.shared(part).await;
+            mesh.holder(part).await;
             mesh.serves().await;
         }
     }
@@ -64,7 +64,7 @@ async fn no_client_fails_while_every_replica_is_replaced_in_turn_during_a_reboot
         mesh.kill(part, 0).await;
         sleep(Duration::from_millis(500)).await;
         mesh.start_replica(part, 0);
-        mesh.shared(part).await;
+        mesh.holder(part).await;
     }
     let replaced = began.elapsed();
     let members = whole(&mesh, &session).await;
@@ -96,7 +96,7 @@ async fn write(bos: Bos, node: String, stop: Arc<AtomicBool>, fared: Arc<Fared>)
         let patch = json!({"retry_policy": policy});
         let path = format!("/v2/components/{node}");
         call(&bos, Method::PATCH, &path, Some(&patch), &fared).await;
-        // What was acknowledged is read back, whichever replica answers.
+        // An acknowledged write is read back from any replica.
         let read = call(&bos, Method::GET, &path, None, &fared).await;
         assert_eq!(read, Some(json!(policy)), "a write that was acknowledged is not there");
     }

@@ -1,4 +1,4 @@
-//! What was done to the nodes of a mesh.
+//! The actions on the nodes of a mesh.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use proto::simulation::{
     ListTransitionsRequest, TransitionOperation, fleet_service_client::FleetServiceClient,
 };
 
-/// What the hardware was told so far, which is long in the past when a session begins.
+/// Actions of the hardware so far, all before the beginning of a session.
 pub struct Told {
     transitions: usize,
 }
@@ -18,7 +18,7 @@ impl Told {
         Self { transitions: transitions(mesh).await.len() }
     }
 
-    /// Checks that since then every one of `nodes` nodes was told exactly `expected`, in that order.
+    /// Checks that since then every one of `nodes` nodes got exactly the `expected` operations, in that order.
     pub async fn then_exactly(&self, mesh: &Replicas, nodes: usize, expected: &[TransitionOperation]) {
         let mut told = BTreeMap::<_, Vec<_>>::new();
         for (operation, ids) in transitions(mesh).await.into_iter().skip(self.transitions) {

@@ -117,7 +117,7 @@ async fn nodes_booting_while_the_mesh_is_down_are_not_reprepared() {
         ids.iter().all(|id| is_configured(&mesh, id)).then_some(())
     })
     .await;
-    // Nothing shows that the time to turn on is over.
+    // The time to turn on ends without a sign.
     tokio::time::sleep(Duration::from_secs(POWER_ON_WAIT)).await;
 
     mesh.upstreams.trouble(ServiceTrouble::status(Pcs, 503));
@@ -138,7 +138,7 @@ async fn nodes_booting_while_the_mesh_is_down_are_not_reprepared() {
     mesh.kill().await;
 }
 
-/// Whether the configuration service calls a node configured that has booted.
+/// Returns whether the configuration service reports a node that has booted as configured.
 fn is_configured(mesh: &MeshProcess, id: &str) -> bool {
     let history = mesh.upstreams.history(id).unwrap();
     let after_boot = history.iter().skip_while(|event| !matches!(event.what, EventKind::Booted { .. }));

@@ -26,7 +26,7 @@ const NODES: u32 = 8;
 /// Duration of a refusal of all calls.
 const REFUSAL: Duration = Duration::from_secs(3);
 
-/// How long nodes may take after that.
+/// Most time for nodes after that.
 const SOON: Duration = Duration::from_secs(12);
 
 fn paced(soft_off: f64, power_on: f64, configuration: f64) -> Pace {
@@ -43,7 +43,7 @@ async fn open_power_off_keeps_every_other_action_away() {
     scene.mesh.bos.options(&json!({"max_power_off_wait_time": 1})).await;
     let ids = scene.upstreams.ids();
     scene.faults(&ids, NodeFaults::hardware(Some(Fault::IgnoresGracefulOff)));
-    // It stays open: it has no effect and cannot be called off.
+    // The transition stays open: it has no effect and cannot be aborted.
     scene.upstreams.trouble(ServiceTrouble::status(Pcs, 503).only(ABORT));
     let name = scene.begin("reboot", &ids).await;
     scene.asked_at_least(Pcs, ABORT, 1).await;

@@ -9,10 +9,10 @@ use crate::scene::{MeshScene, every_role};
 
 const NODES: u32 = 1000;
 
-/// How much more than necessary is good enough.
+/// Accepted factor above the necessary number of calls.
 const MARGIN: f64 = 1.5;
 
-/// Every step of the hardware takes as long.
+/// Duration of every step of the hardware.
 const STEP: Duration = Duration::from_millis(300);
 
 /// A pause in all calls of this length means that no call will follow.
@@ -45,10 +45,10 @@ fn necessary() -> BTreeMap<Service, u32> {
         (Service::Hsm, 3),
         // A power-off and a power-on.
         (Service::Pcs, 2 * NODES.div_ceil(PCS_BATCH)),
-        // One kind of boot data.
+        // All nodes have the same boot data.
         (Service::Bss, 1),
         (Service::Cfs, NODES.div_ceil(CFS_BATCH)),
-        // One check of the image before the session is accepted, and one projection of its root file system.
+        // There is one check of the image before the session is accepted, and one projection of its root file system.
         (Service::Ims, 2),
         // Manifest and boot parameters, both times; before the session is taken also whether three objects are there.
         (Service::S3, 7),

@@ -1,4 +1,4 @@
-//! Transitions whose request or answer got lost.
+//! Transitions with a lost request or answer.
 
 use std::time::Duration;
 

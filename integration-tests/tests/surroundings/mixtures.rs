@@ -16,7 +16,7 @@ use crate::scene::{MeshScene, TEMPLATE, brisk};
 
 const NODES: u32 = 40;
 
-/// How long there is new trouble again and again.
+/// Time for which troubles follow one another.
 const LASTS: Duration = Duration::from_secs(3);
 
 /// Time between one trouble and the next.
@@ -95,7 +95,8 @@ async fn any_mixture_of_trouble_causes_no_needless_action() {
     scene.end().await;
 }
 
-/// Has a session run for these nodes. It is refused as long as the store of images is in trouble.
+/// Creates a session for these nodes. The request is repeated while it is refused, as long as the store of images is in
+/// trouble.
 async fn begin(scene: &MeshScene, operation: &str, ids: &[String]) -> String {
     let wish = json!({"template_name": TEMPLATE, "operation": operation, "limit": ids.join(",")});
     eventually_shown("a session", async || {

@@ -10,7 +10,7 @@ use upstreams::{Fault, MachinePlan, NodeFaults, PowerCommand, Service, ServiceTr
 
 use crate::scene::MeshScene;
 
-/// Most of the time in which "off" is not believed of a node that has just said that it runs.
+/// Longest time for which "off" is not believed of a node that has just reported its boot.
 const DISBELIEF: Duration = Duration::from_secs(100);
 
 #[tokio::test(flavor = "multi_thread")]

@@ -50,7 +50,7 @@ async fn power_service_outage_spends_no_attempts() {
 /// Seconds for which a system asks not to be called.
 const PATIENCE: u64 = 1;
 
-/// When a system was asked for something, in seconds.
+/// Returns the times of calls of an operation of a system, in seconds.
 fn times(scene: &MeshScene, service: Service, operation: &str) -> Vec<f64> {
     let log = scene.upstreams.log().into_iter();
     log.filter(|seen| seen.service == service && seen.operation == operation).map(|seen| seen.at).collect()
@@ -60,7 +60,7 @@ fn busy() -> TroubleEffect {
     TroubleEffect::Status { code: 429, body: "too many".into(), retry_after: Some(PATIENCE) }
 }
 
-/// Has each of these operations asked for patience once, and waits until all has gone well.
+/// Makes each of these operations ask for patience once, and waits until all has gone well.
 async fn patience_is_had(operations: &[(Service, &str)]) {
     let scene = MeshScene::new(8).await;
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;

@@ -125,14 +125,14 @@ async fn batch_too_large_for_the_peer_is_split() {
 #[tokio::test(flavor = "multi_thread")]
 async fn node_reserved_elsewhere_is_awaited_and_retried() {
     let scene = MeshScene::new(NODES as u32).await;
-    // One refusal more than this would fail the session.
+    // A refusal that spent the only attempt would fail the session.
     scene.mesh.bos.options(&json!({"default_retry_policy": 1})).await;
     let ids = scene.upstreams.ids();
     let (held, free) = ids.split_at(1);
     let reserved = |reserved| NodeChange { reserved: Some(reserved), ..NodeChange::default() };
     scene.upstreams.change(held, &reserved(true)).unwrap();
     let name = scene.boot().await;
-    scene.show(held, &["waiting for whoever holds a reservation of the node"]).await;
+    scene.show(held, &["waiting for the unknown holder of a reservation of the node"]).await;
     scene.are(free, "stable").await;
     scene.upstreams.change(held, &reserved(false)).unwrap();
     scene.succeeds(&name).await;

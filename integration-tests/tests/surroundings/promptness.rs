@@ -12,10 +12,10 @@ use crate::scene::MeshScene;
 /// A hardware step longer than the first pauses between polls.
 const STEP: Duration = Duration::from_millis(1500);
 
-/// How soon the result of a transition has to be noticed.
+/// Most time until the result of a transition is noticed.
 const RESULT: Duration = Duration::from_secs(2);
 
-/// How soon the end of a configuration has to be noticed, for which thousands of nodes are listed.
+/// Most time until the end of a configuration is noticed, for which thousands of nodes are listed.
 const CONFIGURED: Duration = Duration::from_secs(3);
 
 fn usual_pauses(settings: &mut Settings) {

@@ -15,17 +15,17 @@ pub struct MeshScene {
     pub upstreams: Upstreams,
 }
 
-/// Has a template boot nodes of every role.
+/// Makes a template boot nodes of every role.
 pub fn every_role(template: &mut Value) {
     template["boot_sets"]["compute"]["node_roles_groups"] = json!(["Compute", "Application"]);
 }
 
-/// Has every peer give up early.
+/// Makes calls to every peer time out early.
 pub fn brisk(settings: &mut Settings) {
     peers(settings).into_iter().for_each(|peer| peer.total_seconds = 1.0);
 }
 
-/// Every peer that is called.
+/// Returns the settings of every peer that is called.
 pub fn peers(settings: &mut Settings) -> [&mut Peer; 7] {
     let Settings { inventory, power, boot_parameters, configuration, images, tenants, .. } = settings;
     [
@@ -40,12 +40,12 @@ pub fn peers(settings: &mut Settings) -> [&mut Peer; 7] {
 }
 
 impl MeshScene {
-    /// So many nodes that are off, with nothing wrong, and hardware without delay.
+    /// Sets up `nodes` nodes that are off, with nothing wrong, and hardware without delay.
     pub async fn new(nodes: u32) -> Self {
         Self::of(MachinePlan::quick(nodes), |_| {}).await
     }
 
-    /// The machine of `plan`, and a mesh whose settings `adjust` has edited.
+    /// Starts the machine of `plan`, and a mesh whose settings `adjust` has edited.
     pub async fn of(plan: MachinePlan, adjust: impl FnOnce(&mut Settings)) -> Self {
         let (mesh, upstreams) = Mesh::among(plan, async |settings| adjust(settings)).await;
         mesh.bos.template(TEMPLATE).await;
@@ -62,7 +62,7 @@ impl MeshScene {
         self.begin("boot", &self.upstreams.ids()).await
     }
 
-    /// Has a session run for these nodes.
+    /// Creates a session for these nodes, waits until it is no longer pending, and returns its name.
     pub async fn begin(&self, operation: &str, ids: &[String]) -> String {
         let name = self.mesh.bos.session_of(TEMPLATE, operation, ids).await;
         eventually("a session that runs", async || {
@@ -181,7 +181,7 @@ impl MeshScene {
         transitions.iter().flat_map(|one| &one.members).map(|member| member.attempt).max().unwrap_or_default()
     }
 
-    /// The session's present wait as the REST API shows it; none: nothing.
+    /// Returns the session's present wait in the REST API; `None`: it does not wait.
     pub async fn waiting_for(&self, session: &str) -> Option<String> {
         let session = self.mesh.bos.get(&format!("/v2/sessions/{session}")).await;
         session["status"]["waiting_for"].as_str().map(str::to_owned)

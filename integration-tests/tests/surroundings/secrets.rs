@@ -26,7 +26,7 @@ const KEY: &str = "k3y-that-nobody-is-to-see";
 /// Systems that want to be shown a token.
 const GUARDED: [Service; 6] = [Hsm, Pcs, Bss, Cfs, Ims, Tapms];
 
-/// From now on every system wants to be shown this.
+/// Makes every system require its credentials from now on: S3 a signature, all others this token.
 fn require(mesh: &MeshProcess, token: &str) {
     mesh.upstreams.clear_troubles(None);
     for service in GUARDED {

@@ -126,7 +126,7 @@ impl MeshProcess {
         child.kill().await.unwrap();
     }
 
-    /// Where a part is reached.
+    /// Returns the address of a part.
     pub fn url(&self, part: &str) -> String {
         let index = PARTS.iter().position(|name| *name == part).unwrap();
         format!("http://127.0.0.1:{}", self.ports[index])

@@ -105,10 +105,10 @@ async fn shown(
     })
 }
 
-/// A system, and words of its error; none: no reboot reads the spoilt part, so that the session succeeds.
+/// System, and words of its error; `None`: no reboot reads the spoilt part, so the session succeeds.
 type Row = (Service, Option<&'static str>);
 
-/// Has each of these systems in trouble, one after the other.
+/// Puts each of these systems in trouble, one after the other.
 async fn are_contained(effect: TroubleEffect, rows: &[Row]) {
     let scene = scene().await;
     let before = peak();

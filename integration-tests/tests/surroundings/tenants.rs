@@ -300,7 +300,7 @@ async fn each_endpoint_defines_its_answer_to_an_unknown_tenant() {
     scene.end().await;
 }
 
-/// A scene whose mesh repeats the surprises of BOS.
+/// Starts a scene whose mesh repeats the surprises of BOS.
 async fn scene_strict() -> MeshScene {
     scene(|settings| settings.compat.strict_bos = true).await
 }
@@ -578,7 +578,7 @@ async fn nodes_that_change_hands_show_to_the_new_tenant_only() {
     counts(1).await;
     let session = blue.get(&format!("/v2/sessions/{name}")).await;
     assert_eq!(session["status"]["status"], "running", "{session}");
-    // Without its last node a session is over, whatever the nodes do.
+    // A session without nodes is over, whatever the state of its former nodes.
     scene.gives("blue", &["n6"]);
     blue.complete(&name).await;
     let status = blue.get(&format!("/v2/sessions/{name}/status")).await;

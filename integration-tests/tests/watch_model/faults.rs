@@ -38,7 +38,7 @@ pub const FAULTS: [PlantedFault; 7] = [
     PlantedFault::Compaction,
 ];
 
-/// How often "now and then" is.
+/// Probability of a planted fault.
 const OFTEN: f64 = 0.1;
 
 impl PlantedFault {

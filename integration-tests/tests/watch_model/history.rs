@@ -31,7 +31,7 @@ pub type Lanes = [Arc<str>; LANES];
 pub struct ComponentEvent {
     pub key: Key,
     pub revision: u64,
-    /// None: it was deleted.
+    /// Lanes of the component; `None`: it was deleted.
     pub lanes: Option<Lanes>,
 }
 
@@ -46,7 +46,7 @@ pub enum WriteChange {
 }
 
 impl WriteChange {
-    /// New value of a lane: none if the write leaves it, an inner none after a deletion.
+    /// Returns the new value of a lane: `None` if the write leaves it, an inner `None` after a deletion.
     pub fn sets(&self, lane: usize) -> Option<Option<&str>> {
         match self {
             Self::Merge(lanes) => lanes[lane].as_deref().map(Some),
@@ -78,7 +78,7 @@ pub struct WriteRecord {
 }
 
 impl WriteRecord {
-    /// When it was over.
+    /// Returns when the write was over.
     pub fn ended(&self) -> Moment {
         match self.outcome {
             WriteOutcome::Acknowledged { at, .. } => at,
@@ -161,7 +161,7 @@ impl RunRecorder {
         self.writes.lock().unwrap()[index].outcome = WriteOutcome::Refused;
     }
 
-    /// How many writes are durable.
+    /// Returns the number of durable writes.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged.load(Ordering::SeqCst)
     }

@@ -15,10 +15,10 @@ use crate::{
 /// Repeats the choices of a run.
 const SEED: &str = "REVEILLE_SEED";
 
-/// How long writers write, in seconds.
+/// Variable with the time for which writers write, in seconds.
 const SECONDS: &str = "REVEILLE_WATCH_SECONDS";
 
-/// How many registries share one database, where it can be shared.
+/// Variable with the number of registries that share one database, where it can be shared.
 const REGISTRIES: &str = "REVEILLE_REGISTRIES";
 
 /// File for the history of a run that breaks a rule.
@@ -100,7 +100,7 @@ async fn resume_from_forgotten_deletions_starts_over() {
     }
 }
 
-/// The rules of which one has to be found broken.
+/// Returns the rules, one of which has to be found broken.
 fn broken_by(fault: PlantedFault) -> &'static [WatchRule] {
     match fault {
         PlantedFault::Skip | PlantedFault::Deletions => &[WatchRule::NoGap],

@@ -11,7 +11,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// How a registry ends.
+/// Way in which a registry ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegistryEnd {
     /// Stopped in order, finishing open calls.
@@ -53,13 +53,13 @@ impl RegistrySite {
         site
     }
 
-    /// Where each of them is reached.
+    /// Returns the addresses of the running registries.
     pub fn urls(&self) -> Vec<String> {
         let ports = self.ports.iter().take(self.running.len());
         ports.map(|port| format!("http://127.0.0.1:{port}")).collect()
     }
 
-    /// How many there are.
+    /// Returns the number of running registries.
     pub fn registries(&self) -> usize {
         self.running.len()
     }

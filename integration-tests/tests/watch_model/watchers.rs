@@ -21,7 +21,7 @@ const KEPT: usize = 8;
 /// After a watch broke.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long a watcher with a planted fault waits for a change that never arrives.
+/// Time for which a watcher with a planted fault waits for a change that never arrives.
 const PATIENCE_WITH_LIES: Duration = Duration::from_secs(2);
 
 /// Behaviour of a watcher besides reading.
@@ -29,9 +29,9 @@ const PATIENCE_WITH_LIES: Duration = Duration::from_secs(2);
 pub struct WatcherHabits {
     /// Begins with a list rather than with a watch of everything.
     pub lists: bool,
-    /// Leaves after so many batches and comes back.
+    /// Numbers of batches after which the watcher leaves, to return later.
     pub leaves: Option<Range<u32>>,
-    /// Where it goes on then.
+    /// Point at which the watcher resumes.
     pub returns: ResumePoint,
     /// Stops reading now and then, until so many more writes are durable.
     pub pauses: Option<Range<u64>>,
@@ -41,17 +41,17 @@ pub struct WatcherHabits {
     pub fault: Option<PlantedFault>,
 }
 
-/// Where a watcher goes on.
+/// Point at which a watcher resumes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ResumePoint {
-    /// Where it left.
+    /// The last bookmark.
     #[default]
     Last,
-    /// At one of the last bookmarks, as if the watcher had lost all later changes.
+    /// One of the last bookmarks, as if the watcher had lost all later changes.
     Earlier,
-    /// At its very first bookmark.
+    /// The very first bookmark.
     First,
-    /// With nothing.
+    /// No bookmark: the watcher starts with nothing.
     Zero,
 }
 
@@ -68,7 +68,7 @@ pub struct ModelWatcher {
     first: u64,
 }
 
-/// Why a stream is not read any more.
+/// Reason why a stream is not read any more.
 enum StreamEnd {
     /// The last revision is reached, or never will be.
     Everything,
@@ -110,7 +110,7 @@ impl ModelWatcher {
         }
     }
 
-    /// From where to watch; none when that cannot be found out now.
+    /// Returns the revision from which to watch; `None` when it cannot be found out now.
     async fn begin(&mut self, client: &RegistryClient) -> Option<u64> {
         if let Some(last) = self.bookmarks.last() {
             return Some(match self.habits.returns {

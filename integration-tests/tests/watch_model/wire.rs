@@ -24,7 +24,7 @@ const LARGEST: usize = 64 << 20;
 /// Batches of a watch as they come.
 pub type Batches = BoxStream<'static, Result<WatchComponentsResponse, Status>>;
 
-/// How a write is asked for.
+/// Way of requesting a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteCall {
     Put,
@@ -56,7 +56,7 @@ impl RegistryClient {
         }
     }
 
-    /// Everything that there is, and the revision that belongs to it; none when there is nothing.
+    /// Returns all components, and the revision of the list; `None` when there are none.
     pub async fn list(&self) -> Result<Option<(Vec<ComponentEvent>, u64)>, Status> {
         let mut pages =
             self.components.clone().list_components(ListComponentsRequest::default()).await?.into_inner();
@@ -139,12 +139,12 @@ impl RegistryClient {
     }
 }
 
-/// Whether the status of a failed call rules out any effect.
+/// Returns whether the status of a failed call rules out any effect.
 pub fn has_no_effect(status: &Status) -> bool {
     matches!(status.code(), Code::NotFound | Code::InvalidArgument | Code::FailedPrecondition)
 }
 
-/// Whether a watch has to start over.
+/// Returns whether a watch has to start over.
 pub fn is_expired(status: &Status) -> bool {
     use tonic_types::StatusExt;
     let details = status.get_error_details();

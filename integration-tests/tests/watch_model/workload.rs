@@ -30,7 +30,7 @@ pub struct RunWorkload {
     pub seed: u64,
     pub registries: usize,
     pub end: RegistryEnd,
-    /// How long writers write.
+    /// Time for which writers write.
     pub duration: Duration,
     /// Whether registries are ended and started meanwhile.
     pub restarts: bool,

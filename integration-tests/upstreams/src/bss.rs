@@ -38,11 +38,11 @@ pub struct BootRequest {
     pub hosts: Vec<String>,
     /// The kernel's command line.
     pub params: String,
-    /// Where the kernel is.
+    /// Path of the kernel.
     pub kernel: String,
-    /// Where the initial file system is.
+    /// Path of the initial file system.
     pub initrd: String,
-    /// Names them.
+    /// Token of the boot data.
     pub token: Arc<str>,
 }
 

@@ -1,4 +1,4 @@
-//! One request as a system sees it, and its answer. No sockets: an answer is a value.
+//! A request as a system receives it, and its answer. No sockets: an answer is a value.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use bytes::Bytes;
@@ -24,7 +24,7 @@ pub(crate) struct SystemAnswer {
     pub(crate) status: StatusCode,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) body: Bytes,
-    /// How many things, such as nodes, the request was about.
+    /// Number of items, such as nodes, in the request.
     pub(crate) items: usize,
 }
 
@@ -36,13 +36,14 @@ pub(crate) struct OmittedShare {
 }
 
 impl OmittedShare {
-    /// Whether `id` is left out. Always the same ones, or a client that asks twice would have them all.
+    /// Returns whether `id` is left out. The same ids are always left out, or a client that repeats its request would
+    /// get them all.
     pub(crate) fn leaves_out(self, id: &str) -> bool {
         self.fraction > 0.0 && unit(self.seed, id) < self.fraction
     }
 }
 
-/// A number from 0 to 1 derived from the text: FNV-1a, whose low bits are then spread over all.
+/// Returns a number from 0 to 1 derived from the text: FNV-1a, whose low bits are then spread over all.
 fn unit(seed: u64, text: &str) -> f64 {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325 ^ seed, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -26,7 +26,7 @@ pub(crate) const OPERATIONS: &[&str] = &[
 /// Default number of components on a page.
 const PAGE: usize = 1000;
 
-/// How often the service tries to configure a component.
+/// Number of attempts of the service to configure a component.
 const RETRIES: u32 = 3;
 
 /// Records of the service beyond those of the machine.

@@ -20,7 +20,7 @@ use crate::{
 #[error("{0} is not a node of the machine")]
 pub struct UnknownNode(pub String);
 
-/// How the machine is.
+/// State of the machine in numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MachineSummary {
     /// Nodes there are.
@@ -48,27 +48,27 @@ pub struct NodeView {
     pub mac: String,
     /// Role of the node.
     pub role: String,
-    /// Refines the role; empty: none.
+    /// Refinement of the role; empty: none.
     pub sub_role: String,
     /// Architecture; empty: unknown to the inventory.
     pub arch: String,
-    /// Whether the inventory lets it be used.
+    /// Whether the inventory enables the node.
     pub enabled: bool,
     /// Whether the node is locked in the inventory.
     pub locked: bool,
-    /// Owner of the reservation: a transition or a test; none: not reserved.
+    /// Owner of the reservation: a transition or a test; `None`: not reserved.
     pub reserved_by: Option<Arc<str>>,
-    /// Whether it has power.
+    /// Whether the node has power.
     pub on: bool,
-    /// Whether its operating system is up.
+    /// Whether the operating system of the node is up.
     pub up: bool,
-    /// Names the boot data that it runs; empty: none that anybody gave it.
+    /// Token of the running boot data; empty: boot data from no client.
     pub token: Arc<str>,
     /// Name of the desired configuration; empty: none.
     pub desired_configuration: String,
-    /// How far the hardware is with that.
+    /// Progress of the hardware towards that configuration.
     pub configuration_status: &'static str,
-    /// Whether it may be configured.
+    /// Whether the node may be configured.
     pub configuration_enabled: bool,
     /// Faults of the node.
     pub faults: NodeFaults,
@@ -82,9 +82,9 @@ pub struct NodeView {
 pub struct NodeChange {
     /// All that is wrong with it from now on.
     pub faults: Option<NodeFaults>,
-    /// Whether the inventory lets it be used.
+    /// Whether the inventory enables the node.
     pub enabled: Option<bool>,
-    /// Whether it is locked.
+    /// Whether the node is locked.
     pub locked: Option<bool>,
     /// Role of the node.
     pub role: Option<String>,
@@ -105,7 +105,7 @@ pub enum PowerEvent {
     /// The service stops, with all that it was performing, and starts again. Its transitions survive; it resumes the
     /// open ones at its first reaper round, as shipped a minute after the start.
     Restart {
-        /// How long it is down.
+        /// Duration of the downtime.
         seconds: f64,
     },
     /// The workers of all transitions die, as with one of several replicas, while the service keeps answering. It
@@ -113,7 +113,7 @@ pub enum PowerEvent {
     WorkersDie,
     /// Hardware is not sampled, so that power states lag.
     NoSampling {
-        /// For how long.
+        /// Duration of the pause.
         seconds: f64,
     },
 }
@@ -122,7 +122,7 @@ pub enum PowerEvent {
 const SOMEBODY: &str = "somebody";
 
 impl MachineState {
-    /// The positions of `ids`, or of all nodes if there are none.
+    /// Returns the positions of `ids`, or of all nodes if it is empty.
     ///
     /// # Errors
     /// Names an id that is not one of a node.
@@ -253,7 +253,7 @@ impl MachineState {
         self.configurations.accepted()
     }
 
-    /// Sets a group, partition or tenant; none removes it.
+    /// Sets a group, partition or tenant; `None` removes it.
     pub(crate) fn set_collection(&mut self, kind: IdCollection, name: &str, ids: Option<Vec<String>>) {
         let all = match kind {
             IdCollection::Group => &mut self.inventory.groups,
@@ -266,7 +266,7 @@ impl MachineState {
         };
     }
 
-    /// Makes an image special; none makes it as any other.
+    /// Makes an image special; `None` resets it to the default.
     pub(crate) fn set_image(&mut self, id: &str, image: Option<StoredImage>) {
         match image {
             Some(image) => self.images.special.insert(id.to_owned(), image),

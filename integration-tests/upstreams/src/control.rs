@@ -166,7 +166,7 @@ fn image(world: &LiveMachine, method: &Method, id: &str, body: &Bytes) -> Result
     Ok(done())
 }
 
-/// Value to store; none: the request deletes it.
+/// Returns the value to store; `None`: the request deletes it.
 fn put_or_delete<T: DeserializeOwned>(method: &Method, body: &Bytes) -> Result<Option<T>, SystemAnswer> {
     match method.as_str() {
         "PUT" => read(body).map(Some),

@@ -12,7 +12,7 @@ use crate::service::Service;
 /// Requests that are remembered one by one: a large fleet's boot, at most a few megabytes.
 const LONGEST_LOG: usize = 20_000;
 
-/// How often one operation was asked for.
+/// Number of calls of one operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CallCount {
     /// System that was called.
@@ -40,7 +40,7 @@ pub struct SeenCall {
     pub target: String,
     /// Status of the answer; 0: no answer.
     pub status: u16,
-    /// How many things it was about.
+    /// Number of items in the request.
     pub items: usize,
 }
 

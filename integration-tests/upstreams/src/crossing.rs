@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::{call::SystemAnswer, service::Service};
 
-/// How long an answer waits for another one to be swapped with. Afterwards it reaches the request it is for.
+/// Time for which an answer waits for another one to be swapped with. Afterwards it reaches its own request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Requests that can get each other's answers: those for the same operation of a system.

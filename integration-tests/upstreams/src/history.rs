@@ -23,43 +23,43 @@ pub struct NodeEvent {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum EventKind {
-    /// The boot script service took data for it.
+    /// The boot script service took data for the node.
     BootData {
-        /// Names the data.
+        /// Token that names the data.
         token: Arc<str>,
     },
     /// The configuration service accepted a change of the node.
     Configuration {
         /// Desired configuration.
         desired: Arc<str>,
-        /// Whether now.
+        /// Whether the component is enabled now.
         enabled: bool,
         /// Whether the change clears the applied layers.
         cleared: bool,
     },
-    /// A transition that names it was accepted.
+    /// A transition that names the node was accepted.
     Asked {
         /// The transition.
         transition: Arc<str>,
         /// Operation, such as `Soft-Off`.
         operation: &'static str,
     },
-    /// Its task in a transition has a result.
+    /// The node's task in a transition has a result.
     Result {
         /// The transition.
         transition: Arc<str>,
         /// `succeeded`, `failed` or `unsupported`.
         status: &'static str,
-        /// Why it failed; empty: it did not.
+        /// Reason of the failure; empty: there was none.
         error: Arc<str>,
     },
     /// The node turned on.
     On,
     /// The node turned off.
     Off,
-    /// Its operating system is up.
+    /// The node's operating system is up.
     Booted {
-        /// Names the boot data that it found; empty: none that anybody gave it.
+        /// Token of the boot data; empty: boot data from no client.
         token: Arc<str>,
     },
     /// The configuration service changed its mind about it.
@@ -69,12 +69,12 @@ pub enum EventKind {
     },
     /// The node was locked or unlocked in the inventory.
     Locked {
-        /// Whether it is now.
+        /// Whether the node is locked now.
         locked: bool,
     },
 }
 
-/// How often a node was asked to change its power, and how well that was done.
+/// Number of requested power changes of a node, and their results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PowerRecord {
     /// Transitions to on that named it.

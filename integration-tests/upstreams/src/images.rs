@@ -23,9 +23,9 @@ pub struct ImageStock {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoredImage {
-    /// Architecture as the image management service spells it; none: not recorded.
+    /// Architecture as the image management service spells it; `None`: not recorded.
     pub arch: Option<String>,
-    /// Whether the image management service knows it.
+    /// Whether the image management service knows the image.
     pub in_catalogue: bool,
     /// Contents of the manifest instead of the usual.
     pub manifest: Option<String>,

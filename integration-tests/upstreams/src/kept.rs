@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// How many ids all kept requests may have together: a few boots of a large machine, some tens of megabytes.
+/// Most ids in all kept requests together: a few boots of a large machine, some tens of megabytes.
 const MOST_IDS: usize = 200_000;
 
 /// The latest requests, oldest first.

@@ -35,7 +35,7 @@ struct MachineFlags {
     /// Seed of durations and faults.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How long hardware and the power service take compared with real ones: 1 is as shipped, 0.05 twenty times as
+    /// Duration of hardware and power service actions compared with real ones: 1 is as shipped, 0.05 twenty times as
     /// fast, 0 quick, without any delay.
     #[arg(long, default_value_t = 1.0)]
     speed: f64,

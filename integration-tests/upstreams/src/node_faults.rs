@@ -3,39 +3,39 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use simulator::faults::Fault;
 
-/// Faults of one node, and wrong records of it in the systems around it. The default has none.
+/// Faults of one node, and wrong records of it in the systems around it. The default is a node without faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NodeFaults {
     /// Fault of the hardware, in the simulator's words, such as `stuck-off`.
     #[serde(serialize_with = "write_hardware", deserialize_with = "read_hardware")]
     pub hardware: Option<Fault>,
-    /// The inventory does not know it.
+    /// The inventory does not know the node.
     pub hsm_missing: bool,
-    /// The power service does not know it.
+    /// The power service does not know the node.
     pub pcs_missing: bool,
-    /// The power service leaves it out of its answers.
+    /// The power service leaves the node out of its answers.
     pub pcs_omitted: bool,
     /// Power state `undefined` in the power service.
     pub pcs_undefined: bool,
     /// Error text that the power service shows instead of a power state.
     pub pcs_error: Option<String>,
-    /// Its BMC refuses every command with this text.
+    /// The node's BMC refuses every command with this text.
     pub pcs_task_fails: Option<String>,
-    /// A transition that names it is refused as a whole.
+    /// A transition that names the node is refused as a whole.
     pub pcs_reject: bool,
-    /// Boot data that name it are refused as a whole.
+    /// Boot data that name the node are refused as a whole.
     pub bss_reject: bool,
-    /// The configuration service does not know it.
+    /// The configuration service does not know the node.
     pub cfs_missing: bool,
-    /// A change of configuration that names it is refused as a whole.
+    /// A change of configuration that names the node is refused as a whole.
     pub cfs_reject: bool,
     /// Fixed status in the configuration service.
     pub cfs_status: Option<String>,
 }
 
 impl NodeFaults {
-    /// Faults of a node whose hardware alone is faulty.
+    /// Returns the faults of a node with only faulty hardware.
     pub fn hardware(fault: Option<Fault>) -> Self {
         Self { hardware: fault, ..Self::default() }
     }

@@ -153,7 +153,7 @@ fn list(state: &MachineState) -> SystemAnswer {
 }
 
 impl MachineState {
-    /// Accepts a transition with the usual deadline; none: there is no such operation.
+    /// Accepts a transition with the usual deadline; `None`: there is no such operation.
     pub(crate) fn ask_for_power(&mut self, operation: &str, ids: &[String]) -> Option<String> {
         let deadline =
             TaskDeadline::After(self.power.plan.minute * u32::try_from(MINUTES).unwrap_or(u32::MAX));

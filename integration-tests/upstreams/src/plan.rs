@@ -26,21 +26,21 @@ pub struct MachinePlan {
     pub pace: Option<Pace>,
     /// Seed of durations, of faults, and of the members that lists leave out.
     pub seed: u64,
-    /// How many nodes have which hardware fault from the start.
+    /// Number of nodes with each hardware fault from the start.
     pub faults: Faults,
     /// Whether the nodes are up at the start.
     pub up: bool,
     /// Gateway that nodes report their boots to; empty: nodes do not report.
     pub gateway_url: String,
-    /// How the power service works.
+    /// Behaviour of the power service.
     pub power: PowerService,
 }
 
 /// Timing of the power service. [`Self::as_shipped`] is the normal one; faster ones have names of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PowerService {
-    /// How long it waits before it first checks whether a transition has had its effect, and between checks.
-    /// Reservations are held until a check finds that all nodes are done.
+    /// Time until the service first checks whether a transition has had its effect, and between checks. Reservations
+    /// are held until a check finds that all nodes are done.
     pub confirm_period: Duration,
     /// Period of the power readings, and so the greatest age of a power state. Zero: readings are immediate.
     pub sampling_period: Duration,
@@ -57,12 +57,12 @@ pub struct PowerService {
     pub reaper_period: Duration,
     /// Term of a reservation that is not renewed, because the worker that made it died.
     pub reservation_term: Duration,
-    /// How long a transition is kept from its creation on. One that is still open then is aborted.
+    /// Time for which a transition is kept after its creation. An open one is aborted then.
     pub kept_for: Duration,
     /// Most transitions that are kept once they have ended.
     pub most_ended: usize,
-    /// Letters that are left of the texts of a transition that ended; none: all. The real service cuts them where it
-    /// stores too much for its database, and to nothing where it has no database.
+    /// Number of letters that are kept of the texts of an ended transition; `None`: all. The real service cuts them
+    /// where it stores too much for its database, and to nothing where it has no database.
     pub longest_text: Option<usize>,
 }
 
@@ -85,8 +85,8 @@ impl PowerService {
         }
     }
 
-    /// As shipped, with all durations multiplied by `speed`: 0.05 plays it twenty times as fast. Without any duration it
-    /// is [`Self::quick`].
+    /// Returns the service as shipped, with all durations multiplied by `speed`: 0.05 is twenty times as fast. Without
+    /// any duration it is [`Self::quick`].
     pub fn at_speed(speed: f64) -> Self {
         /// Deadlines keep this much, so that a busy machine does not make hardware late that is in time.
         const LEAST_MINUTE: Duration = Duration::from_secs(2);
@@ -144,7 +144,7 @@ impl MachinePlan {
         }
     }
 
-    /// A machine whose hardware has no delay, with [`PowerService::quick`].
+    /// Returns a machine whose hardware has no delay, with [`PowerService::quick`].
     pub fn quick(nodes: u32) -> Self {
         Self::as_shipped(nodes).at_speed(0.0)
     }

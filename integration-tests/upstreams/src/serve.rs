@@ -1,4 +1,4 @@
-//! One request from arrival to answer: its system, its trouble, its count.
+//! A request from arrival to answer: its system, its trouble, its count.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ use crate::{
 /// Largest request that is read: more than any real peer takes.
 const LARGEST_REQUEST: usize = 256 << 20;
 
-/// How long answers under way, which may trickle for ever, hold up the end.
+/// Time for which answers under way, which may trickle for ever, delay the end.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Most of a path and query that is remembered of a request: lists of ids can be long.
@@ -171,7 +171,7 @@ fn refusal(course: &CallCourse, parts: &Parts) -> Option<SystemAnswer> {
     })
 }
 
-/// The answer that a request gets instead of being handled; none: none at all.
+/// Returns the answer that a request gets instead of being handled; `None`: it gets no answer.
 fn instead(effect: &TroubleEffect) -> Option<SystemAnswer> {
     let TroubleEffect::Status { code, body, retry_after } = effect else { return None };
     let status = StatusCode::from_u16(*code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -50,7 +50,7 @@ impl Service {
     /// Every system.
     pub const ALL: [Self; 7] = [Self::Hsm, Self::Pcs, Self::Bss, Self::Cfs, Self::Ims, Self::S3, Self::Tapms];
 
-    /// Its short name.
+    /// Returns the short name of the system.
     pub fn word(self) -> &'static str {
         match self {
             Self::Hsm => "hsm",

@@ -34,7 +34,7 @@ pub(crate) struct MachineState {
     /// The time of day at the start.
     epoch: SystemTime,
     pub(crate) machine: Machine,
-    /// By position, as everything about nodes.
+    /// Faults of nodes by position, as everything about nodes.
     pub(crate) faults: Vec<NodeFaults>,
     pub(crate) inventory: InventoryRecords,
     pub(crate) power: PowerRecords,
@@ -43,7 +43,7 @@ pub(crate) struct MachineState {
     pub(crate) images: ImageStock,
     pub(crate) tenants: BTreeMap<String, Vec<String>>,
     pub(crate) history: NodeHistory,
-    /// When which reservations end that tests made for a time.
+    /// Times at which tests' reservations end, with their positions.
     pub(crate) releases: BTreeSet<(Duration, usize)>,
     pub(crate) outbox: MessageOutbox,
 }
@@ -51,9 +51,9 @@ pub(crate) struct MachineState {
 /// Reports and notices to be sent.
 #[derive(Debug, Default)]
 pub(crate) struct MessageOutbox {
-    /// By nodes, to the gateway.
+    /// Reports of nodes to the gateway.
     pub(crate) reports: Vec<Report>,
-    /// By the inventory, to subscribers.
+    /// Notices of the inventory to its subscribers.
     pub(crate) deliveries: Vec<NoticeDelivery>,
 }
 
@@ -98,7 +98,7 @@ impl MachineState {
         self.faults[position] = faults;
     }
 
-    /// Runs what is due by `now`, at most `most` steps, and returns the time of the next step.
+    /// Runs the steps that are due by `now`, at most `most`, and returns the time of the next step.
     pub(crate) fn advance(&mut self, now: Duration, most: usize) -> Option<Duration> {
         for _ in 0..most {
             let Some(due) = self.next_due().filter(|due| *due <= now) else { break };

@@ -13,7 +13,8 @@ pub(crate) const OPERATIONS: &[&str] = &["GET /tenants", "GET /tenants/{name}"];
 pub(crate) fn answer(state: &MachineState, call: &SystemCall) -> SystemAnswer {
     if call.operation == "GET /tenants" {
         let all = state.tenants.iter().map(|(name, xnames)| tenant(name, xnames, call));
-        return SystemAnswer::json(&all.collect::<Vec<_>>()).about(state.tenants.len());
+        let list = json!({"metadata": {}, "items": all.collect::<Vec<_>>()});
+        return SystemAnswer::json(&list).about(state.tenants.len());
     }
     match state.tenants.get(call.name()) {
         Some(xnames) => SystemAnswer::json(&tenant(call.name(), xnames, call)).about(1),

@@ -1,4 +1,4 @@
-//! Trouble that a whole system has: what kind, for which requests, how often.
+//! Trouble of a whole system: its kind, its requests, its number of times.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,16 +12,16 @@ use crate::service::Service;
 pub struct ServiceTrouble {
     /// System in trouble.
     pub service: Service,
-    /// Only requests of this method; none: all.
+    /// Method of the affected requests; `None`: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// Only this operation, such as `POST /transitions`; none: all.
+    /// Affected operation, such as `POST /transitions`; `None`: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// How many requests have it; none: all until it is cleared.
+    /// Number of affected requests; `None`: all until the trouble is cleared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
-    /// How many seconds it lasts from when it is added; none: until it is cleared.
+    /// Seconds from its addition to its end; `None`: until the trouble is cleared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     /// Effect on each request.
@@ -39,13 +39,13 @@ pub enum TroubleEffect {
         /// The body of the refusal.
         #[serde(default)]
         body: String,
-        /// Seconds in a `Retry-After` header; none: no such header.
+        /// Seconds in a `Retry-After` header; `None`: no such header.
         #[serde(default)]
         retry_after: Option<u64>,
     },
     /// Handled later.
     Delay {
-        /// By so much.
+        /// Length of the delay.
         seconds: f64,
     },
     /// Received, never handled or answered.
@@ -98,29 +98,29 @@ pub enum TroubleEffect {
 }
 
 impl ServiceTrouble {
-    /// Trouble with every request, until it is cleared.
+    /// Creates trouble with every request, until it is cleared.
     pub fn new(service: Service, effect: TroubleEffect) -> Self {
         Self { service, method: None, operation: None, count: None, seconds: None, effect }
     }
 
-    /// Every request is answered with this status.
+    /// Creates trouble in which every request is answered with this status.
     pub fn status(service: Service, code: u16) -> Self {
         Self::new(service, TroubleEffect::Status { code, body: String::new(), retry_after: None })
     }
 
-    /// Only with this operation, such as `POST /transitions`.
+    /// Limits the trouble to this operation, such as `POST /transitions`.
     #[must_use]
     pub fn only(self, operation: &str) -> Self {
         Self { operation: Some(operation.to_owned()), ..self }
     }
 
-    /// Only so many times.
+    /// Limits the trouble to so many requests.
     #[must_use]
     pub fn times(self, count: u32) -> Self {
         Self { count: Some(count), ..self }
     }
 
-    /// Only for so long from when it is added.
+    /// Limits the trouble to this time from when it is added.
     #[must_use]
     pub fn lasting(self, duration: Duration) -> Self {
         Self { seconds: Some(duration.as_secs_f64()), ..self }
@@ -143,7 +143,7 @@ pub(crate) struct TroubleList {
 #[derive(Debug)]
 struct ActiveTrouble {
     trouble: ServiceTrouble,
-    /// When it ends; none: when it is cleared.
+    /// End of the trouble; `None`: when it is cleared.
     until: Option<Duration>,
 }
 

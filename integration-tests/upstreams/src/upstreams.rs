@@ -69,7 +69,7 @@ impl Upstreams {
         Ok(Self { world, address, tasks, running: shutdown.drop_guard() })
     }
 
-    /// Where all systems listen.
+    /// Returns the address of all systems.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -109,7 +109,7 @@ impl Upstreams {
         })
     }
 
-    /// How the machine is.
+    /// Returns the state of the machine in numbers.
     pub fn summary(&self) -> MachineSummary {
         self.world.with(|state| state.summary())
     }
@@ -136,7 +136,7 @@ impl Upstreams {
     /// Changes nodes, all if `ids` is empty: faults, locks, roles and so on. Subscribers are notified.
     ///
     /// # Errors
-    /// When the machine does not have one of them; then none is changed.
+    /// When the machine does not have one of them; then no node is changed.
     pub fn change(&self, ids: &[String], change: &NodeChange) -> Result<(), UnknownNode> {
         self.world.with(|state| {
             let positions = state.positions(ids)?;
@@ -148,7 +148,7 @@ impl Upstreams {
     /// Presses the power button of nodes, all if `ids` is empty, past the power service.
     ///
     /// # Errors
-    /// When the machine does not have one of them; then none is pressed.
+    /// When the machine does not have one of them; then no button is pressed.
     pub fn press(&self, command: PowerCommand, ids: &[String]) -> Result<(), UnknownNode> {
         self.world.with(|state| {
             let positions = state.positions(ids)?;
@@ -166,12 +166,12 @@ impl Upstreams {
         id.with_context(|| format!("{operation} is no operation"))
     }
 
-    /// How long until the power service reads the hardware again; nothing where it knows at once.
+    /// Returns the time until the power service reads the hardware again; zero where it knows at once.
     pub fn until_reading(&self) -> Duration {
         self.world.with(|state| state.until_reading())
     }
 
-    /// Has something happen to the power service.
+    /// Makes the power service suffer this event.
     pub fn power_service(&self, event: PowerEvent) {
         self.world.power_service(event);
     }
@@ -191,12 +191,12 @@ impl Upstreams {
         self.world.clear_troubles(service);
     }
 
-    /// How often each operation was asked for.
+    /// Returns the number of calls of each operation.
     pub fn counts(&self) -> Vec<CallCount> {
         self.world.counters.lock().list()
     }
 
-    /// How often one operation, such as `POST /transitions`, was asked for.
+    /// Returns the number of calls of one operation, such as `POST /transitions`.
     pub fn requests(&self, service: Service, operation: &str) -> u64 {
         let counts = self.counts().into_iter();
         let mut own = counts.filter(|count| count.service == service && count.operation == operation);
@@ -237,12 +237,12 @@ impl Upstreams {
         self.world.with(|state| state.transitions_json())
     }
 
-    /// Sets a group, a partition or a tenant; none removes it.
+    /// Sets a group, a partition or a tenant; `None` removes it.
     pub fn set_collection(&self, kind: IdCollection, name: &str, ids: Option<Vec<String>>) {
         self.world.with(|state| state.set_collection(kind, name, ids));
     }
 
-    /// Makes an image special; none makes it as any other.
+    /// Makes an image special; `None` resets it to the default.
     pub fn set_image(&self, id: &str, image: Option<StoredImage>) {
         self.world.with(|state| state.set_image(id, image));
     }

@@ -26,7 +26,7 @@ use tokio::{
 pub(crate) struct ConnectionCut(Arc<AtomicBool>);
 
 impl ConnectionCut {
-    /// From now on nothing is written; the connection closes at the next attempt.
+    /// Cuts the connection: from now on nothing is written, and the connection closes at the next attempt.
     pub(crate) fn now(&self) {
         self.0.store(true, Ordering::Release);
     }
@@ -46,7 +46,7 @@ impl Listener for CuttableListener {
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (CuttableStream, SocketAddr) {
-        /// When there are no sockets left, others have to be closed first.
+        /// Without free sockets, others have to be closed first.
         const PAUSE: Duration = Duration::from_millis(100);
         loop {
             match self.0.accept().await {

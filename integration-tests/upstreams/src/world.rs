@@ -83,7 +83,7 @@ impl LiveMachine {
         }
     }
 
-    /// Runs what is due and returns the time of the next step.
+    /// Runs the steps that are due and returns the time of the next step.
     fn pass(&self) -> Option<Duration> {
         let mut state = self.state.lock();
         let next = state.advance(self.elapsed(), MOST_AT_ONCE);
@@ -101,8 +101,8 @@ impl LiveMachine {
         result
     }
 
-    /// Sends reports and notices, with the lock held, so that none overtakes another. Reports of nodes without a
-    /// gateway are dropped; a slow subscriber misses some, as with the real inventory.
+    /// Sends reports and notices, with the lock held, so that they keep their order. Reports of nodes without a gateway
+    /// are dropped; a slow subscriber misses some, as with the real inventory.
     fn send(&self, state: &mut MachineState) {
         for report in state.outbox.reports.drain(..) {
             let _ = self.reports.send(report);
@@ -125,7 +125,7 @@ impl LiveMachine {
         self.crossing.forget();
     }
 
-    /// Has something happen to the power service. While it is down, connections to it are cut.
+    /// Makes the power service suffer this event. While it is down, connections to it are cut.
     pub(crate) fn power_service(&self, event: PowerEvent) {
         if let PowerEvent::Restart { seconds } = event {
             self.trouble(ServiceTrouble {
@@ -136,7 +136,7 @@ impl LiveMachine {
         self.with(|state| state.power_service(event));
     }
 
-    /// Has the system answer the call.
+    /// Returns the system's answer to the call.
     pub(crate) fn answer(&self, service: Service, call: &SystemCall) -> SystemAnswer {
         self.with(|state| match service {
             Service::Hsm => hsm::answer(state, call),

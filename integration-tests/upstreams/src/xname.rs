@@ -1,6 +1,6 @@
 //! Location names.
 
-/// Whether `text` is built like a location name: `x`, a number, and then letters and numbers in turn.
+/// Returns whether `text` is built like a location name: `x`, a number, and then letters and numbers in turn.
 pub(crate) fn is_well_formed(text: &str) -> bool {
     let mut rest = text.to_ascii_lowercase();
     if !rest.starts_with('x') {

@@ -1,7 +1,8 @@
-//! What the ledger and the mirror promise, on every database that the environment offers.
+//! The guarantees of the ledger and the mirror, on every database that the environment offers.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
+mod events;
 mod note;
 mod served;
 
@@ -9,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 
 use chassis::{
     Context, Fault, Settings,
-    ledger::{Draft, Ledger, ResumeToken, Selection},
+    store::ledger::{Draft, Ledger, ResumeToken, Selection},
 };
 use expect_test::expect;
 use futures_util::{FutureExt, StreamExt, future::join_all};
@@ -18,7 +19,7 @@ use proto::Message;
 use sea_orm::{ConnectionTrait, Statement};
 use served::Served;
 
-/// Long enough that only a lost wake-up fails the test.
+/// Timeout that only a lost wake-up exceeds.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::test]
@@ -45,7 +46,7 @@ async fn what_was_acknowledged_is_there_after_a_restart() {
     }
 }
 
-/// Tables are read in pages of thousands of rows.
+/// Rows of large tables are read in pages of thousands.
 #[tokio::test]
 async fn of_large_tables_every_row_is_there_after_a_restart() {
     for database in test_databases::every_kind().await {
@@ -108,7 +109,7 @@ async fn what_nobody_waits_for_any_more_is_not_done() {
             draft.put(Note::new("a", "late"));
             Ok(())
         });
-        // It waits for its turn: the writer runs on the same thread.
+        // The write waits for its turn: the writer runs on the same thread.
         assert!(given_up.now_or_never().is_none());
         put(&ledger, "b", "in time").await;
         assert_eq!(texts(&ledger), ["b=in time@1"], "{}", database.kind);
@@ -142,7 +143,7 @@ async fn concurrent_changes_of_one_resource_are_all_kept() {
         let append = |_| {
             let ledger = ledger.clone();
             async move {
-                let grow = |draft: &mut chassis::ledger::Draft<'_, Note>| {
+                let grow = |draft: &mut chassis::store::ledger::Draft<'_, Note>| {
                     let note = draft.get("a").expect("it was put");
                     draft.put(Note::new("a", &format!("{}x", note.text)));
                     Ok(())
@@ -165,7 +166,7 @@ async fn a_change_that_names_a_revision_sees_others_of_the_same_transaction() {
     let replace = |n: u32| {
         let ledger = ledger.clone();
         async move {
-            let if_unchanged = move |draft: &mut chassis::ledger::Draft<'_, Note>| {
+            let if_unchanged = move |draft: &mut chassis::store::ledger::Draft<'_, Note>| {
                 let unchanged = draft.get("a").filter(|note| note.revision == 1);
                 if let Some(note) = &unchanged {
                     draft.put(Note { text: n.to_string(), ..Note::clone(note) });
@@ -194,7 +195,7 @@ async fn a_second_writer_of_a_file_loses_no_update() {
         })
         .await;
     assert!(matches!(fenced, Err(Fault::Unavailable { .. })), "{fenced:?}");
-    // Having been refused, the second writer reads the difference and can go on.
+    // After the refusal, the second writer reads the difference and can continue.
     second
         .write(|draft| {
             let text = draft.get("a").expect("caught up").text.clone();
@@ -223,7 +224,7 @@ async fn a_refusal_that_rests_on_a_change_falls_with_it() {
             }
         })
     };
-    // Both are in one transaction, which the first ledger has made impossible.
+    // Both writes are in one transaction, which the first ledger has made impossible.
     let (created, refused) = tokio::join!(create(), create());
     assert!(matches!(created, Err(Fault::Unavailable { .. })), "{created:?}");
     assert_eq!(refused, created);
@@ -386,7 +387,7 @@ async fn a_watch_that_is_served_ends_with_the_service() {
     assert_eq!(refused, Some(Fault::ResumeExpired(9)));
 }
 
-/// The incarnation that a watch names, and the token of its last delivery.
+/// Returns the incarnation that a watch names, and the token of its last delivery.
 async fn watched(ledger: &Ledger<Notes>, resume: ResumeToken) -> Result<ResumeToken, Fault> {
     let response = ledger.serve_watch(resume).await?;
     let mut request = tonic::Request::new(ledger.view().revision());
@@ -525,9 +526,9 @@ fn texts(ledger: &Ledger<Notes>) -> Vec<String> {
     ledger.view().all().iter().map(|note| format!("{}={}@{}", note.name, note.text, note.revision)).collect()
 }
 
-async fn next<S>(watch: &mut S) -> Arc<chassis::resource::Batch<Note>>
+async fn next<S>(watch: &mut S) -> Arc<chassis::store::resource::Batch<Note>>
 where
-    S: futures_util::Stream<Item = Result<Arc<chassis::resource::Batch<Note>>, Fault>> + Unpin,
+    S: futures_util::Stream<Item = Result<Arc<chassis::store::resource::Batch<Note>>, Fault>> + Unpin,
 {
     tokio::time::timeout(PATIENCE, watch.next()).await.expect("in time").expect("no end").expect("no fault")
 }

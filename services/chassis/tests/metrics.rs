@@ -1,4 +1,4 @@
-//! What every part serves beside its gRPC.
+//! The endpoints of every part beside its gRPC.
 
 use chassis::{Context, Server, Settings};
 use tokio::{

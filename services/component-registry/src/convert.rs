@@ -1,18 +1,18 @@
 //! Conversion between messages and domain types, for messages that only the registry handles.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-pub(crate) use chassis::convert::component::{reference_to_wire, to_wire};
+pub(crate) use chassis::kinds::component::{reference_to_wire, to_wire};
 use chassis::{
     Fault,
-    convert::{
+    kinds::{
         Interner,
         component::{
             action_from_wire, artifacts_from_wire, decided_by_from_wire, phase_from_wire, reference_from_wire,
         },
         trouble,
     },
-    ledger::Draft,
+    store::ledger::Draft,
 };
 use domain::{
     boot::{
@@ -58,7 +58,7 @@ impl RequestTokens {
         Self { known: known.collect(), looked_up_at: Instant::now() }
     }
 
-    /// Returns the artifacts and the number of `token`; none for an unknown one.
+    /// Returns the artifacts and the number of `token`; `None` for an unknown token.
     pub(crate) fn get(&self, token: &str) -> Option<KnownToken> {
         self.known.get(token).cloned()
     }
@@ -68,7 +68,11 @@ impl RequestTokens {
     /// # Errors
     /// The database has lost commits since they were looked up.
     pub(crate) fn check(&self, draft: &Draft<'_, Component>) -> Result<(), Fault> {
-        match draft.since_loss() {
+        self.check_loss(draft.since_loss())
+    }
+
+    fn check_loss(&self, since_loss: Option<Duration>) -> Result<(), Fault> {
+        match since_loss {
             Some(age) if !self.known.is_empty() && age <= self.looked_up_at.elapsed() => {
                 Err(Fault::unavailable("database", "it has lost commits; tokens are looked up again"))
             }
@@ -163,6 +167,7 @@ pub(crate) fn status_reports(
             action_failed: report.action_failed,
             error: error_change(report.error.as_deref(), report.error_kind, interner),
             decided_by: report.decided_by.map(decided_by_from_wire).unwrap_or_default(),
+            reason: interner.share(&report.reason),
         })
     });
     reports.collect()
@@ -232,7 +237,7 @@ pub(crate) fn boot_tokens(
 
 #[cfg(test)]
 mod tests {
-    use chassis::convert::component::action_to_wire;
+    use chassis::kinds::component::action_to_wire;
     use domain::{
         boot::component::Action,
         core::trouble::{Trouble, TroubleKind},
@@ -240,6 +245,19 @@ mod tests {
     use proto::meta;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn tokens_looked_up_before_a_loss_do_not_count() {
+        let boot_artifacts = Arc::new(BootArtifacts::empty());
+        let token = BootToken { token: "t".into(), boot_artifacts, revision: 1 };
+        let (named, none) = (RequestTokens::new([&token]), RequestTokens::new([]));
+        tokio::time::advance(Duration::from_secs(2)).await;
+        for (since_loss, is_taken) in [(None, true), (Some(3), true), (Some(2), false), (Some(0), false)] {
+            let since_loss = since_loss.map(Duration::from_secs);
+            assert_eq!(named.check_loss(since_loss).is_ok(), is_taken, "{since_loss:?}");
+            assert!(none.check_loss(since_loss).is_ok());
+        }
+    }
 
     fn action_trouble(kind: meta::TroubleKind) -> Option<Trouble> {
         let report = wire::ActionReport {

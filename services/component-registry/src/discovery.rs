@@ -2,7 +2,11 @@
 
 use std::{convert::Infallible, pin::pin, sync::Arc};
 
-use chassis::{Fault, clock, ledger::Draft, pause};
+use chassis::{
+    Fault,
+    process::{clock, pause},
+    store::ledger::Draft,
+};
 use domain::{
     boot::{
         component::{Component, write::newly_discovered},
@@ -13,9 +17,9 @@ use domain::{
 use futures_util::StreamExt;
 use tokio::time::{Instant, sleep_until};
 
-use crate::{FOR_ALL, Registry, hints::LEAST_GAP, inventory::InventorySnapshot, store::create};
+use crate::{Registry, hints::LEAST_GAP, inventory::InventorySnapshot, store::create};
 
-/// Discovers new nodes at the start and after a hint. The replica that holds the lease also discovers nodes
+/// Discovers new nodes at the start and after a hint. The replica that holds the role also discovers nodes
 /// periodically, with the period of the option `discovery_frequency`.
 pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
     let mut failures = 0;
@@ -44,13 +48,13 @@ pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
 /// Waits for the next discovery: for the period of the option, which may change meanwhile, or for a hint.
 async fn wait_for_next_poll(registry: &Registry, began: Instant) {
     let mut changes = pin!(registry.options.follow());
-    let mut handovers = pin!(registry.leases.changes());
+    let mut terms = pin!(registry.role.terms());
     loop {
         let period = registry.options_in_force().discovery_period();
         tokio::select! {
-            () = sleep_until(began + period), if registry.leases.holds(FOR_ALL) => return,
-            // A replica that acquires the lease late polls at once.
-            Some(_) = handovers.next() => {}
+            () = sleep_until(began + period), if registry.role.is_held() => return,
+            // A replica that acquires the role late polls at once.
+            Some(_) = terms.next() => {}
             () = registry.hints.nodes.notified() => return sleep_until(began + LEAST_GAP).await,
             Some(_) = changes.next() => {}
         }

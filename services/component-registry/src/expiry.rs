@@ -5,7 +5,11 @@
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use chassis::{Fault, clock, ledger::Draft, resource::Resource};
+use chassis::{
+    Fault,
+    process::clock,
+    store::{ledger::Draft, resource::Resource},
+};
 use domain::{
     boot::component::{
         Component,

@@ -25,8 +25,11 @@ mod store;
 use std::{sync::Arc, time::Duration};
 
 use chassis::{
-    Context, Listener, Server, channel::LARGEST_MESSAGE, convert::Interner, kinds::OptionsRecord,
-    lease::Leases, ledger::Ledger,
+    Context, Listener, Server,
+    kinds::{Interner, options::OptionsRecord},
+    lease::Role,
+    mesh::channel::LARGEST_MESSAGE,
+    store::ledger::Ledger,
 };
 use domain::boot::bos::{compatibility::Compatibility, options::Options};
 use parking_lot::Mutex;
@@ -43,10 +46,6 @@ use inventory::{InventoryHandle, InventorySource, subscription};
 use rpc::TimeStampRenewals;
 pub use store::{BootToken, BootTokens, ComponentTable, Migrator, StoredOptions};
 
-/// Lease of the replica that works for all: it polls the inventory, keeps up the subscription to notifications, and
-/// deletes expired data.
-const FOR_ALL: &str = "inventory";
-
 /// State that the calls and tasks of the registry share.
 pub(crate) struct Registry {
     components: Ledger<ComponentTable>,
@@ -55,7 +54,9 @@ pub(crate) struct Registry {
     inventory: InventoryHandle,
     hints: PollHints,
     renewals: TimeStampRenewals,
-    leases: Leases,
+    /// Role of the replica that works for all: it polls the inventory, keeps up the subscription to notifications, and
+    /// deletes expired data.
+    role: Role,
     interner: Mutex<Interner>,
     compatibility: Compatibility,
 }
@@ -71,8 +72,8 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let driver = Arc::new(driver);
     let (inventory, questions) = InventoryHandle::new(Arc::clone(&driver));
     let url = context.database_url("component-registry", &settings.component_registry.database_url)?;
-    let database = chassis::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
-    let leases = Leases::start(&context, "component-registry", &database).await?;
+    let database = chassis::store::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
+    let role = Role::start(&context, "component-registry", &database).await?;
     let registry = Arc::new(Registry {
         components: Ledger::open(&context, database.clone()).await?,
         tokens: Ledger::open(&context, database.clone()).await?,
@@ -80,7 +81,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         inventory,
         hints: PollHints::default(),
         renewals: TimeStampRenewals::default(),
-        leases: leases.clone(),
+        role: role.clone(),
         interner: Mutex::default(),
         compatibility: Compatibility { strict_bos: settings.compat.strict_bos },
     });
@@ -94,6 +95,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         .add(ReportServiceServer::from_arc(Arc::clone(&registry)).max_decoding_message_size(LARGEST_MESSAGE));
     server.add(OptionsServiceServer::from_arc(Arc::clone(&registry)));
     server.add(InventoryServiceServer::from_arc(Arc::clone(&registry)));
+    server.add(registry.components.event_service());
     let ready = chassis::serve(&context, "component-registry", listener, server).await?;
     let tasks = &context.tasks;
     tasks.spawn_until_shutdown("logging-level", registry.options.clone().log_as_they_say());
@@ -102,14 +104,13 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     tasks.spawn_until_shutdown("locks", locks::run(Arc::clone(&registry), period));
     tasks.spawn_until_shutdown("presence", presence::run(Arc::clone(&registry), period));
     if let Some((peer, wanted)) = subscription {
-        let subscribed =
-            leases.clone().while_holding(FOR_ALL, move || subscription::run(peer.clone(), wanted.clone()));
+        let subscribed = role.clone().while_held(move |_| subscription::run(peer.clone(), wanted.clone()));
         tasks.spawn_until_shutdown("subscription", subscribed);
     }
-    let compacted = leases.clone().while_holding(FOR_ALL, move || compaction::run(database.clone()));
+    let compacted = role.clone().while_held(move |_| compaction::run(database.clone()));
     tasks.spawn_until_shutdown("compaction", compacted);
     let expiring = Arc::clone(&registry);
-    let expired = leases.while_holding(FOR_ALL, move || expiry::run(Arc::clone(&expiring)));
+    let expired = role.while_held(move |_| expiry::run(Arc::clone(&expiring)));
     tasks.spawn_until_shutdown("expiry", expired);
     tasks.spawn_until_shutdown("inventory", inventory::run(registry, driver, questions));
     ready.now();
@@ -121,7 +122,7 @@ impl Registry {
     /// are reset. Unreadable options are left for an operator.
     async fn store_default_options(&self) -> anyhow::Result<()> {
         let compatibility = self.compatibility;
-        let fill_in = move |draft: &mut chassis::ledger::Draft<'_, OptionsRecord>| {
+        let fill_in = move |draft: &mut chassis::store::ledger::Draft<'_, OptionsRecord>| {
             if draft.is_unreadable(OptionsRecord::KEY) {
                 return Ok(());
             }

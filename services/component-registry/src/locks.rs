@@ -3,7 +3,11 @@
 
 use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
-use chassis::{Fault, ledger::Draft, pause, resource::Resource};
+use chassis::{
+    Fault,
+    process::pause,
+    store::{ledger::Draft, resource::Resource},
+};
 use domain::boot::component::{Component, report::inventory};
 use futures_util::StreamExt;
 use tokio::{
@@ -11,7 +15,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::{FOR_ALL, Registry, hints::LEAST_GAP, inventory::LockedIds};
+use crate::{Registry, hints::LEAST_GAP, inventory::LockedIds};
 
 /// Ids of components.
 type ComponentIds = HashSet<Arc<str>>;
@@ -19,23 +23,23 @@ type ComponentIds = HashSet<Arc<str>>;
 /// Receiver of the latest locks, whichever caller read them.
 type LockReceiver = watch::Receiver<Option<Arc<LockedIds>>>;
 
-/// Follows the locks for ever: polls at once after a hint. The replica that holds the lease also polls every `period`
+/// Follows the locks for ever: polls at once after a hint. The replica that holds the role also polls every `period`
 /// while a component is enabled, and at once when one becomes enabled.
 pub(crate) async fn run(registry: Arc<Registry>, period: Duration) -> anyhow::Result<Infallible> {
     let mut components = std::pin::pin!(registry.components.follow());
     let mut known = registry.inventory.locked();
-    let mut handovers = std::pin::pin!(registry.leases.changes());
+    let mut terms = std::pin::pin!(registry.role.terms());
     let mut polls = LockPolls::new(period);
     loop {
         let due = polls.due;
-        let for_all = registry.leases.holds(FOR_ALL);
+        let for_all = registry.role.is_held();
         tokio::select! {
             Some(batch) = components.next() => if for_all {
                 polls.notice(&batch.changed, Instant::now());
             },
-            Some(handover) = handovers.next() => if handover.concerns(FOR_ALL) {
+            Some(term) = terms.next() => {
                 polls.stop();
-                if registry.leases.holds(FOR_ALL) {
+                if term.is_some() {
                     polls.notice(&registry.components.view().all(), Instant::now());
                 }
             },
@@ -47,7 +51,7 @@ pub(crate) async fn run(registry: Arc<Registry>, period: Duration) -> anyhow::Re
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                 polls.begin(Instant::now());
                 match poll(&registry, &mut known).await {
-                    Ok(_) if !registry.leases.holds(FOR_ALL) => polls.stop(),
+                    Ok(_) if !registry.role.is_held() => polls.stop(),
                     Ok(enabled) => polls.done(enabled),
                     Err(fault) => polls.failed(&fault, Instant::now()),
                 }
@@ -106,7 +110,7 @@ struct LockPolls {
     period: Duration,
     /// Beginning of the latest poll.
     began: Option<Instant>,
-    /// Time of the next poll; none while no component is enabled.
+    /// Time of the next poll; `None` while no component is enabled.
     due: Option<Instant>,
     /// Components whose locks were polled since they became enabled.
     covered: ComponentIds,

@@ -7,7 +7,12 @@
 
 use std::{collections::HashSet, convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
-use chassis::{Fault, clock, ledger::Draft, pause, resource::Resource, work::WorkQueue};
+use chassis::{
+    Fault,
+    observe::work::WorkQueue,
+    process::{clock, pause},
+    store::{ledger::Draft, resource::Resource},
+};
 use domain::{
     boot::component::{Component, report::inventory},
     core::{id::ComponentId, time::Timestamp, trouble::Trouble},
@@ -15,7 +20,7 @@ use domain::{
 use futures_util::StreamExt;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::{FOR_ALL, Registry};
+use crate::Registry;
 
 /// Most components in one query. Larger sets are compared with a snapshot of the whole inventory.
 pub(crate) const LARGEST_QUERY: usize = 2_000;
@@ -37,7 +42,7 @@ pub(crate) async fn run(registry: Arc<Registry>, period: Duration) -> anyhow::Re
     let queue = WorkQueue::default();
     tokio::select! {
         () = mark_changes(&registry, &queue) => anyhow::bail!("the components cannot be followed any more"),
-        () = mark_acquired(&registry, &queue) => anyhow::bail!("the leases cannot be followed any more"),
+        () = mark_acquired(&registry, &queue) => anyhow::bail!("the role cannot be followed any more"),
         () = apply_listings(&registry) => anyhow::bail!("the inventory reader has ended"),
         never = query_in_rounds(&registry, period), if registry.inventory.has_queries() => match never {},
         never = query(&registry, &queue) => never,
@@ -53,9 +58,9 @@ async fn mark_changes(registry: &Registry, queue: &WorkQueue<ComponentId>) {
 }
 
 async fn mark_acquired(registry: &Registry, queue: &WorkQueue<ComponentId>) {
-    let mut handovers = pin!(registry.leases.changes());
-    while let Some(handover) = handovers.next().await {
-        if handover.concerns(FOR_ALL) {
+    let mut terms = pin!(registry.role.terms());
+    while let Some(term) = terms.next().await {
+        if term.is_some() {
             mark(registry, queue, registry.components.view().all().iter().map(|component| &**component));
         }
     }
@@ -66,7 +71,7 @@ fn mark<'a>(
     queue: &WorkQueue<ComponentId>,
     components: impl Iterator<Item = &'a Component>,
 ) {
-    if !registry.leases.holds(FOR_ALL) {
+    if !registry.role.is_held() {
         return;
     }
     let options = registry.options_in_force();
@@ -84,7 +89,7 @@ fn mark<'a>(
 async fn query(registry: &Registry, queue: &WorkQueue<ComponentId>) -> anyhow::Result<Infallible> {
     let mut failures = 0;
     loop {
-        // One more than a query may have: a crowd is compared with a snapshot.
+        // The batch is one larger than a query may be: a crowd is compared with a snapshot.
         let ids = queue.next(LARGEST_QUERY + 1).await;
         let asked = wanted(registry, &ids);
         if asked.is_empty() {
@@ -144,7 +149,7 @@ async fn query_in_rounds(registry: &Registry, period: Duration) -> Infallible {
 /// # Errors
 /// The last failure of a query. The others were made all the same.
 async fn query_round(registry: &Registry) -> Result<bool, Fault> {
-    if !registry.leases.holds(FOR_ALL) {
+    if !registry.role.is_held() {
         return Ok(false);
     }
     let components = registry.components.view().all();
@@ -167,7 +172,7 @@ async fn note_lacking(registry: &Registry, batch: &[Arc<Component>]) -> Result<(
 }
 
 /// Returns the keys of those of `asked` that the inventory lists now. An answer without any of them is believed only if
-/// the inventory lists something else: one that has lost its records has nothing to say.
+/// the inventory lists other hardware: an inventory without any records has lost them.
 async fn listed(registry: &Registry, asked: &[Arc<Component>]) -> Result<HashSet<Arc<str>>, Fault> {
     let ids = asked.iter().map(|component| component.shared_key()).collect();
     let listed = registry.inventory.listed(ids, registry.answer_within()).await?;
@@ -180,7 +185,7 @@ async fn listed(registry: &Registry, asked: &[Arc<Component>]) -> Result<HashSet
 
 /// Returns the components among `ids` that have to be queried now.
 fn wanted(registry: &Registry, ids: &[ComponentId]) -> Vec<Arc<Component>> {
-    if !registry.leases.holds(FOR_ALL) {
+    if !registry.role.is_held() {
         return Vec::new();
     }
     let view = registry.components.view();
@@ -215,7 +220,7 @@ async fn apply_listings(registry: &Registry) {
     let mut listings = registry.inventory.listing();
     while listings.changed().await.is_ok() {
         let Some(listing) = listings.borrow_and_update().clone() else { continue };
-        if listing.ids.is_empty() || !registry.leases.holds(FOR_ALL) {
+        if listing.ids.is_empty() || !registry.role.is_held() {
             continue;
         }
         let components = registry.components.view().all();

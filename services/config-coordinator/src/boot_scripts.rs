@@ -1,8 +1,8 @@
-//! The boot script service: hands out the scripts of our own to the gateway.
+//! The boot script service: serves our own boot scripts to the gateway.
 //!
-//! A node that is not known, or that nothing was prepared for, has no script. Its firmware then goes on to its next
-//! boot device, as it does with other boot script services: a script that waits would keep nodes that boot from
-//! disks from doing so for ever, and a node that a session switches on has been prepared before.
+//! A node that is unknown, or without a preparation, has no script. Its firmware then continues with its next boot
+//! device, as it does with other boot script services: a script that waits would keep nodes from booting from their
+//! disks for ever, and a node that a session switches on has been prepared before.
 
 use chassis::Fault;
 use domain::core::invalid::Invalid;
@@ -12,7 +12,7 @@ use proto::boot::{
 };
 use tonic::{Request, Response, Status};
 
-use crate::upstream::{boot_parameters::Driver, built_in::Caller};
+use crate::upstream::boot_parameters::{Driver, built_in::Caller};
 
 pub(crate) struct BootScriptRpc {
     pub(crate) boot_parameters: Driver,

@@ -1,23 +1,23 @@
-//! Who is being worked on, and who has to wait.
+//! Claims of components for rounds of work, and the pauses between repeats.
 
 use std::{collections::HashMap, time::Duration};
 
-use chassis::{memory::leave_room, pause};
+use chassis::process::{memory::leave_room, pause};
 use domain::core::id::ComponentId;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Sees to it that each component is worked on by one round at a time, that the same work is not done twice,
-/// and that repeats are spaced. `W` says which work, so that new work never waits for the pause of old work.
+/// Lets only one round at a time work on each component, prevents repeats of finished work, and spaces retries. `W`
+/// identifies the work, so that new work never waits for the pause of old work.
 ///
-/// It is a memory of this process only: after a restart everything may be claimed.
+/// Claims exist only in this process: after a restart everything may be claimed.
 pub(crate) struct Claims<W> {
     claims: Mutex<HashMap<ComponentId, Claim<W>>>,
 }
 
 struct Claim<W> {
     work: W,
-    /// Times in a row that this work did not end well.
+    /// Failures of this work in a row.
     failures: u32,
     stage: Stage,
 }
@@ -28,16 +28,16 @@ enum Stage {
     Paused(Instant),
 }
 
-/// Whether a round may work on a component.
+/// Answer to a request for a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It may, and has to say how that ended.
+    /// The round may work on the component, and has to report the end.
     Granted,
-    /// Another round is at it.
+    /// Another round works on the component.
     Busy,
-    /// This work is done; the record that says so is on its way.
+    /// The work is done, and its record is on its way.
     Done,
-    /// Not before this time.
+    /// The work may not begin before this time.
     Early(Instant),
 }
 
@@ -48,12 +48,17 @@ impl<W> Default for Claims<W> {
 }
 
 impl<W: PartialEq> Claims<W> {
-    /// Asks to do `work` on a component.
+    /// Forgets all claims, as a start does.
+    pub(crate) fn clear(&self) {
+        *self.claims.lock() = HashMap::new();
+    }
+
+    /// Claims a component for `work`.
     pub(crate) fn claim(&self, id: &ComponentId, work: W, now: Instant) -> Answer {
         self.claim_from(id, work, now, now)
     }
 
-    /// The same for work that is not to begin before `earliest` when it is new.
+    /// Claims a component for work that, if it is new, does not begin before `earliest`.
     pub(crate) fn claim_from(&self, id: &ComponentId, work: W, earliest: Instant, now: Instant) -> Answer {
         let mut claims = self.claims.lock();
         let known = claims.get(id).map(|claim| (claim.work == work, claim.failures, &claim.stage));
@@ -73,20 +78,21 @@ impl<W: PartialEq> Claims<W> {
         Answer::Granted
     }
 
-    /// The claimed work is done and is not to be done again.
+    /// Marks the claimed work as done, so that it is not repeated.
     pub(crate) fn done(&self, id: &ComponentId) {
         if let Some(claim) = self.claims.lock().get_mut(id) {
             claim.stage = Stage::Done;
         }
     }
 
-    /// The claimed work has to be tried again, after a pause that grows from time to time. Components that
-    /// failed equally often get the same time, so that one call can serve them all again.
+    /// Schedules a retry of the claimed work, after a pause that grows with each failure. Components with the same
+    /// number of failures get the same time, so that one call can serve them all.
     pub(crate) fn again<'a>(&self, ids: impl IntoIterator<Item = &'a ComponentId>, now: Instant) {
         self.again_after(ids, now, pause::after);
     }
 
-    /// As [`Self::again`], with the pause that `pause` gives for a number of failures in a row.
+    /// Schedules a retry as [`Self::again`] does, with the pause that `pause` returns for a number of failures in a
+    /// row.
     pub(crate) fn again_after<'a>(
         &self,
         ids: impl IntoIterator<Item = &'a ComponentId>,
@@ -104,7 +110,7 @@ impl<W: PartialEq> Claims<W> {
         }
     }
 
-    /// The claimed work ended well, and is to be done again from `until` on.
+    /// Marks the claimed work as successful, to be repeated from `until` on.
     pub(crate) fn rest(&self, id: &ComponentId, until: Instant) {
         if let Some(claim) = self.claims.lock().get_mut(id) {
             claim.failures = 0;
@@ -112,7 +118,7 @@ impl<W: PartialEq> Claims<W> {
         }
     }
 
-    /// Nobody rests any longer: for how long is to be found out anew. Pauses after failures stay.
+    /// Ends all pauses after success, because their length has to be computed again. Pauses after failures stay.
     pub(crate) fn end_rests(&self, now: Instant) {
         for claim in self.claims.lock().values_mut().filter(|claim| claim.failures == 0) {
             if let Stage::Paused(until) = &mut claim.stage {
@@ -121,14 +127,14 @@ impl<W: PartialEq> Claims<W> {
         }
     }
 
-    /// The claimed work has ended and nothing needs to be remembered.
+    /// Ends the claimed work and forgets it.
     pub(crate) fn release(&self, id: &ComponentId) {
         let mut claims = self.claims.lock();
         claims.remove(id);
         leave_room(&mut claims);
     }
 
-    /// There is nothing to do for a component: forgets what was remembered, unless a round is at it.
+    /// Forgets a component without work, unless a round works on it.
     pub(crate) fn idle(&self, id: &ComponentId) {
         let mut claims = self.claims.lock();
         if claims.get(id).is_some_and(|claim| !matches!(claim.stage, Stage::UnderWay)) {

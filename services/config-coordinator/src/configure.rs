@@ -1,4 +1,4 @@
-//! Setting configurations, and seeing for ourselves what that did.
+//! Sets configurations and reads the results back.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,8 +22,8 @@ use crate::{
     verdicts::Verdicts,
 };
 
-/// Calls of one round at the same time: enough to hide the way there and back, few enough that a session of
-/// ten thousand nodes does not take the whole service for itself.
+/// Concurrent calls of one round: enough to hide the latency, few enough that a session of ten thousand nodes does not
+/// occupy the whole service.
 const CALLS: usize = 8;
 
 /// Sets configurations upstream.
@@ -37,16 +37,15 @@ impl Configurator {
         Self { observer, verdicts: Verdicts::new(Step::Configuration) }
     }
 
-    /// Most components in one group.
+    /// Returns the most components in one group.
     pub(crate) fn most_nodes(&self) -> usize {
         self.observer.options.in_force().batch_size(self.observer.upstream.most_nodes())
     }
 
-    /// Sets the configuration of every group. Gives what went wrong, for exactly the components that it went
-    /// wrong for.
+    /// Sets the configuration of every group. Returns the troubles of exactly those components for which it failed.
     ///
-    /// When this returns without trouble for a component, what is known about it was learnt after the
-    /// configuration was set: what an earlier boot left behind is not taken for the outcome of this one.
+    /// When this returns without trouble for a component, its known state is newer than the setting: the results of an
+    /// earlier boot are not taken for the outcome of this one.
     pub(crate) async fn set(
         &self,
         groups: Vec<ConfigurationGroup>,
@@ -74,8 +73,8 @@ impl Configurator {
         self.observer.components.get(id.as_str()).map_or(0, |component| component.generation)
     }
 
-    /// What is wrong with those of `unconfirmed` for which nobody says what became of their configuration, or that the
-    /// upstream does not have. Before they boot, this may be the first time that it is asked for them.
+    /// Returns the troubles of those of `unconfirmed` whose state cannot be read, or that the upstream does not have.
+    /// Before a boot, this may be the first request for these components.
     async fn doubts(&self, unconfirmed: Vec<ComponentId>) -> Vec<(ComponentId, StepTrouble)> {
         let Err(error) = self.observer.look(&unconfirmed).await else {
             let missing = unconfirmed.into_iter().filter(|id| self.observer.is_missing(id));
@@ -86,12 +85,12 @@ impl Configurator {
         unconfirmed.into_iter().map(|id| (id, trouble.clone())).collect()
     }
 
-    /// Sets a configuration and keeps what the upstream confirmed. Gives those that it did not.
+    /// Sets a configuration and stores the upstream's confirmations. Returns the components that were not confirmed.
     async fn set_some(&self, ids: &[ComponentId], order: Order<'_>) -> Result<Vec<ComponentId>, Failure> {
         let before = self.observer.inquire(ids);
-        // A call cannot be fenced: whoever slept leaves it to the replica that has the components now.
-        if before.about.len() < ids.len() {
-            return Err(another_has_them());
+        // A call cannot be fenced: after the end of the lease it is left to the holder of the role.
+        if before.about.len() < ids.len() || !self.observer.term.is_current() {
+            return Err(term_is_over());
         }
         let said = self.observer.upstream.set(ids, order, self.observer.deadline()).await?;
         let confirmed: HashSet<_> = said.iter().map(|(id, _)| id.clone()).collect();
@@ -103,14 +102,14 @@ impl Configurator {
     }
 }
 
-/// Nothing was done for components of which some are another replica's by now, or gone. That is never seen: who asked
-/// for it cannot write any more.
-pub(crate) fn another_has_them() -> Failure {
+/// Returns the failure of a call that was not made because the term is over, or a component is gone. It is never shown:
+/// the caller cannot write any more, or has no record to write to.
+pub(crate) fn term_is_over() -> Failure {
     let text = "another replica goes on".to_owned();
     Failure { kind: FailureKind::Unreachable, status: None, text }
 }
 
-/// The upstream took it, and that could not be written down.
+/// Returns the failure of a call that the upstream took and whose confirmation could not be stored.
 fn not_kept(error: &ObserveError) -> Failure {
     Failure { kind: FailureKind::Ambiguous, status: None, text: error.to_string() }
 }

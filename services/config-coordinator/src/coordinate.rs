@@ -1,15 +1,14 @@
-//! The loop: components that are marked are prepared or configured, as the rules say.
+//! The loop that prepares or configures queued components by the rules.
 
 use std::{sync::Arc, time::Duration};
 
 use chassis::{
-    Fault, clock,
-    convert::observation,
-    kinds::OptionsRecord,
-    lease::{Custody, Fence, Takeover},
-    ledger::{Draft, Ledger},
-    mirror::Mirror,
-    work::WorkQueue,
+    Fault,
+    kinds::{observation, options::OptionsRecord},
+    lease::Fence,
+    observe::{mirror::Mirror, work::WorkQueue},
+    process::clock,
+    store::ledger::{Draft, Ledger},
 };
 use domain::{
     boot::{
@@ -30,50 +29,51 @@ use crate::{
     groups,
     observe::Observer,
     power::PowerStates,
-    prepare::{Due, PreparationRound, Preparer},
+    preparation::Due,
+    prepare::{PreparationRound, Preparer},
     rounds,
     store::{BootScript, BootScripts, ConfigurationStates},
     trouble::StepTrouble,
     upstream::configuration::Mode,
 };
 
-/// Components in one round: a whole machine, so that one call serves all that boot the same. It makes one report to the
-/// registry.
+/// Components in one round: a whole machine, so that one call serves all components with the same boot data. The round
+/// makes one report to the registry.
 const BATCH: usize = 20_000;
 
-/// How soon the nodes of a large machine follow each other that were switched together: what they boot is prepared for all
-/// of them at once.
+/// Time within which the nodes of a large machine follow each other after a common switch: their boot data are prepared
+/// for all of them at once.
 const GATHERING: Duration = Duration::from_millis(200);
 
 /// Prepares and configures components.
 pub(crate) struct Coordinator {
     pub(crate) components: Mirror<Component>,
     pub(crate) options: Mirror<OptionsRecord>,
-    /// Which nodes are off, and may be prepared.
+    /// Power of nodes; only nodes that are off may be prepared.
     pub(crate) power: PowerStates,
-    /// What our own boot script server keeps, if there is one.
+    /// Scripts of our own boot script server, if there is one.
     pub(crate) scripts: Ledger<BootScripts>,
     pub(crate) states: Ledger<ConfigurationStates>,
-    /// Which components are this replica's.
-    pub(crate) custody: Custody,
+    /// Fencing token of the term.
+    pub(crate) fence: Fence,
     pub(crate) observer: Arc<Observer>,
     pub(crate) preparer: Preparer,
     pub(crate) configurator: Arc<Configurator>,
-    /// Components whose record or configuration state changed.
+    /// Queued components, because their record or configuration state changed.
     pub(crate) queue: WorkQueue<ComponentId>,
-    /// Both kinds of work share the claims: a configuration for a running node that is under way must have
-    /// landed before the next boot is prepared.
+    /// Claims for both kinds of work: a configuration under way for a running node must have arrived before the next
+    /// boot is prepared.
     pub(crate) claims: Claims<Work>,
 }
 
-/// What is being done with a component.
+/// Kind of work on a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Work {
     Prepare { generation: u64, attempt: u32 },
     Configure { generation: u64, configuration: String },
 }
 
-/// What a round has to do.
+/// Work of one round.
 #[derive(Default)]
 struct Agenda {
     preparations: Vec<Due>,
@@ -82,7 +82,7 @@ struct Agenda {
     gone: Vec<ComponentId>,
 }
 
-/// A configuration for a component that runs.
+/// Configuration for a running component.
 struct Setting {
     id: ComponentId,
     configuration: String,
@@ -90,12 +90,12 @@ struct Setting {
 }
 
 impl Coordinator {
-    /// Works on components as they are marked, without end. The mirror must be complete.
+    /// Works on queued components without end. The mirror must be complete.
     pub(crate) async fn run(&self) {
         rounds::run(&self.queue, BATCH, GATHERING, |ids| self.round(ids)).await;
     }
 
-    /// Everything is known that the replica before has written about what comes, and reported of it.
+    /// Waits until all writes and reports of the last holder of the role have arrived.
     pub(crate) async fn catch_up(&self) {
         let preparations = &self.preparer.preparations;
         tokio::join!(
@@ -106,19 +106,18 @@ impl Coordinator {
         );
     }
 
-    /// Components that come or go with a take-over, also those of which something is remembered without need.
-    pub(crate) fn concerned(&self, takeover: &Takeover) -> Vec<ComponentId> {
+    /// Returns all components, and deleted ones with records left.
+    pub(crate) fn all(&self) -> Vec<ComponentId> {
         let known = self.components.all().into_iter().map(|component| component.id.clone());
-        known.chain(self.leftovers()).filter(|id| takeover.concerns(id.as_str())).collect()
+        known.chain(self.leftovers()).collect()
     }
 
-    /// What was done for components that come or go counts no more.
-    pub(crate) fn hand_over(&self, ids: &[ComponentId]) {
-        ids.iter().for_each(|id| self.claims.idle(id));
-        self.queue.mark(ids.iter().cloned());
+    /// Queues components.
+    pub(crate) fn mark(&self, ids: Vec<ComponentId>) {
+        self.queue.mark(ids);
     }
 
-    /// What is remembered of components that were deleted while nobody was looking.
+    /// Returns components with records that were deleted unnoticed.
     fn leftovers(&self) -> Vec<ComponentId> {
         let states = self.states.view().all();
         let remembered = states.iter().filter_map(|state| ComponentId::parse(&state.id).ok());
@@ -130,26 +129,17 @@ impl Coordinator {
     }
 
     async fn round(&self, ids: Vec<ComponentId>) {
-        // The registry may have begun another incarnation, of which nothing is known yet.
+        // The registry may have begun another incarnation, of which no component is known yet.
         tokio::join!(self.components.reached(1), self.options.reached(1));
-        // What comes to this replica is marked when it has been taken over.
-        let fence = self.custody.fence_of_those(ids.iter().map(ComponentId::as_str));
-        let Agenda { preparations, configurations, gone } = self.agenda(ids, &fence);
-        tokio::join!(
-            self.prepare(preparations, &fence),
-            self.configure(configurations),
-            self.forget(gone, &fence)
-        );
+        let _turn = self.observer.term.turn("coordinate");
+        let Agenda { preparations, configurations, gone } = self.agenda(ids);
+        tokio::join!(self.prepare(preparations), self.configure(configurations), self.forget(gone));
     }
 
-    fn agenda(&self, ids: Vec<ComponentId>, fence: &Fence) -> Agenda {
+    fn agenda(&self, ids: Vec<ComponentId>) -> Agenda {
         let (options, now) = (self.options.in_force(), Instant::now());
         let mut agenda = Agenda::default();
         for id in ids {
-            if !self.custody.still_has(fence, id.as_str()) {
-                self.rest(&id);
-                continue;
-            }
             match self.components.get(id.as_str()) {
                 Some(component) => self.plan(component, &mut agenda, &options, now),
                 None => {
@@ -167,10 +157,8 @@ impl Coordinator {
         match preparation::decide(&component, &power, self.refused_at(&component), options, at) {
             PreparationDecision::Prepare(preparation) => {
                 let work = Work::Prepare { generation, attempt: preparation.attempt };
-                if let Some(tenure) = self.custody.tenure(component.id.as_str())
-                    && self.claimed(&component.id, work, now)
-                {
-                    agenda.preparations.push(Due { component, preparation, tenure });
+                if self.claimed(&component.id, work, now) {
+                    agenda.preparations.push(Due { component, preparation });
                 }
             }
             PreparationDecision::Wait { until } => {
@@ -181,7 +169,7 @@ impl Coordinator {
         }
     }
 
-    /// When an upstream refused the data of the last power-on attempt that was spent, if that is how it was.
+    /// Returns when an upstream refused the data of the last spent power-on attempt, if that is how it ended.
     fn refused_at(&self, component: &Component) -> Option<Timestamp> {
         let record = self.preparer.preparations.view().get(component.id.as_str())?;
         record.refused_at(component.generation, component.attempts(Action::PoweringOn))
@@ -203,7 +191,7 @@ impl Coordinator {
         }
     }
 
-    /// Whether this round does the work. If it may not do so yet, the component is marked for later.
+    /// Returns whether this round does the work. If the work may not begin yet, the component is queued for later.
     fn claimed(&self, id: &ComponentId, work: Work, now: Instant) -> bool {
         match self.claims.claim(id, work, now) {
             Answer::Granted => true,
@@ -211,7 +199,7 @@ impl Coordinator {
                 self.queue.mark_at(id.clone(), at);
                 false
             }
-            // The round that is at it marks the component when it ends.
+            // The round that works on the component queues it at its end.
             Answer::Busy | Answer::Done => false,
         }
     }
@@ -222,11 +210,11 @@ impl Coordinator {
         self.queue.unmark(id);
     }
 
-    async fn prepare(&self, due: Vec<Due>, fence: &Fence) {
+    async fn prepare(&self, due: Vec<Due>) {
         if due.is_empty() {
             return;
         }
-        let PreparationRound { ended, refusing } = self.preparer.prepare(&due, fence).await;
+        let PreparationRound { ended, refusing } = self.preparer.prepare(&due).await;
         let ids: Vec<_> = due.into_iter().map(|one| one.component.id.clone()).collect();
         ended.iter().for_each(|id| self.claims.done(id));
         let failed = ids.iter().filter(|id| !ended.contains(*id));
@@ -235,7 +223,7 @@ impl Coordinator {
         self.queue.mark(ids);
     }
 
-    /// Schedules retries. Components that an upstream refuses as it refuses everybody wait longer than the others.
+    /// Schedules retries. Components of an upstream that refuses every component wait longer than the others.
     fn again<'a>(
         &self,
         refusing: impl IntoIterator<Item = &'a ComponentId>,
@@ -246,7 +234,7 @@ impl Coordinator {
         self.claims.again(failed, now);
     }
 
-    /// Afterwards the components are looked at again, and those whose configuration is still another one
+    /// Sets configurations. Afterwards the components are queued again, and those whose configuration still differs
     /// wait for a while: a service that takes a call and does nothing must not be called without end.
     async fn configure(&self, settings: Vec<Setting>) {
         if settings.is_empty() {
@@ -267,24 +255,24 @@ impl Coordinator {
         self.queue.mark(settings.into_iter().map(|one| one.id));
     }
 
-    async fn forget(&self, gone: Vec<ComponentId>, fence: &Fence) {
+    async fn forget(&self, gone: Vec<ComponentId>) {
         if gone.is_empty() {
             return;
         }
-        let forgotten = self.try_forget(gone.clone(), fence).await;
+        let forgotten = self.try_forget(gone.clone()).await;
         if let Err(fault) = forgotten {
-            // What stays is in nobody's way, and the next start finds it.
+            // Leftover records do no harm, and the next start finds them.
             tracing::warn!(%fault, components = gone.len(), "deleted components are still remembered");
         }
     }
 
-    async fn try_forget(&self, gone: Vec<ComponentId>, fence: &Fence) -> Result<(), Fault> {
-        self.observer.forget(gone.clone(), fence.clone()).await?;
-        self.preparer.forget(gone.clone(), fence.clone()).await?;
+    async fn try_forget(&self, gone: Vec<ComponentId>) -> Result<(), Fault> {
+        self.observer.forget(gone.clone()).await?;
+        self.preparer.forget(gone.clone()).await?;
         let forget = move |draft: &mut Draft<'_, BootScript>| {
             gone.iter().for_each(|id| draft.delete(id.as_str()));
             Ok(())
         };
-        self.scripts.write_fenced(fence.clone(), forget).await.map(drop)
+        self.scripts.write_fenced(self.fence.clone(), forget).await.map(drop)
     }
 }

@@ -1,8 +1,8 @@
-//! Looking for changes of nodes whose configuration is awaited, where nobody tells of any.
+//! Polls nodes whose configuration is awaited for changes, where no upstream pushes any.
 
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
-use chassis::{pause, work::WorkQueue};
+use chassis::{observe::work::WorkQueue, process::pause};
 use domain::core::{
     id::ComponentId,
     looks::{Arrivals, Look, Pace},
@@ -13,9 +13,9 @@ use tokio::{
     time::{self, sleep, sleep_until},
 };
 
-use crate::observe::{Observer, Yield};
+use crate::observe::{Observer, Stake, Yield};
 
-/// Components about which configuration decides, and those of them whose configuration is awaited.
+/// Components whose configuration decides about them, and those whose configuration is awaited.
 #[derive(Default)]
 pub(crate) struct Followed {
     members: Mutex<Members>,
@@ -26,25 +26,14 @@ pub(crate) struct Followed {
 struct Members {
     decided: BTreeSet<ComponentId>,
     awaited: BTreeSet<ComponentId>,
-    /// Those that came since the last look, to be awaited.
+    /// Components added since the last poll.
     came: Option<Arrivals>,
-    /// When one of those that are awaited came or went last.
+    /// Time of the last addition to or removal from the awaited components.
     stirred: Option<Instant>,
 }
 
-/// How much it matters what the upstream says of a component.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stake {
-    /// Nothing is decided by its configuration.
-    None,
-    /// What is known may cease to be so.
-    Known,
-    /// It goes on when it is configured.
-    Awaited,
-}
-
 impl Followed {
-    /// Notes how much the configuration of a component matters.
+    /// Notes the weight of a component's configuration.
     pub(crate) fn see(&self, id: &ComponentId, stake: Stake, now: Instant) {
         let mut members = self.members.lock();
         if stake == Stake::None {
@@ -60,18 +49,18 @@ impl Followed {
         }
     }
 
-    /// About how many configuration decides.
+    /// Returns the number of components whose configuration decides about them.
     pub(crate) fn count(&self) -> usize {
         self.members.lock().decided.len()
     }
 
-    /// When to look next; none: nobody is awaited.
+    /// Returns when to poll next; `None`: no component is awaited.
     fn due(&self, pace: &Pace) -> Option<Instant> {
         let members = self.members.lock();
         (!members.awaited.is_empty()).then(|| pace.next(members.came, members.stirred))
     }
 
-    /// All who are awaited, for a look. Whoever comes from now on comes since.
+    /// Returns all awaited components for a poll. Later additions count as added since this poll.
     fn awaited(&self) -> Vec<ComponentId> {
         let mut members = self.members.lock();
         members.came = None;
@@ -97,16 +86,16 @@ impl Members {
     }
 }
 
-/// Looks for changes.
+/// Poller of changes.
 pub(crate) struct Follower {
     pub(crate) observer: Arc<Observer>,
     pub(crate) followed: Arc<Followed>,
-    /// Is told of components that are not awaited any more, or of which something has to be known again.
+    /// Queue for components that are not awaited any more, or whose state is needed again.
     pub(crate) queue: WorkQueue<ComponentId>,
 }
 
 impl Follower {
-    /// Looks for changes without end. Ends where they are told.
+    /// Polls for changes without end. Returns at once if the upstream pushes changes.
     pub(crate) async fn run(&self) {
         let Some(least) = self.observer.upstream.poll_period() else { return };
         let (mut last, mut failures) = (Look::none(now()), 0);
@@ -131,7 +120,7 @@ impl Follower {
         }
     }
 
-    /// Waits until it is time for a look.
+    /// Waits until the next poll is due.
     async fn wait(&self, pace: &Pace) {
         loop {
             let come = self.followed.come.notified();
@@ -147,7 +136,7 @@ impl Follower {
     }
 }
 
-/// The time of the runtime, which a test or a simulation may have in hand.
+/// Returns the time of the runtime, which a test or a simulation may control.
 fn now() -> Instant {
     time::Instant::now().into_std()
 }

@@ -1,14 +1,14 @@
-//! Which components can share one call to an upstream.
+//! Groups of components that can share one call to an upstream.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use domain::{boot::component::artifacts::BootArtifacts, core::id::ComponentId};
 
-/// Components that boot the same.
+/// Components with the same boot data.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BootGroup {
     pub(crate) artifacts: BootArtifacts,
-    /// Sorted.
+    /// Ids of the components, sorted.
     pub(crate) hosts: Vec<ComponentId>,
 }
 
@@ -17,13 +17,13 @@ pub(crate) struct BootGroup {
 pub(crate) struct ConfigurationGroup {
     pub(crate) configuration: String,
     pub(crate) session: String,
-    /// Sorted.
+    /// Ids of the components, sorted.
     pub(crate) ids: Vec<ComponentId>,
 }
 
-/// One group for each distinct set of artifacts. A missing text is told from an empty one, although it is
-/// all the same to the server: the token stands for what the component wants, and that has to match. Groups are cut
-/// into groups of at most `most`.
+/// Returns one group for each distinct set of artifacts. A missing text differs from an empty one here, although the
+/// server treats them alike: the token stands for the wish of the component, and that has to match. Groups are cut into
+/// groups of at most `most`.
 pub(crate) fn by_artifacts<'a>(
     components: impl IntoIterator<Item = (&'a ComponentId, &'a BootArtifacts)>,
     most: usize,
@@ -44,7 +44,7 @@ pub(crate) fn by_artifacts<'a>(
     cut
 }
 
-/// One group for each distinct configuration and session, cut into groups of at most `most`. The empty
+/// Returns one group for each distinct configuration and session, cut into groups of at most `most`. The empty
 /// configuration is set like any other.
 pub(crate) fn by_configuration<'a>(
     components: impl IntoIterator<Item = (&'a ComponentId, &'a str, &'a str)>,

@@ -1,4 +1,4 @@
-//! Finding those of many items that a peer refuses, so that the others need not suffer.
+//! Isolates the items that a peer refuses, so that the others are served.
 
 use std::{
     future::Future,
@@ -13,21 +13,21 @@ use futures_util::{StreamExt, stream};
 
 use crate::upstream::{Failure, FailureKind};
 
-/// Parts of one group that are tried at the same time.
+/// Parts of one group that are tried concurrently.
 const AT_ONCE: usize = 4;
 
-/// What became of a part of a group.
+/// Outcome of a part of a group.
 #[derive(Debug)]
 pub(crate) struct Part<I, T> {
     pub(crate) items: Arc<[I]>,
     pub(crate) outcome: Result<T, Failure>,
-    /// The peer had taken others of the group before it gave this outcome.
+    /// Whether the peer had taken others of the group before this outcome.
     after_others: bool,
 }
 
-/// Makes `call` for all of `items`. Where the peer refuses them together, a few are tried alone, other ones in each
-/// `round`, and as long as the peer takes any, halves are tried, down to single items. Each item ends up in one part of
-/// the outcome; a refused part is a single item, or all that are left of a group of which the peer took nobody.
+/// Makes `call` for all of `items`. If the peer refuses them together, a few probes are tried alone, different ones in
+/// each `round`. As long as the peer takes any, halves are tried, down to single items. Each item ends up in one part
+/// of the outcome; a refused part is a single item, or the rest of a group of which the peer took none.
 pub(crate) async fn isolate<I, T, F>(
     items: Vec<I>,
     round: u32,
@@ -55,12 +55,12 @@ where
         }
         return ended;
     }
-    // A peer that was in trouble until now may have refused the first probes for that.
+    // A peer that was in trouble until now may have refused the first probes because of that.
     let (judged, early): (Vec<_>, _) =
         ended.into_iter().partition(|part| !part.is_refused() || part.after_others);
     let retried = attempts(early.into_iter().map(|part| part.items).collect(), &call).await;
     let mut ended: Vec<_> = judged.into_iter().chain(retried).collect();
-    // The peer minds another item unless it minds one of those that were tried.
+    // The peer refuses because of another item unless it refuses one of the tried items.
     let mut open =
         if ended.iter().all(|part| part.outcome.is_ok()) { halves(&rest) } else { vec![rest.into()] };
     open.retain(|part| !part.is_empty());
@@ -80,12 +80,12 @@ where
 }
 
 impl<I, T> Part<I, T> {
-    /// A part that was the only call of its group.
+    /// Returns a part that was the only call of its group.
     pub(crate) fn of_single_call(items: Arc<[I]>, outcome: Result<T, Failure>) -> Self {
         Self { items, outcome, after_others: false }
     }
 
-    /// Whether the peer refused these items together.
+    /// Returns whether the peer refused these items together.
     pub(crate) fn is_refused(&self) -> bool {
         matches!(&self.outcome, Err(failure) if failure.kind == FailureKind::Refused)
     }
@@ -108,7 +108,7 @@ where
     Part { items, outcome, after_others }
 }
 
-/// Two parts, or one of an item that is alone.
+/// Returns two parts, or one with a single item.
 fn halves<I: Clone>(items: &[I]) -> Vec<Arc<[I]>> {
     let (first, second) = items.split_at(items.len() / 2);
     [first, second].into_iter().filter(|half| !half.is_empty()).map(Arc::from).collect()
@@ -126,7 +126,7 @@ mod tests {
         Failure { kind, status: None, text: "no".to_owned() }
     }
 
-    /// How many calls it took among `count` items to find out which are refused, and who that is.
+    /// Returns the number of calls for finding the refused ones of `count` items, and these items.
     async fn found(count: u32, bad: impl Fn(u32) -> bool) -> (u32, Vec<u32>, usize) {
         let calls = Cell::new(0);
         let call = |items: Arc<[u32]>| {

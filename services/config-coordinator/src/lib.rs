@@ -1,13 +1,12 @@
-//! The config coordinator: puts in place what a node needs before it boots and while it is configured.
+//! The config coordinator: puts in place the data that a node needs before its boot and during its configuration.
 //!
-//! It owns what is known about the configuration of nodes, what was put in place for which power-on, and what nodes
-//! boot where no other service keeps that.
-//! Four loops, none of which waits for another: one keeps the configuration states fresh, one listens for
-//! what the configuration service says by itself, one looks for changes where it says nothing, and one prepares
-//! power-ons and sets configurations.
+//! The service owns the known configuration of nodes, the record of the data put in place for each power-on, and the
+//! boot data of nodes where no other service keeps them. Four loops run independently: one keeps the configuration
+//! states fresh, one listens for pushes of the configuration service, one polls for changes where the service pushes
+//! none, and one prepares power-ons and sets configurations.
 //!
-//! It does not decide where a component stands and never touches power. What was prepared goes to the
-//! component registry; the power controller acts on it or not.
+//! The service does not decide where a component stands and never touches power. Preparations are reported to the
+//! component registry; the power controller acts on them or not.
 
 mod boot_scripts;
 mod claims;
@@ -34,26 +33,27 @@ mod trouble;
 mod upstream;
 mod verdicts;
 
-use std::{pin::pin, sync::Arc};
+use std::{convert::Infallible, sync::Arc};
 
 use chassis::{
     Channel, Context, Listener,
-    channel::LARGEST_MESSAGE,
-    kinds::OptionsRecord,
-    lease::{Custody, Leases},
-    ledger::Ledger,
-    mirror::{Change, Mirror},
-    work::WorkQueue,
+    kinds::options::OptionsRecord,
+    lease::{Role, Term},
+    mesh::channel::LARGEST_MESSAGE,
+    observe::{
+        mirror::{Change, Mirror},
+        work::{OpenQueue, WorkQueue},
+    },
+    store::ledger::Ledger,
 };
 use domain::{boot::component::Component, core::id::ComponentId};
-use futures_util::StreamExt;
 use parking_lot::Mutex;
 use proto::{
     boot::boot_script_service_server::BootScriptServiceServer,
     component::report_service_client::ReportServiceClient,
     configuration::configuration_service_server::ConfigurationServiceServer,
 };
-use tokio::{sync::watch, time::Instant};
+use tokio::time::Instant;
 
 use crate::{
     boot_scripts::BootScriptRpc,
@@ -76,98 +76,120 @@ use crate::{
     verdicts::Verdicts,
 };
 
-/// Starts the coordinator and serves what it knows about configuration, and boot scripts where it keeps them.
+/// Starts the coordinator and serves configuration states, and boot scripts where it keeps them.
 ///
-/// It serves at once and is ready when it has copied the components and the options.
+/// The service answers at once and is ready when it has mirrored the components and the options.
 ///
 /// # Errors
 /// When the database cannot be opened, an address is not one, or an upstream cannot be called with its settings.
 pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
     let settings = &context.settings;
     let url = context.database_url("config-coordinator", &settings.config_coordinator.database_url)?;
-    let database = chassis::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
+    let database = chassis::store::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
     let ledgers = Ledgers {
         states: Ledger::open(&context, database.clone()).await?,
         preparations: Ledger::open(&context, database.clone()).await?,
         scripts: Ledger::open(&context, database.clone()).await?,
     };
-    let custody = Custody::new(Leases::start(&context, "config-coordinator", &database).await?);
+    let role = Role::start(&context, "config-coordinator", &database).await?;
     let drivers = Drivers {
         images: images::Driver::new(&settings.images)?,
-        boot_parameters: boot_parameters::Driver::new(settings, ledgers.scripts.clone(), custody.clone())?,
+        boot_parameters: boot_parameters::Driver::new(settings, ledgers.scripts.clone())?,
         configuration: configuration::Driver::new(settings)?,
     };
 
     let mut server = chassis::Server::default();
-    let (taken_over, is_taken_over) = watch::channel(false);
     let (states, tasks) = (ledgers.states.clone(), context.tasks.clone());
-    let rpc = ConfigurationRpc { states, is_taken_over, tasks };
+    let rpc = ConfigurationRpc { states, role: role.clone(), tasks };
     server.add(ConfigurationServiceServer::new(rpc));
     let boot_parameters = drivers.boot_parameters.clone();
     server.add(BootScriptServiceServer::new(BootScriptRpc { boot_parameters }));
     let ready = chassis::serve(&context, "config-coordinator", listener, server).await?;
 
     let registry = chassis::channel(&settings.component_registry.url)?;
-    let loops = Loops::new(&context, registry, ledgers, drivers, custody, taken_over)?;
+    let sources = Sources::start(&context, registry, ledgers, drivers)?;
     context.tasks.spawn_until_shutdown("coordinator", async move {
-        // Components that have not been copied yet look like components that were deleted.
-        loops.components.reached(1).await;
-        loops.options.reached(1).await;
+        // Components that are not mirrored yet look like deleted ones.
+        sources.components.reached(1).await;
+        sources.options.reached(1).await;
         ready.now();
-        loops.run().await;
-        Ok(())
+        role.while_held(|term| Engine::new(&sources, &term).run(term)).await
     });
     Ok(())
 }
 
-/// What is kept.
+/// Collections of this service. Clones share them.
+#[derive(Clone)]
 struct Ledgers {
     states: Ledger<ConfigurationStates>,
     preparations: Ledger<Preparations>,
     scripts: Ledger<BootScripts>,
 }
 
-/// Who is called.
+/// Clients of the upstreams. Clones share the connections.
+#[derive(Clone)]
 struct Drivers {
     images: images::Driver,
     boot_parameters: boot_parameters::Driver,
     configuration: configuration::Driver,
 }
 
-/// Everything that runs.
-struct Loops {
+/// Data that every replica keeps ready, including standbys.
+struct Sources {
     components: Mirror<Component>,
     options: Mirror<OptionsRecord>,
-    sensor: Sensor,
-    follower: Follower,
-    coordinator: Coordinator,
-    /// Told once what was known before the start counts as unknown.
-    taken_over: watch::Sender<bool>,
+    power: PowerStates,
+    ledgers: Ledgers,
+    drivers: Drivers,
+    registry: ReportServiceClient<Channel>,
+    /// Components whose configuration may have to be requested.
+    unseen: WorkQueue<ComponentId>,
+    /// Queued components, because their record or configuration state changed.
+    queue: WorkQueue<ComponentId>,
+    /// Components being requested, by the reason of the request.
+    claims: Arc<Claims<Need>>,
 }
 
-impl Loops {
-    fn new(
+impl Sources {
+    fn start(
         context: &Context,
         registry: Channel,
         ledgers: Ledgers,
         drivers: Drivers,
-        custody: Custody,
-        taken_over: watch::Sender<bool>,
     ) -> anyhow::Result<Self> {
-        let (unseen, queue) = (WorkQueue::default(), WorkQueue::default());
+        let (unseen, queue) = (WorkQueue::closed(), WorkQueue::closed());
         let components = Mirror::start(context, registry.clone(), marking([unseen.clone(), queue.clone()]));
         let claims = Arc::new(Claims::default());
         let told = told_of_options(&components, [unseen.clone(), queue.clone()], &claims);
         let options = Mirror::of_options(context, registry.clone(), told);
         let power = chassis::channel(&context.settings.power_controller.url)?;
         let power = PowerStates::start(context, power, &components, [unseen.clone(), queue.clone()]);
+        let registry = ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
+        Ok(Self { components, options, power, ledgers, drivers, registry, unseen, queue, claims })
+    }
+}
+
+/// Everything that prepares and configures nodes. One replica has an engine at a time, for one term.
+struct Engine {
+    sensor: Sensor,
+    follower: Follower,
+    coordinator: Coordinator,
+    _open: [OpenQueue<ComponentId>; 2],
+}
+
+impl Engine {
+    fn new(sources: &Sources, term: &Term) -> Self {
+        let Sources { components, options, power, ledgers, drivers, registry, unseen, queue, claims } =
+            sources;
+        let open = [unseen.open(), queue.open()];
+        claims.clear();
         let observer = Arc::new(Observer {
             power: power.clone(),
             states: ledgers.states.clone(),
             components: components.clone(),
             options: options.clone(),
-            custody: custody.clone(),
-            upstream: drivers.configuration,
+            term: term.clone(),
+            upstream: drivers.configuration.clone(),
             order: Arc::new(Mutex::new(Order::default())),
             silence: Mutex::new(Silence::default()),
             changed: queue.clone(),
@@ -177,70 +199,66 @@ impl Loops {
             components: components.clone(),
             options: options.clone(),
             power: power.clone(),
-            custody: custody.clone(),
-            images: drivers.images,
-            boot_parameters: drivers.boot_parameters,
+            term: term.clone(),
+            images: drivers.images.clone(),
+            boot_parameters: drivers.boot_parameters.clone(),
             configurator: Arc::clone(&configurator),
             projections: TakenSteps::default(),
             tokens: TakenSteps::default(),
             image_verdicts: Verdicts::new(Step::Images),
             boot_verdicts: Verdicts::new(Step::BootParameters),
         };
-        let registry = ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
-        let preparer = Preparer { preparations: ledgers.preparations, placer, registry };
+        let preparations = ledgers.preparations.clone();
+        let preparer = Preparer { preparations, placer, registry: registry.clone(), fence: term.fence() };
         let followed = Arc::new(Followed::default());
         let follower = Follower {
             observer: Arc::clone(&observer),
             followed: Arc::clone(&followed),
             queue: unseen.clone(),
         };
-        let sensor = Sensor::new(Arc::clone(&observer), components.clone(), unseen, claims, followed);
+        let sensor = Sensor::new(
+            Arc::clone(&observer),
+            components.clone(),
+            unseen.clone(),
+            Arc::clone(claims),
+            followed,
+        );
         let coordinator = Coordinator {
             components: components.clone(),
             options: options.clone(),
-            power,
-            scripts: ledgers.scripts,
-            states: ledgers.states,
-            custody,
+            power: power.clone(),
+            scripts: ledgers.scripts.clone(),
+            states: ledgers.states.clone(),
+            fence: term.fence(),
             observer,
             preparer,
             configurator,
-            queue,
+            queue: queue.clone(),
             claims: Claims::default(),
         };
-        Ok(Self { components, options, sensor, follower, coordinator, taken_over })
+        Self { sensor, follower, coordinator, _open: open }
     }
 
-    async fn run(&self) {
+    /// Takes over the record, and works on all components until the term is over and this future is dropped.
+    async fn run(self, term: Term) -> anyhow::Result<Infallible> {
+        self.coordinator.catch_up().await;
+        self.coordinator.observer.withdraw_inherited().await;
+        term.took_over();
+        let ids = self.coordinator.all();
+        self.sensor.mark(&ids);
+        self.coordinator.mark(ids);
         tokio::join!(
-            self.take_over(),
             self.sensor.ask(),
             self.sensor.listen(),
+            self.sensor.recover_losses(),
             self.follower.run(),
             self.coordinator.run()
         );
-    }
-
-    /// Takes over components as they come to this replica, without end. What the last holder left is on record, and is
-    /// looked at as after a start.
-    async fn take_over(&self) {
-        let custody = &self.coordinator.custody;
-        let mut takeovers = pin!(custody.takeovers());
-        while let Some(takeover) = takeovers.next().await {
-            self.coordinator.catch_up().await;
-            self.coordinator.observer.withdraw_inherited(&takeover).await;
-            if takeover.gains_any() {
-                self.taken_over.send_replace(true);
-            }
-            custody.take(&takeover);
-            let ids = self.coordinator.concerned(&takeover);
-            self.sensor.hand_over(&ids);
-            self.coordinator.hand_over(&ids);
-        }
+        std::future::pending().await
     }
 }
 
-/// Marks every component that changed in both queues.
+/// Returns a callback that adds every changed component to both queues.
 fn marking(queues: [WorkQueue<ComponentId>; 2]) -> impl Fn(&[Change<Component>]) + Send + Sync + 'static {
     move |changes| {
         for queue in &queues {
@@ -249,8 +267,8 @@ fn marking(queues: [WorkQueue<ComponentId>; 2]) -> impl Fn(&[Change<Component>])
     }
 }
 
-/// Marks every component that is enabled in both queues: how often and when power-ons are prepared depends on the
-/// options, and so does when nodes are asked about again.
+/// Returns a callback that adds every enabled component to both queues: number and times of preparations depend on the
+/// options, and so do the times of requests.
 fn told_of_options(
     components: &Mirror<Component>,
     queues: [WorkQueue<ComponentId>; 2],

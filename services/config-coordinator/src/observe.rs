@@ -1,4 +1,4 @@
-//! What the configuration upstream says of nodes, and how fresh that is.
+//! Observations of the configuration upstream about nodes, and their freshness.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -7,14 +7,13 @@ use std::{
 };
 
 use chassis::{
-    Fault, clock,
-    convert::{observation, time, trouble},
-    kinds::OptionsRecord,
-    lease::{Custody, Fence, Takeover},
-    ledger::{Draft, Ledger},
-    mirror::Mirror,
-    pause,
-    work::WorkQueue,
+    Fault,
+    kinds::{observation, options::OptionsRecord, trouble},
+    lease::Term,
+    mesh::time,
+    observe::{mirror::Mirror, work::WorkQueue},
+    process::{clock, pause},
+    store::ledger::{Draft, Ledger},
 };
 use domain::{
     boot::{component::Component, configuration, evaluation},
@@ -25,7 +24,6 @@ use proto::configuration::{ConfigurationReading, ConfigurationState};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    follow::Stake,
     order::Order,
     power::PowerStates,
     sighting::Sighting,
@@ -39,42 +37,41 @@ use crate::{
     },
 };
 
-/// What is waited for when an answer names a node and says nothing about it that can be used.
+/// Peer in the waiting text of a node that an answer names without readable contents.
 const UNREADABLE: &str = "the configuration upstream: what it says of this node cannot be read";
 
-/// Asks the upstream, and keeps its answers with the generation that was current when it was asked.
+/// Calls the upstream, and stores its answers with the generation that was current at the time of the request.
 ///
-/// Answers may overtake each other: one that was asked for earlier never replaces one that was asked for
-/// later. Only answers that differ from what is kept are written.
+/// Answers may overtake each other: the answer to an earlier request never replaces that to a later one. Only answers
+/// that differ from the stored state are written.
 pub(crate) struct Observer {
     pub(crate) states: Ledger<ConfigurationStates>,
     pub(crate) components: Mirror<Component>,
     pub(crate) options: Mirror<OptionsRecord>,
-    /// Which nodes run, and have to be known before they are switched off.
+    /// Power of nodes; the state of running nodes has to be known before they are switched off.
     pub(crate) power: PowerStates,
-    /// Which components are this replica's.
-    pub(crate) custody: Custody,
+    pub(crate) term: Term,
     pub(crate) upstream: Driver,
     pub(crate) order: Arc<Mutex<Order>>,
-    /// Since when nobody has answered what is so for components.
+    /// Time since which no request about components was answered.
     pub(crate) silence: Mutex<Silence>,
-    /// Is told of components of which something else is known now.
+    /// Queue for components with a new state.
     pub(crate) changed: WorkQueue<ComponentId>,
 }
 
-/// Why nothing could be learnt.
+/// Reason why an observation failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ObserveError {
     /// The upstream did not answer.
     #[error("{0}")]
     Upstream(#[from] Failure),
-    /// The answer could not be kept.
+    /// The answer could not be stored.
     #[error("configuration states cannot be stored: {0}")]
     Store(#[from] Fault),
 }
 
 impl ObserveError {
-    /// Logs an answer that could not be kept. Trouble of the upstream is logged where it is called.
+    /// Logs an answer that could not be stored. Trouble of the upstream is logged where it is called.
     pub(crate) fn log(&self) {
         match self {
             Self::Upstream(failure) => tracing::debug!(%failure, "configuration states are not known"),
@@ -83,34 +80,32 @@ impl ObserveError {
     }
 }
 
-/// Why the upstream has to be asked about a component.
+/// Reason for a request about a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// Nothing is known about it in this generation.
+    /// No state of this generation is known.
     Evidence { generation: u64 },
-    /// What is known decides about it, and may have changed unheard: what is told may get lost.
+    /// Decisions depend on the known state, which may have changed unnoticed: pushes may get lost.
     Audit { generation: u64 },
 }
 
-/// What a look for changes took and brought.
+/// Cost and gain of a poll for changes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Yield {
     /// Pages of lists that were read.
     pub(crate) pages: usize,
-    /// Of how many something else is known now.
+    /// Number of components with a new state.
     pub(crate) brought: usize,
 }
 
-/// Questions with the time at which they are asked.
+/// Questions with the time of their request.
 pub(crate) struct Inquiry {
     pub(crate) about: Vec<Question>,
     asked: u64,
-    /// Under what the components were this replica's then: another has asked anew about those that went meanwhile.
-    fence: Fence,
 }
 
 impl Inquiry {
-    /// What `said` means for those that were asked about, each with its generation.
+    /// Returns the answer as one observation per component asked about, with the generation of its question.
     fn learnt(&self, said: Vec<Said>) -> Vec<(ComponentId, Sighting, u64)> {
         let mut said: HashMap<_, _> = said.into_iter().collect();
         let learnt = self.about.iter().filter_map(|question| {
@@ -122,9 +117,20 @@ impl Inquiry {
     }
 }
 
+/// Weight of the upstream's answers about a component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stake {
+    /// No decision depends on its configuration.
+    None,
+    /// The known configuration may become outdated.
+    Known,
+    /// The component waits until it is configured.
+    Awaited,
+}
+
 impl Observer {
-    /// Why the upstream has to be asked about a component; none when what is known will do, or when the
-    /// component is not enabled and nobody needs to know, or nobody does before it has booted.
+    /// Returns why the upstream has to be asked about a component; `None` if the known state suffices, if the component
+    /// is not enabled and its state is not needed, or if it is not needed before the boot.
     pub(crate) fn need(&self, id: &ComponentId) -> Option<Need> {
         let component = self.components.get(id.as_str()).filter(|component| component.is_enabled())?;
         let generation = component.generation;
@@ -141,7 +147,7 @@ impl Observer {
         audited.then_some(Need::Audit { generation })
     }
 
-    /// How much it matters what the upstream says of a component from now on.
+    /// Returns the weight of the upstream's answers about a component from now on.
     pub(crate) fn stake(&self, id: &ComponentId) -> Stake {
         match (self.need(id), self.components.get(id.as_str())) {
             (Some(Need::Audit { generation }), Some(component)) => {
@@ -154,7 +160,7 @@ impl Observer {
         }
     }
 
-    /// Whether the upstream has answered in this generation and left the node out.
+    /// Returns whether the upstream has answered in this generation and left the node out.
     pub(crate) fn is_missing(&self, id: &ComponentId) -> bool {
         let Some(component) = self.components.get(id.as_str()) else { return false };
         let state = self.states.view().get(id.as_str());
@@ -163,13 +169,13 @@ impl Observer {
         })
     }
 
-    /// How long the upstream may take to begin an answer.
+    /// Returns the most time until the upstream begins an answer.
     pub(crate) fn deadline(&self) -> Duration {
         Duration::from_secs(self.options.in_force().cfs_read_timeout.into())
     }
 
-    /// Asks what is so for components, all of it. When nobody has answered for too long, what is known about them
-    /// does not count any more.
+    /// Requests the complete state of components. After too long a time without answers, their known state does not
+    /// count any more.
     pub(crate) async fn look(&self, ids: &[ComponentId]) -> Result<(), ObserveError> {
         let (inquiry, since) = (self.inquire(ids), Instant::now());
         if inquiry.about.is_empty() {
@@ -191,8 +197,8 @@ impl Observer {
         }
     }
 
-    /// Asks what has changed of components. It may leave out any of them, so nothing follows from its failure: what is
-    /// known counts until [`Self::look`] finds otherwise.
+    /// Requests the changes of components. The answer may leave out any of them, so nothing follows from a failure: the
+    /// known state counts until [`Self::look`] finds otherwise.
     pub(crate) async fn follow(&self, ids: &[ComponentId]) -> Result<Yield, ObserveError> {
         let inquiry = self.inquire(ids);
         if inquiry.about.is_empty() {
@@ -202,11 +208,10 @@ impl Observer {
         Ok(Yield { pages, brought: self.keep_answer(&inquiry, said).await? })
     }
 
-    /// What is asked now: about those components that exist and are this replica's, in their generation.
+    /// Returns the questions of a request made now: about the existing components, in their generation.
     pub(crate) fn inquire(&self, ids: &[ComponentId]) -> Inquiry {
         let asked = self.order.lock().tick();
-        let fence = self.custody.fence_of_those(ids.iter().map(ComponentId::as_str));
-        let about = ids.iter().filter(|id| self.custody.still_has(&fence, id.as_str())).filter_map(|id| {
+        let about = ids.iter().filter_map(|id| {
             let component = self.components.get(id.as_str())?;
             Some(Question {
                 id: component.id.clone(),
@@ -217,29 +222,29 @@ impl Observer {
             })
         });
         let about = about.collect();
-        Inquiry { about, asked, fence }
+        Inquiry { about, asked }
     }
 
-    /// Keeps the answer to an inquiry. Gives of how many it says something new.
+    /// Stores the answer to an inquiry. Returns the number of components with a new state.
     async fn keep_answer(&self, inquiry: &Inquiry, said: Vec<Said>) -> Result<usize, Fault> {
         let asked = inquiry.asked;
-        self.keep(&inquiry.fence, inquiry.learnt(said), move |order, id, generation| {
+        self.keep(inquiry.learnt(said), move |order, id, generation| {
             order.admits_answer(id, asked, generation).then_some(generation)
         })
         .await
     }
 
-    /// Keeps what the upstream has just confirmed, about components as they were before it was asked to do that.
+    /// Stores the upstream's confirmation of a call, about components as they were before the call.
     pub(crate) async fn keep_confirmation(&self, before: &Inquiry, said: Vec<Said>) -> Result<(), Fault> {
         let told = self.order.lock().tick();
-        self.keep(&before.fence, before.learnt(said), move |order, id, generation| {
+        self.keep(before.learnt(said), move |order, id, generation| {
             order.admits_confirmation(id, told, generation).then_some(generation)
         })
         .await
         .map(drop)
     }
 
-    /// Takes what the upstream said on its own account.
+    /// Stores states that the upstream pushed.
     pub(crate) async fn told(&self, said: Vec<Said>) -> Result<(), Fault> {
         let told = self.order.lock().tick();
         let learnt = said.into_iter().filter_map(|(id, observation)| {
@@ -247,11 +252,10 @@ impl Observer {
             Some((component.id.clone(), Sighting::of(observation)?, ()))
         });
         let learnt: Vec<_> = learnt.collect();
-        let fence = self.custody.fence_of_those(learnt.iter().map(|(id, ..)| id.as_str()));
-        self.keep(&fence, learnt, move |order, id, ()| order.admits_news(id, told)).await.map(drop)
+        self.keep(learnt, move |order, id, ()| order.admits_news(id, told)).await.map(drop)
     }
 
-    /// What is known of these is no evidence any more, unless something was learnt since the inquiry.
+    /// Withdraws the known states of these components, unless they were observed again since the inquiry.
     pub(crate) async fn lose(&self, inquiry: &Inquiry, why: &Failure) -> Result<(), Fault> {
         let text = waiting_for(why);
         let lost = inquiry
@@ -259,27 +263,24 @@ impl Observer {
             .iter()
             .map(|question| (question.id.clone(), Sighting::Lost(Arc::clone(&text)), question.generation));
         let asked = inquiry.asked;
-        self.keep(&inquiry.fence, lost.collect(), move |order, id, generation| {
+        self.keep(lost.collect(), move |order, id, generation| {
             order.is_newest(id, asked).then_some(generation)
         })
         .await
         .map(drop)
     }
 
-    /// Keeps what was learnt, each with the generation that `admits` gives for it, if any. What is about components
-    /// that went since `fence` was given is left out. Gives of how many something else is known now.
+    /// Stores observations, each with the generation that `admits` returns for it, if any. Returns the number of
+    /// components with a new state.
     async fn keep<C: Send + 'static>(
         &self,
-        fence: &Fence,
-        mut learnt: Vec<(ComponentId, Sighting, C)>,
+        learnt: Vec<(ComponentId, Sighting, C)>,
         admits: impl Fn(&mut Order, &ComponentId, C) -> Option<u64> + Send + 'static,
     ) -> Result<usize, Fault> {
-        learnt.retain(|(id, ..)| self.custody.still_has(fence, id.as_str()));
         let ids: Vec<_> = learnt.iter().map(|(id, ..)| id.clone()).collect();
-        let fence = self.custody.fence_of_those(ids.iter().map(ComponentId::as_str));
         let (order, at) = (Arc::clone(&self.order), clock::now());
         let write = move |draft: &mut Draft<'_, ConfigurationState>| {
-            // Answers are put in order here, where writes are.
+            // Answers are ordered here, in the order of writes.
             let mut order = order.lock();
             let mut changed = HashSet::new();
             for (id, sighting, context) in learnt {
@@ -292,7 +293,7 @@ impl Observer {
             }
             Ok(changed)
         };
-        match self.states.write_fenced(fence, write).await {
+        match self.states.write_fenced(self.term.fence(), write).await {
             Ok((changed, _)) => {
                 let count = changed.len();
                 self.changed.mark(changed);
@@ -305,16 +306,13 @@ impl Observer {
         }
     }
 
-    /// Notes why configurations could not be set, beside what is known of their nodes.
+    /// Records why configurations could not be set, beside the known states of their nodes.
     pub(crate) async fn note(&self, troubles: HashMap<ComponentId, StepTrouble>) -> Result<(), Fault> {
         if troubles.is_empty() {
             return Ok(());
         }
-        let fence = self.custody.fence_of_those(troubles.keys().map(ComponentId::as_str));
-        let still: HashMap<_, _> =
-            troubles.into_iter().filter(|(id, _)| self.custody.still_has(&fence, id.as_str())).collect();
         let write = move |draft: &mut Draft<'_, ConfigurationState>| {
-            for (id, trouble) in still {
+            for (id, trouble) in troubles {
                 let Some(kept) = draft.get(id.as_str()) else { continue };
                 let trouble = trouble.of(Step::Configuration);
                 let noted = ConfigurationState {
@@ -328,49 +326,37 @@ impl Observer {
             }
             Ok(())
         };
-        self.states.write_fenced(fence, write).await.map(drop)
+        self.states.write_fenced(self.term.fence(), write).await.map(drop)
     }
 
-    /// Withdraws observations from before components came to this replica. Each is unknown before anything is decided by
-    /// it here, and before any watch shows it. The write is retried until it is on record, or the components are another
-    /// replica's again.
-    pub(crate) async fn withdraw_inherited(&self, takeover: &Takeover) {
+    /// Withdraws observations from before the term. Each state is unknown before any decision here rests on it, and
+    /// before any watch shows it. The write is retried until it is on record.
+    pub(crate) async fn withdraw_inherited(&self) {
         let mut failures = 0;
         loop {
-            let rest = self.custody.rest_of(takeover);
-            if !rest.gains_any() {
-                return;
-            }
             let view = self.states.view();
-            let ids = self.components.enabled().filter(|id| rest.gains(id.as_str()));
-            let known = ids.filter_map(|id| view.get(id.as_str()));
+            let known = self.components.enabled().filter_map(|id| view.get(id.as_str()));
             let known = known.filter(|state| state.reading() != ConfigurationReading::Unspecified);
             let withdrawn: Vec<_> = known.map(|state| Sighting::withdrawn(&state)).collect();
-            let Some(fence) = rest.fence(withdrawn.iter().map(|state| state.id.as_str())) else { return };
             let put = move |draft: &mut Draft<'_, ConfigurationState>| {
                 withdrawn.into_iter().for_each(|state| draft.put(state));
                 Ok(())
             };
-            let Err(fault) = self.states.write_fenced(fence, put).await else { return };
+            let Err(fault) = self.states.write_fenced(self.term.fence(), put).await else { return };
             tracing::warn!(%fault, "configuration states of before are not withdrawn, trying again");
             failures += 1;
             sleep(pause::after(failures)).await;
         }
     }
 
-    /// What was learnt about components that come or go is old: another replica has learnt more since.
-    pub(crate) fn hand_over(&self, ids: &[ComponentId]) {
-        self.order.lock().forget(ids);
-    }
-
-    /// What was said of any node until now may be out of date.
+    /// Marks all earlier answers about all nodes as possibly out of date.
     pub(crate) fn may_have_missed(&self) {
         self.order.lock().may_have_missed();
     }
 
-    /// Forgets components that no longer exist, unless they have come back by the time of the write: what was
-    /// learnt about those since would be lost, and nothing would ask for it again.
-    pub(crate) async fn forget(&self, mut ids: Vec<ComponentId>, fence: Fence) -> Result<(), Fault> {
+    /// Forgets components that no longer exist, unless they have returned by the time of the write: newer observations
+    /// of those would be lost and never requested again.
+    pub(crate) async fn forget(&self, mut ids: Vec<ComponentId>) -> Result<(), Fault> {
         let (order, components) = (Arc::clone(&self.order), self.components.clone());
         let delete = move |draft: &mut Draft<'_, ConfigurationState>| {
             ids.retain(|id| components.get(id.as_str()).is_none());
@@ -378,6 +364,6 @@ impl Observer {
             ids.iter().for_each(|id| draft.delete(id.as_str()));
             Ok(())
         };
-        self.states.write_fenced(fence, delete).await.map(drop)
+        self.states.write_fenced(self.term.fence(), delete).await.map(drop)
     }
 }

@@ -1,14 +1,14 @@
-//! In which order answers were asked for, so that an older one never replaces a newer one.
+//! The order of requests, so that the answer to an older one never replaces that to a newer one.
 
 use std::collections::HashMap;
 
 use domain::core::id::ComponentId;
 
-/// A clock that only counts, and when the newest answer about each component was asked for.
+/// Logical clock, and the time of the request behind the newest answer about each component.
 #[derive(Default)]
 pub(crate) struct Order {
     now: u64,
-    /// What was asked for before does not count: changes after it may have been missed.
+    /// Time before which requests do not count: later changes may have been missed.
     missed_before: u64,
     newest: HashMap<ComponentId, Newest>,
 }
@@ -16,18 +16,18 @@ pub(crate) struct Order {
 #[derive(Clone, Copy, Default)]
 struct Newest {
     asked: u64,
-    /// Generation that was current when the component was last asked about; none: it never was.
+    /// Generation that was current at the last request about the component; `None`: there was none.
     generation: Option<u64>,
 }
 
 impl Order {
-    /// The time of something that happens now.
+    /// Returns the time of an event that happens now.
     pub(crate) fn tick(&mut self) -> u64 {
         self.now += 1;
         self.now
     }
 
-    /// Whether an answer about `generation` that was asked for at `asked` may be kept; then it is the newest.
+    /// Returns whether an answer about `generation` to a request at `asked` may be stored; it then is the newest.
     pub(crate) fn admits_answer(&mut self, id: &ComponentId, asked: u64, generation: u64) -> bool {
         let newest = self.newest.entry(id.clone()).or_default();
         let admitted = newest.asked <= asked;
@@ -37,10 +37,10 @@ impl Order {
         admitted
     }
 
-    /// Whether what the upstream confirmed at `told`, of what it was asked to do, may be kept; then it is the newest.
+    /// Returns whether the upstream's confirmation, at `told`, of a call may be stored; it then is the newest.
     ///
-    /// An answer that came before may describe what was so before it was done, also one that was asked for meanwhile.
-    /// What is known in a newer generation is not replaced.
+    /// An earlier answer may predate the call, even if it was requested while the call was in flight. The known state
+    /// of a newer generation is not replaced.
     pub(crate) fn admits_confirmation(&mut self, id: &ComponentId, told: u64, generation: u64) -> bool {
         let newest = self.newest.entry(id.clone()).or_default();
         let admitted = newest.asked <= told && newest.generation.is_none_or(|newest| newest <= generation);
@@ -50,10 +50,10 @@ impl Order {
         admitted
     }
 
-    /// The generation about which something counts that was told without being asked; none: about none.
+    /// Returns the generation for which a push is evidence; `None`: for none.
     ///
-    /// It may have been on its way since before the newest generation began, so it says nothing about that one
-    /// until the component was asked about in it.
+    /// A push may have been on its way since before the newest generation began, so it says nothing about that
+    /// generation until the component was requested in it.
     pub(crate) fn admits_news(&mut self, id: &ComponentId, told: u64) -> Option<u64> {
         let newest = self.newest.get_mut(id)?;
         let generation = newest.generation?;
@@ -61,22 +61,22 @@ impl Order {
         Some(generation)
     }
 
-    /// Whether nothing was learnt about a component since `asked`.
+    /// Returns whether there is no newer observation of a component than `asked`.
     pub(crate) fn is_newest(&self, id: &ComponentId, asked: u64) -> bool {
         self.newest.get(id).is_none_or(|newest| newest.asked <= asked)
     }
 
-    /// What was said of any component until now may be out of date.
+    /// Marks all earlier answers about all components as possibly out of date.
     pub(crate) fn may_have_missed(&mut self) {
         self.missed_before = self.tick();
     }
 
-    /// Whether nothing can have changed since the newest answer without being heard of.
+    /// Returns whether every change since the newest answer would have been noticed.
     pub(crate) fn is_fresh(&self, id: &ComponentId) -> bool {
         self.newest.get(id).map_or(0, |newest| newest.asked) >= self.missed_before
     }
 
-    /// Forgets when these were asked about.
+    /// Forgets when these components were requested.
     pub(crate) fn forget(&mut self, ids: &[ComponentId]) {
         for id in ids {
             self.newest.remove(id);
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(order.admits_news(&id(), told), None, "never asked about");
         let asked = order.tick();
         assert!(order.admits_answer(&id(), asked, 5));
-        // Generation 6 begins and is being asked about.
+        // Generation 6 begins and is being requested.
         let asked = order.tick();
         let told = order.tick();
         assert_eq!(order.admits_news(&id(), told), Some(5));

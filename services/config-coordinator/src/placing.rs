@@ -1,4 +1,4 @@
-//! Putting in place upstream what nodes need before they are switched on (BOS reference 5.5, steps 2 to 5).
+//! Puts in place upstream the data that nodes need before they are switched on (BOS reference 5.5, steps 2 to 5).
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use chassis::{kinds::OptionsRecord, lease::Custody, mirror::Mirror};
+use chassis::{kinds::options::OptionsRecord, lease::Term, observe::mirror::Mirror};
 use domain::{
     boot::{
         bos::options::Options,
@@ -20,11 +20,11 @@ use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 
 use crate::{
-    configure::{Configurator, another_has_them},
+    configure::{Configurator, term_is_over},
     groups::{self, BootGroup},
     isolate::{Part, isolate},
     power::PowerStates,
-    prepare::Due,
+    preparation::Due,
     step::Step,
     taken::TakenSteps,
     trouble::StepTrouble,
@@ -32,31 +32,30 @@ use crate::{
     verdicts::Verdicts,
 };
 
-/// Calls of one round to the same upstream at the same time. One session makes a call per boot set, so this is a
-/// limit for the odd case of as many images as nodes.
+/// Concurrent calls of one round to the same upstream. One session makes a call per boot set, so this limits the rare
+/// case of as many images as nodes.
 const CALLS: usize = 8;
 
-/// Puts things in place, in the order of BOS: images, boot data, configuration. Each step is taken only for those
-/// for which the one before it was, so that an upstream that is out of order costs the others no calls.
+/// Puts data in place, in the order of BOS: images, boot data, configuration. Each step is taken only for components
+/// that passed the step before it, so that an upstream that is out of order costs the others no calls.
 pub(crate) struct Placer {
     pub(crate) components: Mirror<Component>,
     pub(crate) options: Mirror<OptionsRecord>,
-    /// Which nodes are off.
+    /// Power of nodes; only nodes that are off get new data.
     pub(crate) power: PowerStates,
-    /// Which components are this replica's.
-    pub(crate) custody: Custody,
+    pub(crate) term: Term,
     pub(crate) images: images::Driver,
     pub(crate) boot_parameters: boot_parameters::Driver,
     pub(crate) configurator: Arc<Configurator>,
     /// Images that were projected for preparations that have not ended.
     pub(crate) projections: TakenSteps<()>,
-    /// Tokens of boot data that were accepted for them.
+    /// Tokens of boot data that were accepted for preparations that have not ended.
     pub(crate) tokens: TakenSteps<Arc<str>>,
     pub(crate) image_verdicts: Verdicts<ComponentId>,
     pub(crate) boot_verdicts: Verdicts<ComponentId>,
 }
 
-/// Components that need boot data, with what they boot.
+/// Components that need boot data, with their artifacts.
 type Booting<'a> = HashMap<&'a ComponentId, (&'a Due, &'a Arc<BootArtifacts>)>;
 
 /// Failed step of a component, with its trouble.
@@ -66,11 +65,12 @@ pub(crate) struct FailedStep {
     pub(crate) trouble: StepTrouble,
 }
 
-/// The token of the boot script server, empty where no boot data are wanted; or what is wrong.
+/// Token of the boot script server, empty where no boot data are wanted; or the failed step.
 pub(crate) type Outcome = Result<Arc<str>, FailedStep>;
 
 impl Placer {
-    /// How it went for each of `open`. Components that have moved on meanwhile are left out.
+    /// Puts data in place for `open` and returns the outcome of each. Components that have moved on meanwhile are left
+    /// out.
     pub(crate) async fn place(&self, open: &[&Due]) -> HashMap<ComponentId, Outcome> {
         let mut outcomes = HashMap::new();
         let open = self.project_images(open, &mut outcomes).await;
@@ -79,7 +79,7 @@ impl Placer {
         outcomes
     }
 
-    /// Forgets what was put in place for preparations that have ended.
+    /// Forgets the steps of preparations that have ended.
     pub(crate) fn end<'a>(&self, ids: impl IntoIterator<Item = &'a ComponentId> + Clone) {
         self.projections.forget(ids.clone());
         self.tokens.forget(ids);
@@ -93,7 +93,7 @@ impl Placer {
         self.configurator.forget(ids);
     }
 
-    /// Has the root file systems served that need it, once per image. Gives those that can go on.
+    /// Requests the projection of root file systems, once per image. Returns the preparations that continue.
     async fn project_images<'a>(
         &self,
         open: &[&'a Due],
@@ -143,8 +143,8 @@ impl Placer {
         ready
     }
 
-    /// Gives boot data to the boot script server, one call for all that boot the same. Gives those that can go on,
-    /// with the token of each.
+    /// Sends boot data to the boot script server, one call for all components with the same data. Returns the
+    /// preparations that continue, with the token of each.
     async fn put_boot_parameters<'a>(
         &self,
         open: &[&'a Due],
@@ -177,7 +177,7 @@ impl Placer {
         ready
     }
 
-    /// Puts the boot data of each group. Gives the parts of each that were taken or not, each with its token.
+    /// Sends the boot data of each group. Returns the parts of each group that were taken or not, each with its token.
     async fn put_groups(&self, booting: &Booting<'_>) -> Vec<Vec<Part<ComponentId, Arc<str>>>> {
         let groups = booting.iter().map(|(id, (_, artifacts))| (*id, &***artifacts));
         let most = self.options.in_force().batch_size(self.boot_parameters.most_hosts());
@@ -189,12 +189,11 @@ impl Placer {
             let put = |hosts: Arc<[ComponentId]>| {
                 let artifacts = &artifacts;
                 async move {
-                    // A call cannot be fenced: whoever slept leaves it to the replica that has the components now.
-                    let ours = |host| booting.get(host).is_some_and(|(due, _)| self.is_ours(due));
-                    if !hosts.iter().all(ours) {
-                        return Err(another_has_them());
+                    // A call cannot be fenced: after the end of the lease it is left to the holder of the role.
+                    if !self.term.is_current() {
+                        return Err(term_is_over());
                     }
-                    self.boot_parameters.put(&hosts, artifacts, deadline).await
+                    self.boot_parameters.put(&hosts, artifacts, deadline, self.term.fence()).await
                 }
             };
             isolate(hosts, round, put).await
@@ -220,7 +219,7 @@ impl Placer {
         }));
     }
 
-    /// Whether the root file system of its image has to be projected.
+    /// Returns whether the root file system of the image has to be projected.
     fn needs_image(&self, due: &Due) -> bool {
         self.images.is_needed(&due.preparation.artifacts)
     }
@@ -231,11 +230,7 @@ impl Placer {
             now.generation == due.component.generation
                 && self.power.of(now).observation == PowerObservation::Off
         };
-        now.is_some_and(|now| is_due(&now)) && self.is_ours(due)
-    }
-
-    fn is_ours(&self, due: &Due) -> bool {
-        self.custody.tenure(due.component.id.as_str()) == Some(due.tenure)
+        now.is_some_and(|now| is_due(&now)) && self.term.is_current()
     }
 
     fn deadline(&self, option: impl Fn(&Options) -> u32) -> Duration {
@@ -243,7 +238,7 @@ impl Placer {
     }
 }
 
-/// Path of the kernel that a component boots.
+/// Returns the path of the kernel that a component boots.
 fn kernel(due: &Due) -> Arc<str> {
     due.preparation.artifacts.kernel.clone().unwrap_or_default()
 }
@@ -259,7 +254,7 @@ fn note_outcomes<T: Clone, O>(steps: &TakenSteps<T>, groups: &[Vec<Part<Componen
     steps.note(ids(failed), ids(answered));
 }
 
-/// Whether the upstream did not work, so that it may have lost what it took before.
+/// Returns whether the upstream did not work, so that it may have lost earlier data.
 fn has_failed<I, T>(part: &Part<I, T>) -> bool {
     match part.outcome.as_ref().map_err(|failure| failure.kind) {
         Ok(_) | Err(FailureKind::Refused | FailureKind::Denied) => false,
@@ -267,9 +262,9 @@ fn has_failed<I, T>(part: &Part<I, T>) -> bool {
     }
 }
 
-/// Whether nodes boot although their image was not tagged. As in BOS, they do where the catalogue refuses it, or denies such
-/// calls, unless images `must_exist` there: such a node may not mount its root file system, and no other harm comes of it.
-/// An outage of the catalogue is waited for.
+/// Returns whether nodes boot although their image was not tagged. As in BOS, they boot where the catalogue refuses the
+/// image, or denies such calls, unless images `must_exist` there: such a node may fail to mount its root file system,
+/// and no other harm comes of it. The end of an outage of the catalogue is waited for.
 fn boots_untagged(kind: FailureKind, must_exist: bool) -> bool {
     match kind {
         FailureKind::Refused | FailureKind::Denied => !must_exist,
@@ -277,8 +272,9 @@ fn boots_untagged(kind: FailureKind, must_exist: bool) -> bool {
     }
 }
 
-/// What the last step says about a component. One that wants no configuration need not wait until the service
-/// that would hear so is back: it has nothing to do there, and is told so once the node runs.
+/// Returns the outcome of the last step. A component that wants no configuration does not wait for the end of an outage
+/// of the configuration service: it has nothing to do there, and the service gets the empty configuration once the node
+/// runs.
 fn configured(trouble: Option<StepTrouble>, configuration: &str, token: &Arc<str>) -> Outcome {
     match trouble {
         None => Ok(Arc::clone(token)),

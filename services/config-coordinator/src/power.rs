@@ -2,9 +2,11 @@
 
 use chassis::{
     Channel, Context,
-    convert::observation,
-    mirror::{Change, Mirror},
-    work::WorkQueue,
+    kinds::observation,
+    observe::{
+        mirror::{Change, Mirror},
+        work::WorkQueue,
+    },
 };
 use domain::{
     boot::{component::Component, configuration::preparation::PowerEvidence},
@@ -12,7 +14,7 @@ use domain::{
 };
 use proto::power::{PowerReading, PowerState};
 
-/// A copy of the power states that counts only while their author and the author of the components are heard.
+/// Mirror of the power states that counts only while it and the mirror of the components are current.
 #[derive(Clone)]
 pub(crate) struct PowerStates {
     states: Mirror<PowerState>,
@@ -20,7 +22,7 @@ pub(crate) struct PowerStates {
 }
 
 impl PowerStates {
-    /// Starts the copy behind `power`. Nodes are marked in `queues` when something else is known of their power: whether
+    /// Starts the mirror behind `power`. Nodes are added to `queues` when their known power changes: it decides whether
     /// they are prepared, and whether their configuration has to be known first.
     pub(crate) fn start(
         context: &Context,
@@ -41,13 +43,15 @@ impl PowerStates {
             queues.iter().for_each(|queue| queue.mark(ids.iter().cloned()));
         });
         let (marked, concerned) = (queues.clone(), components.clone());
-        states.on_current(move || marked.iter().for_each(|queue| queue.mark(concerned.enabled())));
+        states
+            .on_availability_change(move || marked.iter().for_each(|queue| queue.mark(concerned.enabled())));
         let concerned = components.clone();
-        components.on_current(move || queues.iter().for_each(|queue| queue.mark(concerned.enabled())));
+        components
+            .on_availability_change(move || queues.iter().for_each(|queue| queue.mark(concerned.enabled())));
         Self { states, components: components.clone() }
     }
 
-    /// Evidence about the power of `component` now.
+    /// Returns the evidence about the power of `component` now.
     pub(crate) fn of(&self, component: &Component) -> PowerEvidence {
         if !self.states.is_current() || !self.components.is_current() {
             return PowerEvidence::UNKNOWN;

@@ -1,8 +1,8 @@
-//! What is remembered about preparing the power-ons of a component: enough to finish after a crash.
+//! The record of preparing the power-ons of a component: enough to finish after a crash.
 
 use std::{sync::Arc, time::Duration};
 
-use chassis::{convert::Digests, resource::Resource};
+use chassis::{kinds::Digests, store::resource::Resource};
 use domain::{
     boot::{component::Component, configuration::preparation::Preparation},
     core::{id::ComponentId, time::Timestamp, trouble::Trouble},
@@ -10,56 +10,61 @@ use domain::{
 
 use crate::step::Step;
 
-/// How long the words stay on record with which a peer was waited for, while it goes on failing.
+/// Time for which the text about an awaited peer stays on record while the peer goes on failing.
 const SAME_PEER: Duration = Duration::from_secs(30);
 
-/// The last preparation of one component.
+/// Component whose coming power-on has to be prepared.
+pub(crate) struct Due {
+    pub(crate) component: Arc<Component>,
+    pub(crate) preparation: Preparation,
+}
+
+/// Last preparation of one component.
 ///
-/// After a restart one that was accepted or refused is reported again as it is. Any other may or may not
-/// have reached the upstreams; putting the same data there again does no harm, and its new token is the one
-/// that counts.
+/// After a restart an accepted or refused preparation is reported again unchanged. Any other may or may not have
+/// reached the upstreams; sending the same data again does no harm, and the new token is the one that counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PreparationRecord {
     pub(crate) id: ComponentId,
     pub(crate) plan: Plan,
     pub(crate) progress: Progress,
-    /// Since when it is so.
+    /// Time since which the progress holds.
     pub(crate) since: Timestamp,
     pub(crate) revision: u64,
 }
 
-/// What is to be in place, for which power-on.
+/// Data to put in place, and the power-on that they are for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) generation: u64,
-    /// Counted from 1.
+    /// Number of the attempt, counted from 1.
     pub(crate) attempt: u32,
     /// Digest of the boot artifacts; empty: none.
     pub(crate) artifacts: Arc<str>,
-    /// Empty: none.
+    /// Configuration; empty: none.
     pub(crate) configuration: Arc<str>,
-    /// Empty: none.
+    /// Session; empty: none.
     pub(crate) session: Arc<str>,
 }
 
-/// How far a preparation is.
+/// Progress of a preparation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// It may be under way; the upstreams may or may not have it.
+    /// The preparation may be under way; the upstreams may or may not have its data.
     Prepared,
-    /// Every upstream took it.
+    /// Every upstream took the data.
     Accepted {
         /// Token of the boot script server; empty: no boot data were needed.
         token: Arc<str>,
     },
-    /// An upstream did not answer, or nobody knows whether it took it. It is tried again.
+    /// An upstream did not answer, or its answer is in doubt. The preparation is tried again.
     Failed {
         /// Peer that is waited for.
         trouble: Arc<Trouble>,
         /// Step of this peer; `None`: an earlier version recorded the failure.
         step: Option<Step>,
     },
-    /// An upstream refused it for this very component. The attempt is spent.
+    /// An upstream refused the data for this very component. The attempt is spent.
     Refused {
         /// Refusal in the words of the upstream.
         trouble: Arc<Trouble>,
@@ -72,7 +77,7 @@ impl Progress {
     pub(crate) const FAILED: &str = "failed";
     pub(crate) const REFUSED: &str = "refused";
 
-    /// How far as one word.
+    /// Returns the progress as one word.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Prepared => Self::PREPARED,
@@ -95,7 +100,7 @@ impl Progress {
         }
     }
 
-    /// Whether the upstreams have to be asked, for the first time or again.
+    /// Returns whether the upstreams have to be called, for the first time or again.
     pub(crate) fn is_open(&self) -> bool {
         match self {
             Self::Prepared | Self::Failed { .. } => true,
@@ -105,15 +110,15 @@ impl Progress {
 }
 
 impl PreparationRecord {
-    /// Notes how far the preparation is now. A peer whose trouble looks different each time has its last words noted
-    /// now and then, since thousands of records would change with each of them.
+    /// Records the progress. A peer with a different text in each answer has its latest text recorded only now and
+    /// then, since each would change thousands of records.
     pub(crate) fn advance(&mut self, progress: Progress, now: Timestamp) {
         if !self.progress.is_like(&progress) || now.since(self.since) >= SAME_PEER {
             (self.progress, self.since) = (progress, now);
         }
     }
 
-    /// When an upstream refused the data of that power-on attempt, if it did.
+    /// Returns when an upstream refused the data of that power-on attempt, if one did.
     pub(crate) fn refused_at(&self, generation: u64, attempt: u32) -> Option<Timestamp> {
         let same = (self.plan.generation, self.plan.attempt) == (generation, attempt);
         let refused = matches!(self.progress, Progress::Refused { .. });
@@ -122,7 +127,7 @@ impl PreparationRecord {
 }
 
 impl Plan {
-    /// What `preparation` puts in place for `component`.
+    /// Returns the data that `preparation` puts in place for `component`.
     pub(crate) fn new(component: &Component, preparation: &Preparation, digests: &mut Digests) -> Self {
         Self {
             generation: component.generation,

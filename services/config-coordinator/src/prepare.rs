@@ -1,7 +1,7 @@
-//! Preparing power-ons: what is put in place is on record before and after, and reported when it is.
+//! Prepares power-ons: the data put in place are on record before and after, and are reported when they are in place.
 //!
-//! The power controller switches a node on only after it was reported here as prepared for that attempt, so
-//! nothing is reported as prepared unless every upstream took it (BUG-23).
+//! The power controller switches a node on only after its preparation for that attempt was reported, so a node is
+//! reported as prepared only once every upstream took its data (BUG-23).
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -10,30 +10,27 @@ use std::{
 };
 
 use chassis::{
-    Channel, Fault, clock,
-    convert::{Digests, component::artifacts_to_wire, trouble},
-    failpoint,
+    Channel, Fault,
+    kinds::{Digests, component::artifacts_to_wire, trouble},
     lease::Fence,
-    ledger::{Draft, Ledger},
+    process::{clock, failpoint},
+    store::ledger::{Draft, Ledger},
     within,
 };
-use domain::{
-    boot::{component::Component, configuration::preparation::Preparation},
-    core::id::ComponentId,
-};
+use domain::{boot::component::Component, core::id::ComponentId};
 use proto::component::{
     BootToken, PreparationReport, ReportPreparationsRequest, report_service_client::ReportServiceClient,
 };
 
 use crate::{
     placing::{FailedStep, Outcome, Placer},
-    preparation::{Plan, PreparationRecord, Progress},
+    preparation::{Due, Plan, PreparationRecord, Progress},
     store::Preparations,
     trouble::StepTrouble,
 };
 
-/// The registry commits thousands of reports within a second. One that is silent for this long is told
-/// again, which changes nothing if it had listened.
+/// Deadline of the registry for an answer. It commits thousands of reports within a second. A report without an answer
+/// for this long is repeated, which changes nothing if the first one arrived.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Prepares power-ons.
@@ -41,29 +38,22 @@ pub(crate) struct Preparer {
     pub(crate) preparations: Ledger<Preparations>,
     pub(crate) placer: Placer,
     pub(crate) registry: ReportServiceClient<Channel>,
+    /// Fencing token of the term.
+    pub(crate) fence: Fence,
 }
 
-/// A component whose coming power-on has to be prepared.
-pub(crate) struct Due {
-    pub(crate) component: Arc<Component>,
-    pub(crate) preparation: Preparation,
-    /// For how long the component is this replica's without a break.
-    pub(crate) tenure: u64,
-}
-
-/// The outcome of a round of preparations. Components in neither set have to be tried again soon.
+/// Outcome of a round of preparations. Components in neither set have to be tried again soon.
 pub(crate) struct PreparationRound {
     /// Components for which this attempt has ended on record, prepared or refused.
     pub(crate) ended: HashSet<ComponentId>,
-    /// Components of which an upstream takes none at present.
+    /// Components of an upstream that takes none at present.
     pub(crate) refusing: HashSet<ComponentId>,
 }
 
 impl Preparer {
-    /// Prepares every component of a batch and reports how that went, failures with their reason. What another replica
-    /// goes on with is left to it.
-    pub(crate) async fn prepare(&self, due: &[Due], fence: &Fence) -> PreparationRound {
-        let (records, refusing) = self.try_prepare(due, fence).await.unwrap_or_else(|fault| {
+    /// Prepares every component of a batch and reports the outcomes, failures with their reason.
+    pub(crate) async fn prepare(&self, due: &[Due]) -> PreparationRound {
+        let (records, refusing) = self.try_prepare(due).await.unwrap_or_else(|fault| {
             tracing::warn!(%fault, components = due.len(), "preparations are not recorded");
             Default::default()
         });
@@ -79,24 +69,24 @@ impl Preparer {
     }
 
     /// Forgets components that no longer exist.
-    pub(crate) async fn forget(&self, ids: Vec<ComponentId>, fence: Fence) -> Result<(), Fault> {
+    pub(crate) async fn forget(&self, ids: Vec<ComponentId>) -> Result<(), Fault> {
         self.placer.forget(&ids);
         let delete = move |draft: &mut Draft<'_, PreparationRecord>| {
             ids.iter().for_each(|id| draft.delete(id.as_str()));
             Ok(())
         };
-        self.preparations.write_fenced(fence, delete).await.map(drop)
+        self.preparations.write_fenced(self.fence.clone(), delete).await.map(drop)
     }
 
-    /// Gives the records as they are now, and the components that an upstream refuses as it refuses everybody.
+    /// Prepares a batch. Returns the records afterwards, and the components of an upstream that refuses every
+    /// component.
     async fn try_prepare(
         &self,
         due: &[Due],
-        fence: &Fence,
     ) -> Result<(Vec<PreparationRecord>, HashSet<ComponentId>), Fault> {
         let mut digests = Digests::default();
         let mut records: Vec<_> = due.iter().map(|one| self.record(one, &mut digests)).collect();
-        self.write(records.clone(), fence).await?;
+        self.write(records.clone()).await?;
         failpoint::pass(format_args!("preparation.intended"));
 
         let open = due.iter().zip(&records).filter(|(_, record)| record.progress.is_open());
@@ -110,14 +100,14 @@ impl Preparer {
                 record.advance(progress(outcome), clock::now());
             }
         }
-        // The token is durable before anybody learns of it: a crash between the two must not lose it.
-        self.write(records.clone(), fence).await?;
+        // The token is durable before it is reported: a crash between the two must not lose it.
+        self.write(records.clone()).await?;
         failpoint::pass(format_args!("preparation.ended"));
         self.report(due, &records).await?;
         Ok((records, refusing))
     }
 
-    /// What is on record of the very same preparation, else a fresh record.
+    /// Returns the record of the very same preparation, else a new record.
     fn record(&self, one: &Due, digests: &mut Digests) -> PreparationRecord {
         let id = &one.component.id;
         let plan = Plan::new(&one.component, &one.preparation, digests);
@@ -131,7 +121,7 @@ impl Preparer {
         })
     }
 
-    async fn write(&self, records: Vec<PreparationRecord>, fence: &Fence) -> Result<(), Fault> {
+    async fn write(&self, records: Vec<PreparationRecord>) -> Result<(), Fault> {
         let put = move |draft: &mut Draft<'_, PreparationRecord>| {
             for record in records {
                 let same = draft
@@ -143,7 +133,7 @@ impl Preparer {
             }
             Ok(())
         };
-        self.preparations.write_fenced(fence.clone(), put).await.map(drop)
+        self.preparations.write_fenced(self.fence.clone(), put).await.map(drop)
     }
 
     async fn report(&self, due: &[Due], records: &[PreparationRecord]) -> Result<(), Fault> {
@@ -155,7 +145,7 @@ impl Preparer {
         let tokens = tokens(due, records);
         let mut registry = self.registry.clone();
         let call = registry.report_preparations(ReportPreparationsRequest { reports, tokens });
-        // Those that come back stale have moved on: the mirror brings what they want now.
+        // Components with stale reports have moved on: the mirror brings their present wish.
         within(DEADLINE, call).await?;
         Ok(())
     }
@@ -175,7 +165,7 @@ fn progress(outcome: Outcome) -> Progress {
     }
 }
 
-/// Whether the record of the component says already that the same upstream is waited for.
+/// Returns whether the record of the component already shows the same awaited upstream.
 fn is_told(component: &Component, record: &PreparationRecord) -> bool {
     let Progress::Failed { trouble, .. } = &record.progress else { return false };
     let told = component.preparation_of(record.plan.attempt);
@@ -201,7 +191,7 @@ fn report(record: &PreparationRecord) -> Option<PreparationReport> {
     })
 }
 
-/// What each accepted token stands for, once per token.
+/// Returns the artifacts of each accepted token, once per token.
 fn tokens(due: &[Due], records: &[PreparationRecord]) -> Vec<BootToken> {
     let mut tokens = BTreeMap::new();
     for (one, record) in due.iter().zip(records) {
@@ -220,7 +210,10 @@ fn tokens(due: &[Due], records: &[PreparationRecord]) -> Vec<BootToken> {
 mod tests {
     use domain::core::trouble::Trouble;
     use domain::{
-        boot::component::{BootPreparation, artifacts::BootArtifacts},
+        boot::{
+            component::{BootPreparation, artifacts::BootArtifacts},
+            configuration::preparation::Preparation,
+        },
         core::time::Timestamp,
     };
     use expect_test::expect;
@@ -245,7 +238,7 @@ mod tests {
             configuration: Arc::default(),
             session: Arc::default(),
         };
-        Due { component: Arc::new(component), preparation, tenure: 0 }
+        Due { component: Arc::new(component), preparation }
     }
 
     #[test]

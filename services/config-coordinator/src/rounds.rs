@@ -1,22 +1,22 @@
-//! Working off a queue in rounds, several at a time.
+//! Processes a queue in concurrent rounds.
 
 use std::{future::Future, pin::pin, time::Duration};
 
-use chassis::work::WorkQueue;
+use chassis::observe::work::WorkQueue;
 use domain::core::id::ComponentId;
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::time::sleep;
 
-/// Rounds that run at the same time. One that waits for a slow upstream must not keep others waiting; many
-/// more than a few would only take the upstream's attention from each other.
+/// Concurrent rounds. A round that waits for a slow upstream must not delay others; many more rounds would only compete
+/// for the upstream.
 const SIDE_BY_SIDE: usize = 4;
 
-/// So many components at once are a part of more: large machines are switched in several calls, which end one after the
-/// other.
+/// Number of components at once that indicates more to come: large machines are switched in several calls, which end
+/// one after the other.
 const CROWD: usize = 1_000;
 
-/// Hands batches of at most `most` components to rounds of work, without end. Where a crowd comes, the rest of it is waited
-/// for as long as `patience`: one round for all takes a fraction of the calls of a round for each part.
+/// Passes batches of at most `most` components to rounds of work, without end. When a crowd arrives, the round waits
+/// for the rest as long as `patience`: one round for all takes a fraction of the calls of a round for each part.
 pub(crate) async fn run<F: Future<Output = ()>>(
     queue: &WorkQueue<ComponentId>,
     most: usize,
@@ -36,7 +36,7 @@ pub(crate) async fn run<F: Future<Output = ()>>(
     }
 }
 
-/// What came, and what comes within that time. Rounds that run go on meanwhile.
+/// Returns `ids` and the components that arrive within `patience`. Running rounds continue meanwhile.
 async fn gather<F: Future<Output = ()>>(
     queue: &WorkQueue<ComponentId>,
     most: usize,
@@ -69,7 +69,7 @@ mod tests {
         range.map(|number| ComponentId::parse(&format!("x{number:05}")).expect("an id")).collect()
     }
 
-    /// The sizes of the rounds when `first` components come, and `second` a moment later.
+    /// Returns the sizes of the rounds when `first` components arrive, and `second` a moment later.
     async fn rounds(first: Vec<ComponentId>, second: Vec<ComponentId>, patience: Duration) -> Vec<usize> {
         let (queue, sizes) = (WorkQueue::default(), Mutex::new(Vec::new()));
         queue.mark(first);

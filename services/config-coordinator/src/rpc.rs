@@ -1,12 +1,15 @@
-//! The configuration service: what is known about the configuration of nodes, listed and watched.
+//! The configuration service: known configurations of nodes, listed and watched.
 
 use std::time::Duration;
 
 use chassis::{
     Tasks,
     kinds::deletions_to_wire,
-    ledger::{Ledger, Responses, ResumeToken, Selection, Watched},
-    resource::Batch,
+    lease::Role,
+    store::{
+        ledger::{Ledger, Responses, ResumeToken, Selection, Watched},
+        resource::Batch,
+    },
 };
 use proto::{
     Encoded,
@@ -16,7 +19,7 @@ use proto::{
         configuration_service_server::ConfigurationService,
     },
 };
-use tokio::{sync::watch, time::sleep};
+use tokio::time::sleep;
 use tonic::{Request, Response, Status};
 
 use crate::store::ConfigurationStates;
@@ -24,24 +27,23 @@ use crate::store::ConfigurationStates;
 /// States in one message of a list.
 const PAGE: usize = 500;
 
-/// How long a watch waits for this replica to take over its first node. Its client may try another replica then.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait of a watch for a take-over by a replica. After that the client may try another replica.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) struct ConfigurationRpc {
     pub(crate) states: Ledger<ConfigurationStates>,
-    /// Whether what was known before the start counts as unknown on record.
-    pub(crate) is_taken_over: watch::Receiver<bool>,
+    pub(crate) role: Role,
     pub(crate) tasks: Tasks,
 }
 
 impl ConfigurationRpc {
-    /// Waits until nothing that was known before the start looks as if it were so now.
+    /// Waits until states from before the start are not shown as current any more.
     async fn taken_over(&self) -> Result<(), Status> {
-        let (mut is_taken_over, shutdown) = (self.is_taken_over.clone(), self.tasks.shutdown());
+        let shutdown = self.tasks.shutdown();
         tokio::select! {
-            Ok(_) = is_taken_over.wait_for(|taken| *taken) => Ok(()),
+            () = self.role.taken_over() => Ok(()),
             () = shutdown.cancelled() => Err(Status::unavailable("the service stops")),
-            () = sleep(PATIENCE) => Err(Status::unavailable("this replica has not taken over any node yet")),
+            () = sleep(PATIENCE) => Err(Status::unavailable("no replica has taken over the nodes yet")),
         }
     }
 }

@@ -1,11 +1,14 @@
-//! Learning what the configuration upstream says: by asking, and by listening to those who tell of changes.
+//! Reads the states of the configuration upstream: by requests, and by listening for pushes.
 //!
-//! What is told, or found by looking for changes, makes things quick. It may get lost, so it is not relied on: as
-//! long as configuration decides about a node, the upstream is asked about it again and again, at leisure.
+//! Pushes and polls for changes are for speed. They may get lost, so they are not relied on: as long as configuration
+//! decides about a node, the upstream is asked about it again at long intervals.
 
 use std::{sync::Arc, time::Duration};
 
-use chassis::{mirror::Mirror, pause, work::WorkQueue};
+use chassis::{
+    observe::{mirror::Mirror, work::WorkQueue},
+    process::pause,
+};
 use domain::{
     boot::{component::Component, configuration},
     core::id::ComponentId,
@@ -15,42 +18,42 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     claims::{Answer, Claims},
-    follow::{Followed, Stake},
+    follow::Followed,
     observe::{Need, ObserveError, Observer},
     rounds,
     silence::Silence,
     upstream::{Failure, configuration::Said},
 };
 
-/// Messages that are stored together when they come faster than they can be stored. A message has one node
-/// as a rule, and a commit takes as long for a thousand as for one.
+/// Messages that are stored together when they arrive faster than they can be stored. A message is usually about one
+/// node, and a commit of a thousand takes as long as one of a single message.
 const MESSAGES: usize = 1000;
 
 /// Components in one round: a whole machine, so that one fetch answers for all of them.
 const BATCH: usize = 20_000;
 
-/// Keeps what is known about the configuration of enabled components fresh.
+/// Keeps the known configuration of enabled components fresh.
 pub(crate) struct Sensor {
     observer: Arc<Observer>,
     components: Mirror<Component>,
-    /// Components that may have to be asked about.
+    /// Components that may have to be requested.
     queue: WorkQueue<ComponentId>,
-    /// By why it is being asked.
+    /// Claims by the reason of the request.
     claims: Arc<Claims<Need>>,
-    /// Components about which configuration decides.
+    /// Components whose configuration decides about them.
     followed: Arc<Followed>,
-    /// All of those are asked about at the same moments, counted from here.
+    /// Origin of the audits, which are at the same moments for all components.
     start: Instant,
 }
 
-/// How it went to listen.
+/// State of the connection for pushes.
 #[derive(Default)]
 struct Link {
-    /// Breaks since something was heard.
+    /// Breaks since the last message.
     failures: u32,
-    /// Since nobody could be listened to.
+    /// Time without a connection.
     silence: Silence,
-    /// What was known before counts as unknown on record.
+    /// Whether the earlier states count as unknown on record.
     lost: bool,
 }
 
@@ -65,20 +68,18 @@ impl Sensor {
         Self { observer, components, queue, claims, followed, start: Instant::now() }
     }
 
-    /// What was found out about components that come or go is old, and those that came are asked about.
-    pub(crate) fn hand_over(&self, ids: &[ComponentId]) {
-        self.observer.hand_over(ids);
-        ids.iter().for_each(|id| self.claims.idle(id));
+    /// Queues components that may have to be requested.
+    pub(crate) fn mark(&self, ids: &[ComponentId]) {
         self.queue.mark(ids.iter().cloned());
     }
 
-    /// Asks about components as they are marked, without end.
+    /// Requests the states of queued components, without end.
     pub(crate) async fn ask(&self) {
         rounds::run(&self.queue, BATCH, Duration::ZERO, |ids| self.round(ids)).await;
     }
 
-    /// Listens for changes without end, if the upstream tells of any. After every gap everything is asked for
-    /// once; the time before the start is a gap too.
+    /// Listens for changes without end, if the upstream pushes any. After every gap all states are requested once; the
+    /// time before the start is a gap too.
     pub(crate) async fn listen(&self) {
         let mut link = Link::default();
         loop {
@@ -95,7 +96,19 @@ impl Sensor {
         }
     }
 
-    /// Listens until the stream breaks. Ends well where there is none.
+    /// Requests all states again after each loss of commits, without end.
+    pub(crate) async fn recover_losses(&self) {
+        let mut losses = std::pin::pin!(self.observer.states.view().losses());
+        while losses.next().await.is_some() {
+            tracing::warn!("the database has lost configuration states, reading all of them again");
+            self.observer.may_have_missed();
+            self.observer.withdraw_inherited().await;
+            self.claims.end_rests(Instant::now());
+            self.queue.mark(self.components.enabled());
+        }
+    }
+
+    /// Listens until the stream breaks. Returns `Ok` if the upstream has no stream.
     async fn listen_once(&self, link: &mut Link) -> Result<(), ObserveError> {
         let messages = self.observer.upstream.watch().await?;
         (link.silence, link.lost) = (Silence::default(), false);
@@ -107,7 +120,7 @@ impl Sensor {
         }
     }
 
-    /// Keeps what is heard until the stream breaks, or until something could not be kept: that is a gap too.
+    /// Stores pushes until the stream breaks, or until one could not be stored: that is a gap too.
     async fn take(
         &self,
         messages: impl Stream<Item = Result<Vec<Said>, Failure>> + Unpin,
@@ -122,7 +135,7 @@ impl Sensor {
         Ok(())
     }
 
-    /// What is known about everybody may have changed unheard. Gives whether that is on record.
+    /// Withdraws the states of all components, which may have changed unnoticed. Returns whether that is on record.
     async fn lose_all(&self, why: &ObserveError) -> bool {
         let ObserveError::Upstream(failure) = why else { return false };
         let enabled: Vec<_> = self.components.enabled().collect();
@@ -138,6 +151,7 @@ impl Sensor {
         if due.is_empty() {
             return;
         }
+        let _turn = self.observer.term.turn("read configurations");
         let outcome = self.observer.look(&due).await;
         if let Err(error) = &outcome {
             error.log();
@@ -147,7 +161,7 @@ impl Sensor {
         self.queue.mark(due);
     }
 
-    /// Notes when a component is to be asked about next; gives false if it has to be tried again soon.
+    /// Schedules the next request for a component; returns false if it has to be tried again soon.
     fn settle(&self, id: &ComponentId, answered: bool) -> bool {
         let now = Instant::now();
         match self.observer.need(id) {
@@ -155,8 +169,8 @@ impl Sensor {
             Some(_) if !answered => return false,
             Some(Need::Audit { .. }) => self.claims.rest(id, self.next_audit(now)),
             Some(Need::Evidence { .. }) if self.observer.is_missing(id) => {
-                // Nobody tells when it is back, and finding out may take a fetch of everything: one does for all that
-                // are missing.
+                // The return of the node is not pushed, and finding out may take a fetch of everything: one fetch
+                // serves all missing nodes.
                 self.claims.rest(id, next_moment(self.start, self.least(), now));
             }
             Some(Need::Evidence { .. }) => return false,
@@ -164,52 +178,49 @@ impl Sensor {
         true
     }
 
-    /// Those of `ids` that have to be asked about now. The others need nothing, or are marked for later.
+    /// Returns those of `ids` that have to be requested now. The others need no request, or are queued for later.
     fn due(&self, ids: Vec<ComponentId>) -> Vec<ComponentId> {
         let now = Instant::now();
         let mut due = Vec::new();
         for id in ids {
-            // What comes to this replica is marked when it has been taken over.
-            let ours = self.observer.custody.has(id.as_str());
-            let stake = if ours { self.observer.stake(&id) } else { Stake::None };
-            self.followed.see(&id, stake, now.into_std());
-            let Some(need) = self.observer.need(&id).filter(|_| ours) else {
+            self.followed.see(&id, self.observer.stake(&id), now.into_std());
+            let Some(need) = self.observer.need(&id) else {
                 self.claims.idle(&id);
                 self.queue.unmark(&id);
                 continue;
             };
             let earliest = match need {
                 Need::Evidence { .. } => now,
-                // What was learnt just now is not asked for again at once because everybody else is.
+                // A new state is not requested again at once just because all others are due.
                 Need::Audit { .. } => self.next_audit(now + self.least()),
             };
             match self.claims.claim_from(&id, need, earliest, now) {
                 Answer::Granted => due.push(id),
                 Answer::Early(at) => self.queue.mark_at(id, at),
-                // The round that is at it marks the component when it ends.
+                // The round that works on the component queues it at its end.
                 Answer::Busy | Answer::Done => {}
             }
         }
         due
     }
 
-    /// The next moment at which components are asked about again. It is the same for everybody, so that one fetch
-    /// does for all, however many begin to be followed one by one.
+    /// Returns the next moment of the audits. It is the same for all components, so that one fetch serves them all,
+    /// however many are added one by one.
     fn next_audit(&self, now: Instant) -> Instant {
         next_moment(self.start, configuration::audit_period(self.least(), self.followed.count()), now)
     }
 
-    /// Least time between audits.
+    /// Returns the least time between audits.
     fn least(&self) -> Duration {
         self.observer.options.in_force().polling_period()
     }
 }
 
-/// The first moment after `now` that is a multiple of `period` away from `start`.
+/// Returns the first moment after `now` that is a multiple of `period` away from `start`.
 fn next_moment(start: Instant, period: Duration, now: Instant) -> Instant {
     let past = now.duration_since(start).as_nanos();
     let into = past.checked_rem(period.as_nanos()).unwrap_or_default();
-    // Shorter than the period, which fits.
+    // The remainder is shorter than the period, so the subtraction fits.
     now + period - Duration::from_nanos(u64::try_from(into).unwrap_or_default())
 }
 

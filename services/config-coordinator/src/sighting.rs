@@ -1,8 +1,8 @@
-//! What was learnt about one node, and how it is kept.
+//! An observation of one node, and its form on record.
 
 use std::sync::Arc;
 
-use chassis::convert::time;
+use chassis::mesh::time;
 use domain::{
     boot::configuration::ConfigurationObservation,
     core::{id::ComponentId, time::Timestamp},
@@ -12,19 +12,19 @@ use proto::{
     meta::TroubleKind,
 };
 
-/// What was learnt about one node.
+/// Observation of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Sighting {
-    /// The upstream described it.
+    /// The upstream described the node.
     Known { desired: Option<String>, status: String },
-    /// The upstream does not have it.
+    /// The upstream does not have the node.
     Missing,
-    /// The upstream does not answer: who is waited for, since when, and the last error.
+    /// The upstream does not answer: the text has the awaited peer, the beginning of the outage, and the last error.
     Lost(Arc<str>),
 }
 
 impl Sighting {
-    /// What an answer says; none if it cannot be used.
+    /// Returns the observation in an answer; `None` if it cannot be used.
     pub(crate) fn of(observation: ConfigurationObservation) -> Option<Self> {
         match observation {
             ConfigurationObservation::Known { desired, status } => Some(Self::Known { desired, status }),
@@ -33,7 +33,7 @@ impl Sighting {
         }
     }
 
-    /// The state to keep instead of `kept` once nobody knows any more whether that is so.
+    /// Returns the state that replaces `kept` once that is out of date.
     pub(crate) fn withdrawn(kept: &ConfigurationState) -> ConfigurationState {
         ConfigurationState {
             reading: ConfigurationReading::Unspecified.into(),
@@ -45,7 +45,7 @@ impl Sighting {
         }
     }
 
-    /// The state to keep instead of `kept`; none if that says the same.
+    /// Returns the state that replaces `kept`; `None` if `kept` is the same.
     pub(crate) fn replaces(
         self,
         kept: Option<&ConfigurationState>,
@@ -55,7 +55,7 @@ impl Sighting {
     ) -> Option<ConfigurationState> {
         let observed_at = match self {
             Self::Known { .. } | Self::Missing => Some(time::to_wire(at)),
-            // When it was last known, so that people see how old that is.
+            // Time of the last observation, so that operators see its age.
             Self::Lost(_) => kept.and_then(|kept| kept.observed_at),
         };
         let mut state = ConfigurationState {
@@ -81,7 +81,7 @@ impl Sighting {
             }
         }
         let same = kept.is_some_and(|kept| {
-            // A confirmation of what is known is not written, so its time does not count.
+            // A confirmation of the known state is not written, so its time does not count.
             let observed_at = state.observed_at;
             ConfigurationState { revision: state.revision, observed_at, ..kept.clone() } == state
         });
@@ -89,7 +89,7 @@ impl Sighting {
     }
 }
 
-/// State with the reason why another configuration could not be set; it counts until one is set.
+/// Returns the state with the reason why another configuration could not be set; the reason counts until one is set.
 fn standing<'a>(
     kept: Option<&'a ConfigurationState>,
     generation: u64,
@@ -104,7 +104,7 @@ fn standing<'a>(
 
 #[cfg(test)]
 mod tests {
-    use chassis::convert::observation;
+    use chassis::kinds::observation;
     use expect_test::expect;
 
     use super::*;

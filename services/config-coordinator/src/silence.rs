@@ -1,11 +1,11 @@
-//! For how long an upstream has not answered.
+//! The time for which an upstream has not answered.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long nobody may answer before what is known counts as unknown. A restart of the upstream is over by then,
-/// and every wait for the effect of an action is much longer.
+/// Longest time without answers before known states count as unknown. A restart of the upstream takes less, and every
+/// wait for the effect of an action is much longer.
 pub(crate) const LONGEST: Duration = Duration::from_secs(3);
 
 /// Time from the first failure in a row.
@@ -15,12 +15,12 @@ pub(crate) struct Silence {
 }
 
 impl Silence {
-    /// The upstream answered.
+    /// Ends the silence: the upstream answered.
     pub(crate) fn ends(&mut self) {
         self.since = None;
     }
 
-    /// The upstream did not answer a question that was asked at `asked`. Gives whether it is silent for too long.
+    /// Notes that the upstream did not answer a request made at `asked`. Returns whether the silence is too long.
     pub(crate) fn lasts(&mut self, asked: Instant, now: Instant) -> bool {
         now.duration_since(*self.since.get_or_insert(asked)) >= LONGEST
     }

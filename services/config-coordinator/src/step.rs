@@ -1,22 +1,22 @@
-//! Steps of putting things in place for a component.
+//! Steps of putting data in place for a component.
 
 use domain::{boot::evaluation::ERROR_CONFIGURATION_REFUSED, core::trouble::TroubleKind};
 
-/// Step of putting things in place.
+/// Step of putting data in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Having the root file system of the image served.
+    /// Projection of the root file system of the image.
     Images,
-    /// Giving boot data to the boot script server.
+    /// Boot data at the boot script server.
     BootParameters,
-    /// Telling the configuration service what is wanted.
+    /// Wanted configuration at the configuration service.
     Configuration,
 }
 
 impl Step {
     pub(crate) const ALL: [Self; 3] = [Self::Images, Self::BootParameters, Self::Configuration];
 
-    /// Word for the step in the database.
+    /// Returns the word for the step in the database.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Images => "images",
@@ -25,7 +25,7 @@ impl Step {
         }
     }
 
-    /// Beginning of the text about a refusal, as in BOS (BOS reference A.3).
+    /// Returns the beginning of the text about a refusal, as in BOS (BOS reference A.3).
     pub(crate) fn prefix(self) -> &'static str {
         match self {
             Self::Images => "Error encountered tagging images ",
@@ -34,7 +34,8 @@ impl Step {
         }
     }
 
-    /// Kind of a refusal in this step. A configuration may be taken later without another attempt at a boot.
+    /// Returns the kind of a refusal in this step. A configuration may be taken later without another attempt at a
+    /// boot.
     pub(crate) fn refusal(self) -> TroubleKind {
         match self {
             Self::Images | Self::BootParameters => TroubleKind::Failed,

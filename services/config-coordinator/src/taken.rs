@@ -1,13 +1,13 @@
 //! Steps of preparations that upstreams took while another step waits, so that an outage repeats only its own step.
 //!
-//! They are a memory of this process: after a restart every step is taken again, which does no harm.
+//! The outcomes are a memory of one term: after a take-over every step is taken again, which does no harm.
 
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
 };
 
-use chassis::memory::leave_room;
+use chassis::process::memory::leave_room;
 use domain::{
     boot::{
         component::artifacts::BootArtifacts,
@@ -18,7 +18,7 @@ use domain::{
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::prepare::Due;
+use crate::preparation::Due;
 
 /// Outcomes of one step for components whose preparation has not ended.
 pub(crate) struct TakenSteps<T> {
@@ -29,13 +29,12 @@ struct StepState<T> {
     taken: HashMap<ComponentId, Taken<T>>,
     /// Components for which the last call failed.
     failing: HashSet<ComponentId>,
-    /// Number of outages. One lasts as long as calls fail for any component.
+    /// Number of outages. An outage lasts as long as calls fail for any component.
     outages: u64,
 }
 
 struct Taken<T> {
     outcome: T,
-    tenure: u64,
     generation: u64,
     attempt: u32,
     artifacts: Arc<BootArtifacts>,
@@ -52,7 +51,8 @@ impl<T> Default for TakenSteps<T> {
 }
 
 impl<T: Clone> TakenSteps<T> {
-    /// Outcome of the step for this preparation; none if it has to be taken, for the first time or again.
+    /// Returns the outcome of the step for this preparation; `None` if the step has to be taken, for the first time or
+    /// again.
     pub(crate) fn outcome(&self, due: &Due, now: Instant) -> Option<T> {
         let state = self.state.lock();
         let taken = state.taken.get(&due.component.id)?;
@@ -64,16 +64,14 @@ impl<T: Clone> TakenSteps<T> {
             disturbed: taken.outages != state.outages,
         };
         let stands = preparation::stands(&step, due.component.generation, &due.preparation);
-        // Another replica may have prepared the component in between.
-        (stands && taken.tenure == due.tenure).then(|| taken.outcome.clone())
+        stands.then(|| taken.outcome.clone())
     }
 
-    /// Notes that the upstream took the step.
+    /// Records that the upstream took the step.
     pub(crate) fn keep(&self, due: &Due, outcome: T, now: Instant) {
         let mut state = self.state.lock();
         let taken = Taken {
             outcome,
-            tenure: due.tenure,
             generation: due.component.generation,
             attempt: due.preparation.attempt,
             artifacts: Arc::clone(&due.preparation.artifacts),
@@ -83,8 +81,8 @@ impl<T: Clone> TakenSteps<T> {
         state.taken.insert(due.component.id.clone(), taken);
     }
 
-    /// Notes for which components the upstream did not work in a round, and for which it answered. Where an outage begins,
-    /// what the upstream took until now may be lost. What it takes from then on stands, for whomever it fails besides.
+    /// Records for which components the upstream failed in a round, and for which it answered. At the beginning of an
+    /// outage, all that the upstream took until now may be lost. Its later outcomes hold, whichever other calls fail.
     pub(crate) fn note(
         &self,
         failed: impl IntoIterator<Item = ComponentId>,
@@ -134,11 +132,11 @@ mod tests {
             configuration: Arc::default(),
             session: Arc::default(),
         };
-        Due { component: Arc::new(component), preparation, tenure: 0 }
+        Due { component: Arc::new(component), preparation }
     }
 
-    /// Plays rounds, each as the letters for which calls fail and those that are taken, and the letters that are forgotten
-    /// then. Gives those whose step still stands at the end.
+    /// Plays rounds, each with the letters of components with failing calls, of those with taken calls, and of those
+    /// forgotten then. Returns the components whose step still holds at the end.
     fn standing(rounds: &[(&str, &str, &str)]) -> String {
         let (steps, now) = (TakenSteps::default(), Instant::now());
         let dues: Vec<_> = ["a", "b", "c"].map(due).into();

@@ -1,4 +1,4 @@
-//! Troubles with putting things in place for a component, in words that begin as those of BOS do (BOS reference A.3).
+//! Troubles with putting data in place for a component, in texts that begin as those of BOS do (BOS reference A.3).
 
 use std::{fmt::Display, sync::Arc};
 
@@ -12,33 +12,33 @@ use crate::{step::Step, upstream::Failure};
 /// Trouble of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StepTrouble {
-    /// An upstream refused what was to be put in place for this very component. It counts as an attempt.
+    /// An upstream refused the data for this very component. The refusal counts as an attempt.
     Refused(Arc<str>),
-    /// An upstream did not do it, whoever the component: it is waited for, and nothing is counted.
+    /// An upstream failed, whichever the component: it is waited for, and no attempt is counted.
     Awaited(Arc<str>),
-    /// An upstream refuses or denies every component: it is waited for as well, and asked again after longer pauses.
+    /// An upstream refuses or denies every component: it is waited for as well, and called again after longer pauses.
     Refusing(Arc<str>),
-    /// The configuration upstream does not have the node, so it is held until it does. Nothing is counted.
+    /// The configuration upstream does not have the node, so the node is held until it does. No attempt is counted.
     Missing,
 }
 
 impl StepTrouble {
-    /// Makes the trouble of an upstream that refuses this very component, or what is wanted for it.
+    /// Returns the trouble of an upstream that refuses this very component, or its data.
     pub(crate) fn refused(step: Step, failure: &Failure) -> Self {
         Self::Refused(format!("{}{failure}", step.prefix()).into())
     }
 
-    /// Makes the trouble of an upstream that refuses or denies everybody, so nobody has judged the component.
+    /// Returns the trouble of an upstream that refuses or denies every component, so that the component was not judged.
     pub(crate) fn refusing(failure: &Failure) -> Self {
         Self::Refusing(waiting_for(failure))
     }
 
-    /// Makes the trouble of waiting for something else than an answer.
+    /// Returns the trouble of waiting for something else than an answer.
     pub(crate) fn awaited(what: impl Display) -> Self {
         Self::Awaited(waiting_for(what))
     }
 
-    /// Returns the trouble as the rules know it, if `step` has it.
+    /// Returns the trouble in the form of the rules, if `step` has it.
     pub(crate) fn of(&self, step: Step) -> Trouble {
         match self {
             Self::Refused(text) => Trouble::own(step.refusal(), text),
@@ -48,7 +48,7 @@ impl StepTrouble {
     }
 }
 
-/// Returns the text about something awaited.
+/// Returns the text about an awaited peer or event.
 pub(crate) fn waiting_for(what: impl Display) -> Arc<str> {
     Arc::clone(Trouble::waiting_for(what).text())
 }

@@ -14,8 +14,8 @@ use crate::{
     upstream::{Failure, FailureKind},
 };
 
-/// Refusals of one step, whose service is told from the items. It is a memory of this process: after a restart a refusal
-/// has to show anew whose fault it is.
+/// Refusals of one step, which separate trouble of the service from trouble of items. The memory is lost with the
+/// process: after a restart the verdict on a refusal has to be found again.
 pub(crate) struct Verdicts<K> {
     step: Step,
     state: Mutex<VerdictState<K>>,
@@ -23,8 +23,8 @@ pub(crate) struct Verdicts<K> {
 
 struct VerdictState<K> {
     refusals: RefusalMemory<K>,
-    /// Status with which the service refuses everybody; none: it takes calls, or was not called yet. Its words may name
-    /// other nodes each time.
+    /// Status with which the service refuses every item; `None`: it takes calls, or was not called yet. The status is
+    /// compared, because the text may name other nodes each time.
     refuses: Option<StatusCode>,
 }
 
@@ -33,13 +33,13 @@ impl<K: Clone + Eq + Hash> Verdicts<K> {
         Self { step, state: Mutex::new(VerdictState { refusals: RefusalMemory::default(), refuses: None }) }
     }
 
-    /// Number of the next round of calls.
+    /// Returns the number of the next round of calls.
     pub(crate) fn next_round(&self) -> u32 {
         self.state.lock().refusals.next_round()
     }
 
-    /// Troubles of the items that were not taken in a round, of which each group has its parts. Trouble of the service is
-    /// logged when it begins, when its status changes and when it ends.
+    /// Returns the troubles of the items that were not taken in a round; each group has its parts. Trouble of the
+    /// service is logged when it begins, when its status changes and when it ends.
     pub(crate) fn troubles<T>(
         &self,
         groups: &[Vec<Part<K, T>>],
@@ -101,7 +101,7 @@ impl<K: Clone + Eq + Hash> VerdictState<K> {
         }
     }
 
-    /// Returns why an item is set aside that was refused just now; none: it waits for the service.
+    /// Returns why an item is set aside that was refused just now; `None`: it waits for the service.
     fn ground(&mut self, item: &K, failure: &Failure, within: bool, now: Instant) -> Option<&'static str> {
         if is_definite(failure) {
             return Some("it is about the nodes themselves");
@@ -127,8 +127,8 @@ impl<K: Clone + Eq + Hash> VerdictState<K> {
     }
 }
 
-/// Whether a refusal is about the item, however the service feels: we refused it ourselves, or the service does not have
-/// the one thing that the call named.
+/// Returns whether a refusal is about the item, whatever the state of the service: this service refused it, or the peer
+/// does not have the one thing that the call named.
 fn is_definite(failure: &Failure) -> bool {
     failure.status.is_none_or(|status| status == StatusCode::NOT_FOUND)
 }

@@ -1,4 +1,4 @@
-//! Rules about machines that boot, grouped by the noun that each rule is about.
+//! Rules about machines that boot, grouped by the noun of each rule.
 //!
 //! A folder depends on those before it in this order, never on a later one: `bos`, `component`, `power` and
 //! `template`, `configuration`, `evaluation` and `session`.

@@ -5,6 +5,7 @@ pub mod capacity;
 pub mod clock_offset;
 pub mod confirmed_set;
 pub mod decision;
+pub mod event;
 pub mod id;
 pub mod invalid;
 pub mod limits;

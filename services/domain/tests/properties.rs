@@ -1,5 +1,5 @@
-//! What holds for every text that anybody may send: nothing panics, what is written can be read again, and a rule
-//! agrees with the pattern by which the REST contract describes it.
+//! Properties of rules for every text that a client may send: no rule panics, a written text can be read again, and a
+//! rule agrees with its pattern in the REST contract.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -27,19 +27,19 @@ use domain::{
 };
 use proptest::{prelude::*, string::string_regex};
 
-/// Few enough to take no time, many enough to find what a table has not thought of. What fails is named in full by
-/// the message, so nothing is kept in files.
+/// Returns a configuration with few enough cases to take no time, and enough to find gaps of a table. The message of a
+/// failure names it in full, so no files are kept.
 fn config() -> ProptestConfig {
     ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// Texts that follow `pattern` and have at most `longest` characters.
+/// Returns texts that follow `pattern` and have at most `longest` characters.
 fn like(pattern: &str, longest: usize) -> impl Strategy<Value = String> {
     let texts = string_regex(pattern.trim_start_matches('^').trim_end_matches('$')).expect("a pattern");
     texts.prop_filter("too long", move |text| text.len() <= longest)
 }
 
-/// Any text, and more often one that is nearly right: characters that some rule cares about.
+/// Returns any text, and more often a nearly valid one, of characters with a meaning in some rule.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![any::<String>(), "[xcsbn0-9,&!.:TZ +-]{0,40}", "[\\PC\0\r\n\"'$|;#]{0,200}"]
 }
@@ -79,7 +79,7 @@ proptest! {
     #[test]
     fn filters_answer_for_every_age_and_time(age in like(AGE_PATTERN, LONGEST_AGE), other in text(), now: i64) {
         for (least, most) in [(&age, &other), (&other, &age), (&age, &age)] {
-            // Refused or not: it does not panic.
+            // The text may be refused, but the rule does not panic.
             let _: Result<_, _> = SessionFilter::parse(None, least, most, None, Timestamp(now));
         }
     }

@@ -1,8 +1,12 @@
-//! Decides which power actions begin and writes them down. Carrying them out is the business of `deliver`.
+//! Decides which power actions begin and records them. `deliver` carries them out.
 
 use std::{collections::HashSet, convert::Infallible, sync::Arc};
 
-use chassis::{clock, kinds::OptionsRecord, lease::Fence, work::WorkQueue};
+use chassis::{
+    kinds::options::OptionsRecord,
+    observe::work::{OpenQueue, WorkQueue},
+    process::clock,
+};
 use domain::{
     boot::{
         bos::options::Options,
@@ -23,46 +27,67 @@ use crate::{
     driver::Driver,
     effects::Effects,
     following::Following,
+    intents::{self, Attempt, Intents, Opening},
     journal::Journal,
     known::Known,
     notes::Notes,
-    plan::{self, Attempt, Intents, Opening},
+    plan,
     reporter::Reporter,
 };
 
-/// Components that are decided on at once: a whole machine, so that its nodes share few transitions.
+/// Components decided on in one round: a whole machine, so that its nodes share few transitions.
 const MOST_DECISIONS: usize = 20_000;
 
-/// Pause before a component is decided on anew that looks otherwise to those who were told of the decision. What they
-/// know marks it when it arrives here; this only covers what arrived in between.
+/// Delay before a new decision about a component whose report came back stale. The newer record normally arrives first
+/// and queues the component; this delay covers the race.
 pub(crate) const BEHIND: Duration = Duration::from_millis(100);
 
-/// What has to be looked at. Clones share it.
-#[derive(Clone, Default)]
+/// Work that is queued for the engine. Clones share the queues.
+#[derive(Clone)]
 pub(crate) struct Queues {
     /// Components that may need an action.
     pub(crate) undecided: WorkQueue<ComponentId>,
     /// Components whose power may have to be read.
     pub(crate) unread: WorkQueue<ComponentId>,
-    /// Transitions of which it is not known yet whether the upstream takes them, that can go a step further.
+    /// Transitions without an answer of the upstream on record that can go a step further.
     pub(crate) undelivered: WorkQueue<Arc<str>>,
-    /// Transitions that the upstream is working on and that are to be looked at.
+    /// Transitions that the upstream is working on and that are due for a poll.
     pub(crate) unfollowed: WorkQueue<Arc<str>>,
 }
 
-/// What deciding, delivering and following share.
+impl Default for Queues {
+    fn default() -> Self {
+        Self {
+            undecided: WorkQueue::closed(),
+            unread: WorkQueue::closed(),
+            undelivered: WorkQueue::closed(),
+            unfollowed: WorkQueue::closed(),
+        }
+    }
+}
+
+/// Keeps the queues open for a term.
+pub(crate) type OpenQueues = ([OpenQueue<ComponentId>; 2], [OpenQueue<Arc<str>>; 2]);
+
+impl Queues {
+    pub(crate) fn open(&self) -> OpenQueues {
+        ([self.undecided.open(), self.unread.open()], [self.undelivered.open(), self.unfollowed.open()])
+    }
+}
+
+/// State shared by deciding, delivering and following for one term.
 pub(crate) struct Actor {
     pub(crate) known: Known,
     pub(crate) queues: Queues,
     pub(crate) journal: Journal,
     pub(crate) driver: Driver,
-    /// Transitions that are under way, and how long they are left alone between looks.
+    /// Transitions under way, and the pauses between polls of them.
     pub(crate) following: Following,
     pub(crate) reporter: Reporter,
     pub(crate) intents: Mutex<Intents>,
     pub(crate) effects: Effects,
     pub(crate) notes: Notes,
-    /// Where to tell what results of actions show about power.
+    /// Channel for power states that results of actions show.
     pub(crate) results: mpsc::Sender<Vec<PowerState>>,
 }
 
@@ -71,26 +96,20 @@ impl Actor {
     pub(crate) async fn decide(&self) -> anyhow::Result<Infallible> {
         loop {
             let ids = self.queues.undecided.next(MOST_DECISIONS).await;
-            // The registry may have begun another incarnation, of which nothing is known yet.
+            // The registry may have begun another incarnation, of which no component is known yet.
             self.known.complete().await;
-            // Without the options nothing is known about waits and retries. Once they arrive every component
-            // is marked.
+            let _turn = self.known.term.turn("decide");
+            // Waits and retry limits are unknown without the options. Every component is queued once they arrive.
             let Some(record) = self.known.options.get(OptionsRecord::KEY) else { continue };
-            // What comes to this replica is marked when it has been taken over.
-            let ids: Vec<_> = ids.into_iter().filter(|id| self.known.custody.has(id.as_str())).collect();
-            let Some(fence) = self.known.custody.fence(ids.iter().map(ComponentId::as_str)) else {
-                self.queues.undecided.mark(ids);
-                continue;
-            };
             let due = self.due(&ids, &record.options, clock::now());
             if !due.is_empty() {
                 let batches = plan::batches(due, &record.options, self.driver.most_nodes());
-                self.prepare(batches, &fence).await;
+                self.prepare(batches).await;
             }
         }
     }
 
-    /// The attempts to make now. Those that come later are looked at again at their time.
+    /// Returns the attempts to make now. Components whose attempt comes later are queued for that time.
     fn due(&self, ids: &[ComponentId], options: &Options, now: Timestamp) -> Vec<(ComponentId, Attempt)> {
         let mut intents = self.intents.lock();
         let mut due = Vec::new();
@@ -117,7 +136,7 @@ impl Actor {
         due
     }
 
-    /// The power of a component as far as it is known: not at all after an action that may have changed it unseen.
+    /// Returns the known power of a component: unknown after an action that may have changed it unseen.
     pub(crate) fn power(&self, component: &Component) -> PowerObservation {
         if self.effects.is_left_open(component.id.as_str()) {
             return PowerObservation::Unknown;
@@ -125,19 +144,19 @@ impl Actor {
         self.known.power(component)
     }
 
-    /// Writes transitions down, so that a crash from here on leaves a trace of them. Members that are not written down
-    /// are decided on anew: another replica acts on them, or something of theirs is still under way.
-    async fn prepare(&self, batches: Vec<(Action, Vec<TransitionMember>)>, fence: &Fence) {
+    /// Records transitions, so that a crash from here on leaves a trace of them. Members that are not recorded are
+    /// decided on again: another attempt on them is still under way.
+    async fn prepare(&self, batches: Vec<(Action, Vec<TransitionMember>)>) {
         let now = clock::now();
         let wanted: Vec<_> =
             batches.into_iter().map(|(action, members)| convert::prepared(action, members, now)).collect();
-        let begun = self.journal.begin(wanted.clone(), fence).await.unwrap_or_else(|lost| {
+        let begun = self.journal.begin(wanted.clone()).await.unwrap_or_else(|lost| {
             tracing::info!(transitions = wanted.len(), why = %lost, "transitions were not begun");
             Vec::new()
         });
-        let written: HashSet<_> = begun.iter().flat_map(convert::attempts).collect();
+        let written: HashSet<_> = begun.iter().flat_map(intents::attempts).collect();
         let left: Vec<_> =
-            wanted.iter().flat_map(convert::attempts).filter(|one| !written.contains(one)).collect();
+            wanted.iter().flat_map(intents::attempts).filter(|one| !written.contains(one)).collect();
         {
             let mut intents = self.intents.lock();
             for (id, attempt) in &left {
@@ -150,7 +169,7 @@ impl Actor {
     }
 }
 
-/// The transition when nobody knows whether the upstream took it.
+/// Returns the transition as one in doubt: the upstream may have taken it or not.
 pub(crate) fn unknown(transition: &Transition, error: &str) -> Transition {
     let in_doubt = Transition { delivery: Delivery::Unknown.into(), ..transition.clone() };
     convert::with_trouble(in_doubt, Trouble::failed(error).as_ref())

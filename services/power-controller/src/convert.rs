@@ -1,11 +1,11 @@
-//! Between the rules' words and the wire's: power states, transitions and reports.
+//! Conversions between the domain and the wire: power states, transitions and reports.
 
 use std::collections::HashSet;
 
 use chassis::{
-    clock,
-    convert::{component, time, trouble},
-    lease::Shard,
+    kinds::{component, trouble},
+    mesh::time,
+    process::clock,
 };
 use domain::{
     boot::{
@@ -20,9 +20,12 @@ use proto::{
 };
 use uuid::Uuid;
 
-use crate::{driver::Reading, outcome, plan::Attempt};
+use crate::{
+    driver::{Failure, Reading},
+    outcome,
+};
 
-/// A reading as it is kept and shown.
+/// Returns a reading as it is stored and shown.
 pub(crate) fn power_state(
     id: &ComponentId,
     reading: Reading,
@@ -41,7 +44,7 @@ pub(crate) fn power_state(
     }
 }
 
-/// The state of a component that a reading is evidence for: that of the moment when the upstream was asked.
+/// State of a component, at the moment of a request to the upstream, that the reading is evidence for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AskedFor {
     pub(crate) generation: u64,
@@ -52,7 +55,7 @@ pub(crate) struct AskedFor {
 }
 
 impl AskedFor {
-    /// The state that a question is for which is asked now.
+    /// Returns the state that a request made now is for.
     pub(crate) fn of(component: &Component) -> Self {
         Self {
             generation: component.generation,
@@ -61,7 +64,7 @@ impl AskedFor {
         }
     }
 
-    /// The state that a stored reading was asked for.
+    /// Returns the state that a stored reading was requested for.
     pub(crate) fn by(state: &PowerState) -> Self {
         Self {
             generation: state.generation,
@@ -70,33 +73,26 @@ impl AskedFor {
         }
     }
 
-    /// Whether a reading for `self` is evidence for the attempt that comes next in `other`.
+    /// Returns whether a reading for `self` is evidence for the attempt that comes next in `other`.
     pub(crate) fn is_same_attempt(self, other: Self) -> bool {
         (self.generation, self.spent_power_ons) == (other.generation, other.spent_power_ons)
     }
 }
 
-/// Returns the state as one that the upstream was asked for before the last action began.
+/// Returns the state as one that was requested from the upstream before the last action began.
 pub(crate) fn read_before_action(state: PowerState) -> PowerState {
     PowerState { begun_actions: state.begun_actions.saturating_sub(1), ..state }
 }
 
-/// An id that belongs to whoever `key` belongs to.
-pub(crate) fn id_beside(key: &str) -> String {
-    let shard = Shard::of(key);
-    loop {
-        // One of 64 does.
-        let id = Uuid::new_v4().to_string();
-        if Shard::of(&id) == shard {
-            return id;
-        }
-    }
+/// Returns a new id for a transition.
+pub(crate) fn new_id() -> String {
+    Uuid::new_v4().to_string()
 }
 
-/// A transition that nobody was told of yet. It belongs to whoever its first member belongs to now, to its end.
+/// Returns a transition that was not sent to the upstream yet.
 pub(crate) fn prepared(action: Action, members: Vec<TransitionMember>, now: Timestamp) -> Transition {
     Transition {
-        id: id_beside(members.first().map_or("", |member| &member.id)),
+        id: new_id(),
         action: component::action_to_wire(action).into(),
         members,
         delivery: Delivery::Prepared.into(),
@@ -105,20 +101,20 @@ pub(crate) fn prepared(action: Action, members: Vec<TransitionMember>, now: Time
     }
 }
 
-/// The action of a transition; none only in a record that this service did not write.
+/// Returns the action of a transition; `None` only for a record that this service did not write.
 pub(crate) fn action(transition: &Transition) -> Option<Action> {
     component::action_from_wire(transition.action)
 }
 
-/// The transitions that go on after `transition` has ended: the same attempts on the members that other transitions held,
-/// once those have ended, and on those that somebody unknown held, after a pause.
+/// Returns the transitions that continue `transition` after its end: the same attempts on members that other
+/// transitions held, made once those have ended, and on members with an unknown holder, made after a pause.
 pub(crate) fn continuations(transition: &Transition) -> Vec<Transition> {
     let held = transition.members.iter().filter(|member| outcome::is_held(member));
     let (unknown, known): (Vec<_>, Vec<_>) = held.partition(|member| member.held_by.is_empty());
     [known, unknown].into_iter().filter_map(|members| goes_on(transition, &members)).collect()
 }
 
-/// The transition that makes the attempts on held `members` of `transition`; `None`: there are none.
+/// Returns the transition that makes the attempts on held `members` of `transition`; `None`: there are none.
 fn goes_on(transition: &Transition, members: &[&TransitionMember]) -> Option<Transition> {
     let holder = &members.first()?.held_by;
     let anew = |member: &&TransitionMember| TransitionMember {
@@ -127,7 +123,7 @@ fn goes_on(transition: &Transition, members: &[&TransitionMember]) -> Option<Tra
         ..TransitionMember::clone(member)
     };
     let held = Transition {
-        id: id_beside(&transition.id),
+        id: new_id(),
         action: transition.action,
         members: members.iter().map(anew).collect(),
         delivery: Delivery::Prepared.into(),
@@ -137,12 +133,12 @@ fn goes_on(transition: &Transition, members: &[&TransitionMember]) -> Option<Tra
     Some(with_trouble(held, Some(&waiting_for_holder(holder))))
 }
 
-/// Reads the trouble on the record of a transition; `None`: there is none.
+/// Returns the trouble on the record of a transition; `None`: there is none.
 pub(crate) fn trouble(transition: &Transition) -> Option<Trouble> {
     trouble::from_wire(transition.error_kind, transition.error.as_str())
 }
 
-/// Returns the transition with that trouble on its record, and no other.
+/// Returns the transition with `trouble` as the only trouble on its record.
 pub(crate) fn with_trouble(transition: Transition, trouble: Option<&Trouble>) -> Transition {
     Transition {
         error: trouble::text_to_wire(trouble),
@@ -151,70 +147,70 @@ pub(crate) fn with_trouble(transition: Transition, trouble: Option<&Trouble>) ->
     }
 }
 
-/// Trouble that members show when the time of their transition is over. `aborts`: the upstream can end transitions, and was
-/// asked to.
+/// Returns the trouble that members show when the time of their transition is over. `aborts`: the upstream can end
+/// transitions, and was asked to.
 pub(crate) fn waiting_for_end(transition: &Transition, aborts: bool) -> Trouble {
     let since = transition.withdrawn_at.map(time::from_wire).unwrap_or_default();
     let (id, since) = (&transition.upstream_id, bos_time::text(since));
     let waiting = match aborts {
-        true => format!("it was withdrawn at {since}Z and has not ended"),
+        true => format!("its withdrawal is requested since {since}Z, and it has not ended"),
         false => format!("its time was over at {since}Z, it cannot be withdrawn and has not ended"),
     };
     Trouble::no_results_from(format_args!("transition {id} of the power upstream: {waiting}"))
 }
 
-/// Trouble of a node whose power is open as long as a transition of this service has not ended.
+/// Returns the trouble that members show when the upstream does not take the withdrawal of their transition.
+pub(crate) fn not_withdrawn(transition: &Transition, failure: &Failure) -> Trouble {
+    let id = &transition.upstream_id;
+    Trouble::no_results_from(format_args!(
+        "transition {id} of the power upstream: it has not ended, and is not withdrawn: {failure}"
+    ))
+}
+
+/// Returns the trouble of a node whose power is open until a transition of this service has ended.
 pub(crate) fn waiting_for_transition(upstream_id: &str) -> Trouble {
     Trouble::waiting_for(format_args!("transition {upstream_id} of the power upstream, which has not ended"))
 }
 
-/// Trouble of a node that another transition of the upstream holds; an empty `holder`: nobody knows who does.
+/// Returns the trouble of a node that another transition of the upstream holds; an empty `holder`: the holder is
+/// unknown.
 pub(crate) fn waiting_for_holder(holder: &str) -> Trouble {
     if holder.is_empty() {
-        return Trouble::waiting_for("whoever holds a reservation of the node at the power upstream");
+        return Trouble::waiting_for("the unknown holder of a reservation of the node at the power upstream");
     }
     Trouble::waiting_for(format_args!("transition {holder} of the power upstream, which holds the node"))
 }
 
-/// The attempts that a transition is made of.
-pub(crate) fn attempts(transition: &Transition) -> impl Iterator<Item = (ComponentId, Attempt)> {
-    let action = action(transition);
-    transition.members.iter().filter_map(move |member| {
-        let attempt = Attempt { generation: member.generation, action: action?, number: member.attempt };
-        Some((ComponentId::parse(&member.id).ok()?, attempt))
-    })
-}
-
-/// When the upstream was asked; a transition that was not sent counts as never.
+/// Returns the time at which the transition was sent; the epoch if it was not sent.
 pub(crate) fn sent_at(transition: &Transition) -> Timestamp {
     transition.sent_at.map(time::from_wire).unwrap_or_default()
 }
 
-/// The ids of the members in the order in which upstreams are compared with them.
+/// Returns the ids of the members, sorted for comparison with those of upstreams.
 pub(crate) fn sorted_ids(transition: &Transition) -> Vec<&str> {
     let mut ids: Vec<_> = transition.members.iter().map(|member| member.id.as_str()).collect();
     ids.sort_unstable();
     ids
 }
 
-/// When the upstream began with a transition that it has accepted, as far as is known.
+/// Returns the best known time at which the upstream began with an accepted transition.
 pub(crate) fn begun_at(transition: &Transition) -> Timestamp {
     let begun = transition.accepted_at.or(transition.sent_at).or(transition.created_at);
     begun.map(time::from_wire).unwrap_or_default()
 }
 
-/// When the upstream can have taken a transition at the earliest. Where the mark of the call is lost, it was made after
-/// the intent was recorded.
+/// Returns the earliest time at which the upstream can have taken a transition. If the time of the call is lost, the
+/// call was made after the intent was recorded.
 pub(crate) fn earliest(transition: &Transition) -> Timestamp {
     transition.sent_at.or(transition.created_at).map(time::from_wire).unwrap_or_default()
 }
 
-/// The components of a transition. Their ids were component ids when the transition was made.
+/// Returns the components of a transition. Their ids were component ids when the transition was made.
 pub(crate) fn component_ids(members: &[TransitionMember]) -> impl Iterator<Item = ComponentId> {
     members.iter().filter_map(|member| ComponentId::parse(&member.id).ok())
 }
 
-/// Makes reports about every member of a transition that is under way. Without a `trouble` the attempt begins or goes on.
+/// Returns reports about every member of a transition under way. Without a `trouble` the attempt begins or continues.
 pub(crate) fn reports<'a>(
     transition: &'a Transition,
     trouble: Option<&'a Trouble>,
@@ -222,7 +218,7 @@ pub(crate) fn reports<'a>(
     transition.members.iter().map(move |member| report(transition.action, member, trouble, false))
 }
 
-/// Makes a report about a member that has not failed.
+/// Returns a report about a member that has not failed.
 pub(crate) fn told(
     transition: &Transition,
     member: &TransitionMember,
@@ -231,8 +227,8 @@ pub(crate) fn told(
     report(transition.action, member, trouble, false)
 }
 
-/// Reports to the registry about members on which the action was begun and ended without the effect, of whom some were
-/// `asked`. An attempt that has not failed yet only shows what the upstream says.
+/// Returns reports about members whose action began and ended without the effect; `asked` has the members whose node
+/// was asked. An attempt that has not failed yet only shows the upstream's words.
 pub(crate) fn ended_without_effect<'a>(
     transition: &'a Transition,
     failed: impl Iterator<Item = &'a TransitionMember>,
@@ -246,7 +242,7 @@ pub(crate) fn ended_without_effect<'a>(
     })
 }
 
-/// Whether a failed member of a graceful power-off is not among those that were `asked` to shut down.
+/// Returns whether a failed member of a graceful power-off is not among the members that were `asked` to shut down.
 pub(crate) fn is_unasked_shutdown(
     transition: &Transition,
     member: &TransitionMember,
@@ -255,7 +251,7 @@ pub(crate) fn is_unasked_shutdown(
     action(transition) == Some(Action::PoweringOffGracefully) && !asked.contains(&member.id)
 }
 
-/// What to tell the registry about members without success, with the upstream's words.
+/// Returns reports about members that failed, with the upstream's words.
 pub(crate) fn failures<'a>(
     transition: &'a Transition,
     failed: impl IntoIterator<Item = (&'a TransitionMember, &'a str)>,
@@ -276,7 +272,8 @@ fn report(action: i32, member: &TransitionMember, trouble: Option<&Trouble>, fai
     }
 }
 
-/// What success of an action on a member shows of its power. None: the action has nothing to do with power.
+/// Returns the power state that success of an action on a member shows. `None`: the action has nothing to do with
+/// power.
 pub(crate) fn shown(action: Action, member: &TransitionMember, at: Timestamp) -> Option<PowerState> {
     let reading = match action {
         Action::PoweringOn => PowerReading::On,
@@ -295,17 +292,17 @@ pub(crate) fn shown(action: Action, member: &TransitionMember, at: Timestamp) ->
     })
 }
 
-/// The same for the rules.
+/// Returns the state in the form of the rules.
 pub(crate) fn as_shown(state: &PowerState) -> Shown {
     Shown { power: rule_reading(state.reading()), at: observed_at(state) }
 }
 
-/// When a state was read.
+/// Returns the time at which a state was read.
 pub(crate) fn observed_at(state: &PowerState) -> Timestamp {
     state.observed_at.map(time::from_wire).unwrap_or_default()
 }
 
-/// A reading as the rules know it.
+/// Returns a reading in the form of the rules.
 pub(crate) fn rule_reading(reading: PowerReading) -> power::PowerReading {
     match reading {
         PowerReading::Unspecified => power::PowerReading::Unknown,

@@ -1,14 +1,18 @@
-//! Carries out the transitions that are written down.
+//! Carries out the recorded transitions.
 //!
-//! The upstream cannot tell a repeated call from a new one, so the order is fixed: the record is durable
-//! before the registry counts the attempt, the count is durable before the upstream is called, and an answer
-//! that is lost leaves the transition unknown until `resolve` has looked. A restart at any point goes on
-//! from the record. `settle` records what the upstream answers.
+//! The upstream cannot distinguish a repeated call from a new one, so the order is fixed: the record is durable before
+//! the registry counts the attempt, the count is durable before the upstream is called, and a lost answer leaves the
+//! transition unknown until `resolve` has searched the upstream. A restart at any point continues from the record.
+//! `settle` records the answers of the upstream.
 
 use std::{collections::HashSet, convert::Infallible, sync::Arc};
 
 use anyhow::Context as _;
-use chassis::{clock, convert::time, kinds::OptionsRecord, lease::Fence, pause};
+use chassis::{
+    kinds::options::OptionsRecord,
+    mesh::time,
+    process::{clock, pause},
+};
 use domain::{
     boot::bos::options::Options,
     core::{
@@ -32,29 +36,30 @@ use crate::{
     plan::{self, Standing},
 };
 
-/// Calls to the upstream at a time. A machine of 100,000 nodes needs 40 for one action on all of them; more
+/// Calls to the upstream at a time. A machine of 100,000 nodes needs 40 for one action on all nodes; further calls
 /// would only wait in the upstream.
 const MOST_CALLS: usize = 64;
 
-/// Transitions on their way, and what does not go with them.
+/// Prepared transitions, sorted by the next step of their members.
 #[derive(Default)]
 struct Sorted {
     due: Vec<Transition>,
     /// Transitions that can be sent only after something has changed.
     later: Vec<Transition>,
-    /// Components that are not acted on after all.
+    /// Components whose attempt is dropped.
     gone: Vec<ComponentId>,
-    /// What they do not wait for any more.
+    /// Reports that clear the waits shown by members that leave.
     clearances: Vec<ActionReport>,
 }
 
 impl Actor {
-    /// Takes open transitions a step further whenever they are marked.
+    /// Takes open transitions a step further whenever they are queued.
     pub(crate) async fn deliver(self: Arc<Self>) -> anyhow::Result<Infallible> {
         let mut under_way = JoinSet::new();
         loop {
             tokio::select! {
                 ids = self.queues.undelivered.next(MOST_CALLS), if under_way.len() < MOST_CALLS => {
+                    let _turn = self.known.term.turn("deliver");
                     self.advance(&ids, &mut under_way).await;
                 }
                 Some(ended) = under_way.join_next() => ended.context("a delivery")?,
@@ -63,30 +68,24 @@ impl Actor {
     }
 
     async fn advance(self: &Arc<Self>, ids: &[Arc<str>], under_way: &mut JoinSet<()>) {
-        let custody = &self.known.custody;
-        // Those of others, and those that come later, are not marked here.
-        let ids: Vec<_> = ids.iter().filter(|id| custody.has(id)).cloned().collect();
-        let Some(fence) = custody.fence(ids.iter().map(|id| &**id)) else {
-            return self.queues.undelivered.mark(ids);
-        };
         let (mut prepared, mut in_doubt) = (Vec::new(), Vec::new());
         for transition in ids.iter().filter_map(|id| self.journal.get(id)) {
             match transition.delivery() {
                 Delivery::Prepared | Delivery::Unknown if transition.abandoned_at.is_some() => {
-                    let (actor, fence) = (Arc::clone(self), fence.of(&transition.id));
+                    let actor = Arc::clone(self);
                     let transition = Transition::clone(&transition);
                     let end = async move {
                         let id = transition.id.clone();
-                        give_way(&id, actor.abandon(transition, &fence).await);
+                        give_way(&id, actor.abandon(transition).await);
                     };
                     under_way.spawn(end.in_current_span());
                 }
                 Delivery::Prepared if awaits_known_holder(&transition) => {
-                    let (actor, fence) = (Arc::clone(self), fence.of(&transition.id));
+                    let actor = Arc::clone(self);
                     let transition = Transition::clone(&transition);
                     let wait = async move {
                         let id = transition.id.clone();
-                        give_way(&id, actor.await_holders(transition, &fence).await);
+                        give_way(&id, actor.await_holders(transition).await);
                     };
                     under_way.spawn(wait.in_current_span());
                 }
@@ -100,28 +99,28 @@ impl Actor {
             }
         }
         if !in_doubt.is_empty() {
-            let (actor, fence) = (Arc::clone(self), fence.clone());
-            under_way.spawn(async move { actor.resolve(in_doubt, &fence).await }.in_current_span());
+            let actor = Arc::clone(self);
+            under_way.spawn(async move { actor.resolve(in_doubt).await }.in_current_span());
         }
-        let due = self.announce(prepared, &fence).await.unwrap_or_else(|lost| {
+        let due = self.announce(prepared).await.unwrap_or_else(|lost| {
             tracing::info!(why = %lost, "transitions were not sent");
             let at = Instant::now() + BEHIND;
             ids.iter().for_each(|id| self.queues.undelivered.mark_at(Arc::clone(id), at));
             Vec::new()
         });
         for transition in due {
-            let (actor, fence) = (Arc::clone(self), fence.of(&transition.id));
+            let actor = Arc::clone(self);
             let call = async move {
                 let id = transition.id.clone();
-                give_way(&id, actor.call(transition, &fence).await);
+                give_way(&id, actor.call(transition).await);
             };
             under_way.spawn(call.in_current_span());
         }
     }
 
-    /// Tells the registry that attempts begin and marks their transitions as sent. Members whose component
-    /// has moved on are dropped. Gives the transitions that are to be sent now.
-    async fn announce(&self, prepared: Vec<Transition>, fence: &Fence) -> Result<Vec<Transition>, Lost> {
+    /// Reports to the registry that attempts begin and marks their transitions as sent. Members whose component has
+    /// moved on are dropped. Returns the transitions to send now.
+    async fn announce(&self, prepared: Vec<Transition>) -> Result<Vec<Transition>, Lost> {
         if prepared.is_empty() {
             return Ok(Vec::new());
         }
@@ -132,8 +131,8 @@ impl Actor {
         let before: Vec<_> = prepared.iter().map(|transition| transition.id.clone()).collect();
         let Sorted { mut due, later, mut gone, mut clearances } =
             self.sort(prepared, &record.options, clock::now());
-        // Before the report, which a registry that has begun a newer generation refuses: whoever sees the newer
-        // generation sees these too.
+        // Effects are noted before the report, which a registry with a newer generation refuses: a reader of the newer
+        // generation must see these effects too.
         due.iter().for_each(|transition| self.effects.begin(transition));
         clearances.extend(self.beginnings(&due));
         let stale = self.reporter.report(clearances).await;
@@ -149,14 +148,14 @@ impl Actor {
         delete.iter().for_each(|id| self.notes.forget(id));
         let changed = later.iter().filter(|transition| self.journal.differs(transition));
         let put = due.iter().chain(changed).cloned().collect();
-        self.journal.write(Changes { put, delete }, fence).await?;
+        self.journal.write(Changes { put, delete }).await?;
         self.withdraw(&gone);
         later.iter().for_each(|transition| self.postpone(transition));
         Ok(due)
     }
 
-    /// Sorts the members of transitions. Those that have to wait become a transition of their own, so that the
-    /// others do not wait with them.
+    /// Sorts the members of transitions. Members that have to wait become a transition of their own, so that the others
+    /// do not wait with them.
     fn sort(&self, prepared: Vec<Transition>, options: &Options, now: Timestamp) -> Sorted {
         let mut sorted = Sorted::default();
         for mut transition in prepared {
@@ -175,7 +174,7 @@ impl Actor {
                 }
             }
             if !due.is_empty() && !later.is_empty() {
-                let id = convert::id_beside(&transition.id);
+                let id = convert::new_id();
                 self.notes.hand_down(&transition.id, [id.as_str()]);
                 sorted.later.push(Transition { id, members: later, ..transition.clone() });
                 later = Vec::new();
@@ -189,8 +188,8 @@ impl Actor {
         sorted
     }
 
-    /// Whether the component shows that this attempt waits for the upstream. A restart forgets the note of that,
-    /// the component does not.
+    /// Returns whether the component shows that this attempt waits for the upstream. A restart forgets the note about
+    /// the wait, the component does not.
     pub(crate) fn shows_wait(&self, transition: &Transition, member: &TransitionMember) -> bool {
         let (Some(action), Some(component)) =
             (convert::action(transition), self.known.components.get(&member.id))
@@ -215,13 +214,14 @@ impl Actor {
         plan::standing(&component, &self.power(&component), action, member, options, now)
     }
 
-    /// Looks at a transition again later, as if the upstream had not been reached.
+    /// Queues a transition for a later try, as if the upstream had not been reached.
     pub(crate) fn postpone(&self, transition: &Transition) {
         let at = Instant::now() + pause::after(self.notes.failed(&transition.id));
         self.queues.undelivered.mark_at(transition.id.as_str().into(), at);
     }
 
-    /// An error that the members show is said again, because a report without it would take it away.
+    /// Returns the reports that attempts begin. An error that the members show is repeated, because a report without it
+    /// would clear it.
     fn beginnings(&self, transitions: &[Transition]) -> Vec<ActionReport> {
         let reports = transitions.iter().map(|transition| {
             convert::reports(transition, self.notes.shown(&transition.id).as_ref()).collect::<Vec<_>>()
@@ -239,9 +239,9 @@ impl Actor {
         self.queues.unread.mark(gone.iter().cloned());
     }
 
-    /// Asks the upstream whether it has ended the transitions that hold members, and goes on once it has. Nothing is asked
-    /// of the members until then, and no attempt is spent.
-    async fn await_holders(&self, mut transition: Transition, fence: &Fence) -> Result<(), Lost> {
+    /// Asks the upstream whether the transitions that hold members have ended, and continues once they have. Until then
+    /// no action is requested for the members, and no attempt is spent.
+    async fn await_holders(&self, mut transition: Transition) -> Result<(), Lost> {
         let holders: HashSet<_> = transition.members.iter().map(|member| member.held_by.clone()).collect();
         let mut ended = HashSet::new();
         for holder in holders.into_iter().filter(|holder| !holder.is_empty()) {
@@ -265,87 +265,90 @@ impl Actor {
             let at = Instant::now() + refusal::pause(self.notes.failed(&id));
             self.queues.undelivered.mark_at(id, at);
         } else if held.is_empty() {
-            self.journal.put(transition, fence).await?;
+            self.journal.put(transition).await?;
             self.queues.undelivered.mark([id]);
         } else {
-            self.split(transition, vec![free], held, "some members are not held any more", fence).await?;
+            self.split(transition, vec![free], held, "some members are not held any more").await?;
         }
         Ok(())
     }
 
-    async fn halve(&self, transition: Transition, text: &str, fence: &Fence) -> Result<(), Lost> {
+    async fn halve(&self, transition: Transition, text: &str) -> Result<(), Lost> {
         let (first, second) = transition.members.split_at(transition.members.len() / 2);
         let halves = vec![first.to_vec(), second.to_vec()];
-        self.split(transition, halves, Vec::new(), text, fence).await
+        self.split(transition, halves, Vec::new(), text).await
     }
 
-    /// Finds out whether the nodes are refused or everybody is.
-    async fn judge(&self, transition: Transition, text: &str, fence: &Fence) -> Result<(), Lost> {
+    /// Finds out whether the upstream refuses single nodes or every node.
+    async fn judge(&self, transition: Transition, text: &str) -> Result<(), Lost> {
         match self.notes.refused(&transition, Instant::now()) {
             RefusalStep::Probe(count) => {
                 let members = transition.members.clone();
                 let (probes, rest) = refusal::split_probes(members, count, self.notes.next_round());
                 let probes = probes.into_iter().map(|probe| vec![probe]);
-                self.split(transition, probes.collect(), rest, text, fence).await
+                self.split(transition, probes.collect(), rest, text).await
             }
-            RefusalStep::Halve => self.halve(transition, text, fence).await,
-            RefusalStep::SetAside => self.refused(transition, text, fence).await,
+            RefusalStep::Halve => self.halve(transition, text).await,
+            RefusalStep::SetAside => self.refused(transition, text).await,
             RefusalStep::BackOff => {
                 let pause = refusal::pause(self.notes.failed(&transition.id));
-                self.waits(transition, text, pause, fence).await
+                self.waits(transition, text, pause).await
             }
         }
     }
 
-    async fn call(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
+    async fn call(&self, transition: Transition) -> Result<(), Lost> {
         let Some(action) = convert::action(&transition) else {
-            return self.refused(transition, "the transition has no action", fence).await;
+            return self.refused(transition, "the transition has no action").await;
         };
         let ids: Vec<_> = transition.members.iter().map(|member| member.id.clone()).collect();
-        // Whoever slept since the record was written leaves it to the one who has it now.
-        let still_ours = self.known.still_ours(fence);
+        // If our lease expired since the write, the call is left to the holder of the role.
+        let still_ours = self.known.still_ours();
         if !still_ours() {
             return Err(Lost);
         }
         match self.driver.start(action, ids, self.known.upstream_deadline(), still_ours).await {
             Ok(upstream_id) => {
                 let (id, nodes) = (transition.id.clone(), transition.members.len());
-                let recorded = self.accepted(transition, &upstream_id, fence).await;
+                let recorded = self.accepted(transition, &upstream_id).await;
                 if recorded.is_err() {
-                    // If it arrived after the other replica had given it up, it may undo what was done since.
-                    tracing::warn!(transition = id, upstream_id, nodes, "taken after it was handed over");
+                    // A call that the upstream took after the other replica had given it up may undo later changes.
+                    tracing::warn!(
+                        transition = id,
+                        upstream_id,
+                        nodes,
+                        "upstream accepted a call after the role was lost"
+                    );
                 }
                 recorded
             }
             Err(Failure::TooLarge(text)) if transition.members.len() > 1 => {
-                self.halve(transition, &text, fence).await
+                self.halve(transition, &text).await
             }
-            Err(Failure::Refused(text) | Failure::TooLarge(text)) => {
-                self.judge(transition, &text, fence).await
-            }
-            // Who is denied the call has done nothing, and it is no fault of the nodes: it waits until people have
-            // mended what is wrong, such as credentials.
+            Err(Failure::Refused(text) | Failure::TooLarge(text)) => self.judge(transition, &text).await,
+            // A denied call had no effect and is no fault of the nodes: the transition waits until an operator has
+            // mended the cause, such as credentials.
             Err(Failure::Denied(text) | Failure::Unreachable(text)) => {
-                self.unreachable(transition, &text, fence).await
+                self.unreachable(transition, &text).await
             }
-            Err(Failure::Ambiguous(text)) => self.in_doubt(&transition, &text, fence).await,
+            Err(Failure::Ambiguous(text)) => self.in_doubt(&transition, &text).await,
         }
     }
 }
 
-/// Whether a member was refused because another transition holds it, which has not ended as far as is known.
+/// Returns whether a member was refused because a known transition holds it that has not ended as far as is known.
 fn awaits_known_holder(transition: &Transition) -> bool {
     transition.members.iter().any(|member| !member.held_by.is_empty())
 }
 
-/// Leaves a transition alone that another replica goes on with.
+/// Logs that a transition is left to the holder of the role, if `step` lost the role.
 pub(crate) fn give_way(id: &str, step: Result<(), Lost>) {
     if let Err(lost) = step {
-        tracing::info!(transition = id, why = %lost, "left a transition");
+        tracing::info!(transition = id, why = %lost, "transition left to the holder of the role");
     }
 }
 
-/// Keeps the members that `keep` picks and gives the components of the others.
+/// Keeps the members that `keep` picks and returns the components of the others.
 fn drop_members(transition: &mut Transition, keep: impl Fn(&TransitionMember) -> bool) -> Vec<ComponentId> {
     let members = std::mem::take(&mut transition.members);
     let (kept, dropped): (Vec<_>, Vec<_>) = members.into_iter().partition(keep);

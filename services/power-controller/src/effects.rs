@@ -1,17 +1,14 @@
-//! Which actions may still change the power of their nodes.
+//! Keeps the actions that may still change the power of their nodes.
 //!
-//! An action does not end with the generation that it was for. Until its effect has come, or its time has
-//! passed, what is read of the node is no evidence for a newer generation.
+//! An action does not end with the generation that it was for. Until its effect has come, or its time has passed, a
+//! reading of the node is no evidence for a newer generation.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
     sync::Arc,
 };
 
-use chassis::{
-    convert::{observation, time},
-    memory::leave_room,
-};
+use chassis::{kinds::observation, mesh::time, process::memory::leave_room};
 use domain::{
     boot::{
         bos::options::Options,
@@ -26,19 +23,20 @@ use tokio::time::Instant;
 
 use crate::{convert, outcome};
 
-/// The last action on each component, as long as its effect was not seen. Clones share it.
+/// Last action on each component until its effect was seen. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Effects {
     awaited: Arc<Mutex<HashMap<ComponentId, Effect>>>,
-    /// Nodes whose power was left open by an action that is over, until it is read anew.
+    /// Nodes whose power an ended action left open, until they are read again.
     unread: Arc<Mutex<HashMap<ComponentId, LeftOpen>>>,
 }
 
-/// The end of an action of which the upstream did not say what became of the power.
+/// End of an action after which the upstream did not report the power.
 #[derive(Debug, Clone, Copy)]
 struct LeftOpen {
     since: Instant,
-    /// When the power can have changed last, where readings may be of before that; none: whatever is asked for counts.
+    /// Last time at which the power can have changed, where readings may predate it; `None`: every later request
+    /// counts.
     at: Option<Timestamp>,
 }
 
@@ -47,15 +45,15 @@ struct Effect {
     action: Action,
     generation: u64,
     course: Course,
-    /// Transition of the upstream that carries it out; `None`: not known yet, or in doubt.
+    /// Transition of the upstream that carries the action out; `None`: not known yet, or in doubt.
     upstream_id: Option<Arc<str>>,
-    /// Whether the upstream tells what becomes of the transition. Otherwise the power of the node has to be read.
+    /// Whether the upstream reports the outcome of the transition. Otherwise the power of the node has to be read.
     followed: bool,
-    /// Whether the node has reported the boot that came of it.
+    /// Whether the node has reported the boot of this action.
     reported: bool,
 }
 
-/// An action that the upstream may still carry out.
+/// Action that the upstream may still carry out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OpenAction {
     /// In doubt: the upstream may take it or not.
@@ -65,8 +63,8 @@ pub(crate) enum OpenAction {
 }
 
 impl Effects {
-    /// Recalls what a previous run left. Effects that were seen, or whose time has passed, are found out
-    /// about like any other.
+    /// Recalls the effects of recorded transitions. Effects that were seen, or whose time has passed, are settled later
+    /// like any other.
     pub(crate) fn recall(mut transitions: Vec<Arc<Transition>>) -> Self {
         transitions.sort_by_key(|one| one.created_at.map(time::from_wire));
         let effects = Self::default();
@@ -79,7 +77,7 @@ impl Effects {
                 }
                 Delivery::Finished => {
                     effects.begin(&transition);
-                    // The moment of the answer is not on record.
+                    // The time of the answer is not on record.
                     effects.accepted(&transition, convert::sent_at(&transition));
                 }
                 Delivery::Unspecified | Delivery::Refused => {}
@@ -88,8 +86,8 @@ impl Effects {
         effects
     }
 
-    /// From here on the upstream may take the transition. An earlier action is superseded: the upstream goes
-    /// by the last that it took. What became of a member is not awaited any more once it is known.
+    /// Begins the effects of a transition, which the upstream may take from now on. An earlier action is superseded:
+    /// the upstream carries out the last action that it took. A member with a known outcome is not awaited any more.
     pub(crate) fn begin(&self, transition: &Transition) {
         let Some(action) = convert::action(transition) else { return };
         let mut awaited = self.awaited.lock();
@@ -106,18 +104,18 @@ impl Effects {
         leave_room(&mut awaited);
     }
 
-    /// The upstream took the transition and will tell no more of it: from `at` on its effects have their time.
-    /// Effects that were seen before stay seen.
+    /// Records that the upstream took the transition and will report no more about it: from `at` on its effects have
+    /// their time. Effects that were seen before stay seen.
     pub(crate) fn accepted(&self, transition: &Transition, at: Timestamp) {
         self.leave(transition, Course::Taken(at));
     }
 
-    /// The upstream is done with the transition, or will never say that it is.
+    /// Records that the upstream has ended the transition, or will never report its end.
     pub(crate) fn ended(&self, transition: &Transition, at: Timestamp) {
         self.leave(transition, Course::Ended(at));
     }
 
-    /// From now on only the power of the nodes tells.
+    /// Sets the course after which only the power of the nodes shows the effects.
     fn leave(&self, transition: &Transition, course: Course) {
         let mut awaited = self.awaited.lock();
         for member in &transition.members {
@@ -127,7 +125,7 @@ impl Effects {
         }
     }
 
-    /// A node that has reported the boot of its power-on shows the effect, whatever is read of its power.
+    /// Notes the reported boot of a power-on: it shows the effect, whatever the readings of the power.
     pub(crate) fn note_report(&self, component: &Component) {
         if !component.has_reported_attempt() {
             return;
@@ -140,8 +138,8 @@ impl Effects {
         }
     }
 
-    /// Says of the effects of a transition that the upstream took it, and whether the upstream tells what becomes of it. One
-    /// without an id of the upstream is in doubt again.
+    /// Records for the effects of a transition that the upstream took it, and whether the upstream reports its outcome.
+    /// A transition without an upstream id is in doubt again.
     pub(crate) fn follow(&self, transition: &Transition, followed: bool) {
         let upstream_id = (!transition.upstream_id.is_empty()).then(|| Arc::from(&*transition.upstream_id));
         let mut awaited = self.awaited.lock();
@@ -154,22 +152,23 @@ impl Effects {
         }
     }
 
-    /// Whether the upstream will tell what becomes of an action on the node. It does no more once that has ended, which may
-    /// be known before the answer is: another replica may have taken over while this one waited.
+    /// Returns whether the upstream will report the outcome of an action on the node. It does not once the transition
+    /// has ended, which may be known before the answer arrives: another replica may have taken over while this one
+    /// waited.
     pub(crate) fn is_followed(&self, id: &str) -> bool {
         self.awaited.lock().get(id).is_some_and(Effect::is_followed)
     }
 
-    /// Whether an action of an older generation than `generation` is followed.
+    /// Returns whether an action of an older generation than `generation` is followed.
     pub(crate) fn is_older_followed(&self, id: &str, generation: u64) -> bool {
         let awaited = self.awaited.lock();
         let effect = awaited.get(id).filter(|effect| effect.generation < generation);
         effect.is_some_and(Effect::is_followed)
     }
 
-    /// Returns the open action because of which a reading does not tell how a node ends up: it may still have the effect
-    /// that the `reading` lacks. A shutdown is left out, because one that has no effect in its time is withdrawn by what is
-    /// read.
+    /// Returns the open action because of which a reading does not show the final power of a node: the action may still
+    /// have the effect that the `reading` lacks. A shutdown is left out, because readings withdraw a shutdown that has
+    /// no effect in its time.
     pub(crate) fn open_against(&self, id: &str, reading: PowerReading) -> Option<OpenAction> {
         let awaited = self.awaited.lock();
         let effect = awaited.get(id)?;
@@ -188,20 +187,20 @@ impl Effects {
         Some(effect.upstream_id.clone().map_or(OpenAction::InDoubt, OpenAction::Taken))
     }
 
-    /// Whether nobody knows whether the upstream takes the last action on the node.
+    /// Returns whether it is unknown if the upstream takes the last action on the node.
     pub(crate) fn is_in_doubt(&self, id: &str) -> bool {
         let awaited = self.awaited.lock();
         awaited.get(id).is_some_and(|effect| effect.course == Course::Open && effect.upstream_id.is_none())
     }
 
-    /// Returns the open transition of the upstream that is about the node.
+    /// Returns the open upstream transition of the node.
     pub(crate) fn open_transition(&self, id: &str) -> Option<Arc<str>> {
         self.awaited.lock().get(id)?.open_transition().cloned()
     }
 
-    /// A transition is over, and the upstream did not say what the power of some of its nodes is: what was read before does
-    /// not count any more. Where it said nothing at all of a node, it may show for a while what it saw before. Nodes that
-    /// have reported their boot have told it themselves.
+    /// Marks the power as open for nodes of an ended transition about whose power the upstream said nothing certain:
+    /// earlier readings do not count any more. If the upstream reported nothing at all about a node, its readings may
+    /// show the earlier power for a while. Nodes that have reported their boot need no reading.
     pub(crate) fn leave_open(&self, transition: &Transition, at: Timestamp) {
         let since = Instant::now();
         let awaited = self.awaited.lock();
@@ -218,12 +217,13 @@ impl Effects {
         self.unread.lock().extend(left);
     }
 
-    /// Whether the power of the node has to be read before anything is done about it.
+    /// Returns whether the power of the node has to be read before any action on it.
     pub(crate) fn is_left_open(&self, id: &str) -> bool {
         self.unread.lock().contains_key(id)
     }
 
-    /// The power of the node was read and stored. `as_of`: since when it is so by the `clock` of the upstream.
+    /// Notes that the power of the node was read and stored. `as_of`: the time since which the reading holds by the
+    /// `clock` of the upstream.
     pub(crate) fn read(
         &self,
         id: &ComponentId,
@@ -239,7 +239,7 @@ impl Effects {
         }
     }
 
-    /// Members have failed: if they were begun, their effect may still come.
+    /// Records that members have failed: if their action had begun, its effect may still come.
     pub(crate) fn fail(&self, members: &[TransitionMember], at: Timestamp) {
         let mut awaited = self.awaited.lock();
         for member in members {
@@ -250,7 +250,7 @@ impl Effects {
         }
     }
 
-    /// The upstream does not take it: nothing comes of it.
+    /// Drops the open effect of an action that the upstream does not take.
     pub(crate) fn cancel(&self, id: &ComponentId) {
         let mut awaited = self.awaited.lock();
         if let Entry::Occupied(effect) = awaited.entry(id.clone())
@@ -261,7 +261,7 @@ impl Effects {
         }
     }
 
-    /// Whether an action of an older generation than `generation` may still change what `state` says.
+    /// Returns whether an action of an older generation than `generation` may still change `state`.
     pub(crate) fn outlook(
         &self,
         state: &PowerState,
@@ -275,8 +275,7 @@ impl Effects {
         }
     }
 
-    /// Ends the wait for an effect that `state` shows, or whose time has passed. Gives the generation that it
-    /// was for.
+    /// Ends the wait for an effect that `state` shows, or whose time has passed. Returns the generation of that effect.
     pub(crate) fn settle(&self, state: &PowerState, options: &Options, now: Timestamp) -> Option<u64> {
         let mut awaited = self.awaited.lock();
         let effect = awaited.get(state.id.as_str())?.clone();
@@ -290,7 +289,7 @@ impl Effects {
 }
 
 impl Effect {
-    /// Returns the transition of the upstream that has not ended.
+    /// Returns the upstream transition that has not ended.
     fn open_transition(&self) -> Option<&Arc<str>> {
         self.upstream_id.as_ref().filter(|_| self.course == Course::Open)
     }
@@ -299,7 +298,7 @@ impl Effect {
         self.followed && self.open_transition().is_some()
     }
 
-    /// A reading of any generation tells whether the effect has come.
+    /// Returns whether the effect has come, by a reading of any generation.
     fn outlook(&self, state: &PowerState, options: &Options, now: Timestamp) -> Outlook {
         if self.reported {
             return Outlook::Settled;

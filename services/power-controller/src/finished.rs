@@ -1,28 +1,29 @@
-//! Which finished transitions are kept: for people to see, and to be recognised among the upstream's.
+//! Selects the finished transitions that are kept: for operators to see, and to recognise them among the upstream's
+//! transitions.
 
 use std::{cmp::Reverse, sync::Arc, time::Duration};
 
-use chassis::convert::time;
+use chassis::mesh::time;
 use domain::core::time::Timestamp;
 use proto::power::Transition;
 
-/// Finished transitions that are kept.
+/// Most finished transitions that are kept.
 pub(crate) const MOST_TRANSITIONS: usize = 1000;
 
-/// Members that all of them may have together, about ten megabytes. The registry counts attempts, so what is
-/// forgotten here is not done again.
+/// Most members of all kept transitions together, about ten megabytes. The registry counts attempts, so a forgotten
+/// attempt is not made again.
 const MOST_MEMBERS: usize = 100_000;
 
-/// How long they are kept: as long as complete sessions unless somebody says otherwise, which they explain. Power
-/// services forget theirs after a day, and until then ours are not to be taken for one that is looked for. (A clock that
-/// is set forward by as much forgets all of them.)
+/// Time for which finished transitions are kept: as long as complete sessions by default, which they explain. Power
+/// services forget their transitions after a day, and until then the search for a lost transition must recognise ours.
+/// (Setting the clock forward by as much forgets all of them.)
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// The ids of those of the `finished` ones that are to go at `now`: whatever is too old, and those that ended first when
-/// they are too many or have too many members. One that ends in this very transaction, and so has no revision yet, stays
-/// however slow it was: others have to hear how it ended.
+/// Returns the ids of those `finished` transitions that are deleted at `now`: all that are too old, and those that
+/// ended first when there are too many or they have too many members. A transition that ends in this very transaction,
+/// and so has no revision yet, stays however slow it was: others have to learn how it ended.
 pub(crate) fn surplus(mut finished: Vec<Arc<Transition>>, now: Timestamp) -> Vec<String> {
-    // To finish is the last change of a transition.
+    // Finishing is the last change of a transition.
     let order = |one: &Transition| if one.revision == 0 { u64::MAX } else { one.revision };
     finished.sort_by_key(|one| Reverse(order(one)));
     let (mut count, mut members) = (0, 0);
@@ -35,7 +36,7 @@ pub(crate) fn surplus(mut finished: Vec<Arc<Transition>>, now: Timestamp) -> Vec
     finished.into_iter().map(|one| one.id.clone()).collect()
 }
 
-/// When the upstream was asked, or when that was to be, if it never was.
+/// Returns the later of the times at which the transition was recorded and sent.
 fn last_begun(transition: &Transition) -> Timestamp {
     let times = [transition.created_at, transition.sent_at];
     times.into_iter().flatten().map(time::from_wire).max().unwrap_or_default()
@@ -49,7 +50,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp(1_732_119_012_345);
 
-    /// Transitions of so many members each, numbered from the oldest, the newest one sent so long ago.
+    /// Returns `count` transitions of `members` members each, numbered from the oldest; the newest was sent `age` ago.
     fn transitions(count: u64, members: usize, age: Duration) -> Vec<Arc<Transition>> {
         let members = vec![TransitionMember::default(); members];
         let one = |number: u64| {

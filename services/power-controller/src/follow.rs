@@ -1,15 +1,18 @@
 //! Follows the transitions that the upstream took, until it has ended them.
 //!
-//! The result of a node is known long before the transition ends, and is used at once. But until the end the
-//! upstream holds all of its nodes and refuses everything else that is asked of them.
+//! The result of a node is known long before the transition ends, and is used at once. But until the end the upstream
+//! holds all nodes of the transition and refuses every other action on them.
 //!
-//! What is heard at the same time goes on together: one message about all nodes that are ready is one round of everything
-//! that follows from it, with as few calls as there can be.
+//! Answers that arrive at the same time are processed together: one message about all nodes that are ready leads to one
+//! round of reports and commits, with as few calls as possible.
 
 use std::{collections::HashSet, convert::Infallible, mem, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use chassis::{clock, convert::time, lease::Fence, pause};
+use chassis::{
+    mesh::time,
+    process::{clock, pause},
+};
 use domain::{
     boot::{component::Action, power},
     core::{
@@ -32,49 +35,46 @@ use crate::{
     act::Actor,
     convert,
     deliver::give_way,
-    driver::{Accepted, Failure},
+    driver::{Accepted, Failure, progress::Progress},
     journal::Lost,
     outcome::{self, News},
     plan::{self, ReadBack, Window},
-    progress::Progress,
 };
 
-/// Looks at a time; the upstream's own limit of calls is lower.
+/// Polls at a time; the upstream's own limit of calls is lower.
 const MOST_LOOKS: usize = 64;
 
-/// Least time in which the answer to one look waits for those to others.
+/// Least time for which the answer to one poll waits for answers to others.
 const MOMENT: Duration = Duration::from_millis(20);
 
-/// What the upstream said of a transition.
+/// Answer of the upstream about a transition.
 struct Heard {
     transition: Transition,
-    fence: Fence,
     began: Instant,
     asked_at: Timestamp,
     answer: Result<Progress, Failure>,
 }
 
 impl Heard {
-    /// Whether it says the first thing about nodes, or the last: then others that were sent with the transition have
-    /// something to say as well.
+    /// Returns whether the answer has the first results of the transition, or its end: then others that were sent with
+    /// the transition have news as well.
     fn is_turn(&self) -> bool {
         let answer = self.answer.as_ref();
         answer.is_ok_and(|progress| progress.ended || outcome::is_first(&self.transition, progress))
     }
 }
 
-/// What was learnt of a transition.
+/// Knowledge gained from a poll of a transition.
 struct Learnt {
     transition: Transition,
-    fence: Fence,
     asked_at: Timestamp,
     news: News,
     ended: bool,
 }
 
 impl Learnt {
-    /// Notes which of `holders` hold members that the upstream could not reserve. Those members are held, not refused, also
-    /// where nobody is known to hold them.
+    /// Records which of `holders` hold members that the upstream could not reserve. Those members are held, not
+    /// refused, even if their holder is unknown.
     fn note_holders(&mut self, holders: &[Accepted]) {
         let Self { transition, news, .. } = self;
         for member in transition.members.iter_mut().filter(|one| news.reserved.contains(&one.id)) {
@@ -93,14 +93,14 @@ impl Learnt {
     }
 }
 
-/// Looks that are under way, and what was heard and not taken in yet.
+/// Polls under way, and answers that are not processed yet.
 #[derive(Default)]
 struct Looks {
-    /// Transitions that are looked at. Of two looks at once, the one that answers last might know less.
+    /// Transitions being polled. Of two concurrent polls, the one that answers last might know less.
     at: HashSet<Arc<str>>,
     asked: JoinSet<(Arc<str>, Option<Heard>)>,
     heard: Vec<Heard>,
-    /// Until when what was heard waits for more.
+    /// Time until which answers wait for more.
     until: Option<Instant>,
     taken: JoinSet<Vec<Arc<str>>>,
 }
@@ -128,13 +128,13 @@ impl Looks {
         if heard.is_turn() {
             actor.queues.unfollowed.mark(actor.following.sent_with(&heard.transition));
         }
-        // The others were asked for as much, and so take about as long.
+        // The other transitions have the same action, and so take about as long.
         let patience = (heard.began.elapsed() * 2).min(actor.following.patience()).max(MOMENT);
         self.until.get_or_insert_with(|| Instant::now() + patience);
         self.heard.push(heard);
     }
 
-    /// When to take in what was heard; none as long as that is nothing.
+    /// Returns when to process the answers; `None` while there are none.
     fn due(&self) -> Option<Instant> {
         self.until.map(|until| if self.asked.is_empty() { Instant::now() } else { until })
     }
@@ -152,7 +152,7 @@ impl Looks {
 }
 
 impl Actor {
-    /// Looks at open transitions whenever their time has come.
+    /// Polls open transitions when they are due.
     pub(crate) async fn follow(self: Arc<Self>) -> anyhow::Result<Infallible> {
         let mut looks = Looks::default();
         loop {
@@ -184,21 +184,18 @@ impl Actor {
         self.queues.unfollowed.mark_at(transition.id.as_str().into(), at);
     }
 
-    /// Asks how a transition goes; none if it is not ours to follow, or over.
+    /// Asks for the progress of a transition; `None` if the transition is over.
     async fn look(&self, id: &str) -> Option<Heard> {
-        // Before the record is read, so that nothing is decided by an older one. What comes to this replica is marked
-        // when it has been taken over.
-        let fence = self.known.custody.fence([id])?;
         let transition = self.journal.get(id).filter(|one| one.delivery() == Delivery::Accepted)?;
         let mut transition = Transition::clone(&transition);
         if transition.abandoned_at.is_some() {
-            give_way(id, self.abandon(transition, &fence).await);
+            give_way(id, self.abandon(transition).await);
             return None;
         }
         self.following.begin(&transition);
-        // Never before it was read back: it might be somebody else's.
+        // A transition is withdrawn only after it was read back: the upstream's record might be of another transition.
         if self.notes.is_read_back(id) && self.is_to_be_withdrawn(&transition) {
-            let withdrawn = self.withdraw_upstream(transition, &fence).await;
+            let withdrawn = self.withdraw_upstream(transition).await;
             transition = withdrawn.inspect_err(|_| give_way(id, Err(Lost))).ok()?;
         }
         let (asked_at, began) = (clock::now(), Instant::now());
@@ -211,30 +208,30 @@ impl Actor {
                 ReadBack::Same => self.notes.note_read_back(id),
                 ReadBack::Unclear => {
                     progress.tasks.clear();
-                    // Action and time are right, and one that is never begun has to be withdrawn too.
+                    // Action and time are right, and a transition that never begins has to be withdrawn too.
                     let begun = convert::begun_at(&transition);
                     if power::outlasts(begun, self.driver.task_deadline(), asked_at) {
                         self.notes.note_read_back(id);
                     }
                 }
                 ReadBack::Other => {
-                    give_way(id, self.distrust(transition, &fence).await);
+                    give_way(id, self.distrust(transition).await);
                     return None;
                 }
             }
         }
-        Some(Heard { transition, fence, began, asked_at, answer })
+        Some(Heard { transition, began, asked_at, answer })
     }
 
-    /// When the upstream took an accepted transition.
+    /// Returns the time in which the upstream took an accepted transition.
     fn taken_within(&self, transition: &Transition) -> Window {
         let until = transition.accepted_at.map_or(Timestamp(i64::MAX), time::from_wire);
         Window { from: convert::earliest(transition), until, clock: self.driver.clock() }
     }
 
-    /// The upstream has something else under the id that it gave: an answer went to the wrong caller, or is wrong. What it
-    /// did with this transition is in doubt, and the other one is nobody's to touch here.
-    async fn distrust(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
+    /// Handles an upstream record under our id that is of another transition: an answer went to the wrong caller, or is
+    /// wrong. Our transition is in doubt again, and the other one is not touched.
+    async fn distrust(&self, transition: Transition) -> Result<(), Lost> {
         let (id, upstream_id) = (&transition.id, &transition.upstream_id);
         tracing::warn!(
             transition = id,
@@ -247,15 +244,16 @@ impl Actor {
         self.following.end(id);
         self.effects.follow(&transition, false);
         let nameless = Transition { upstream_id: String::new(), ..transition };
-        self.in_doubt(&nameless, &error, fence).await
+        self.in_doubt(&nameless, &error).await
     }
 
-    /// What the upstream tells is reported before it is recorded, so that a crash in between repeats it.
+    /// Processes answers. Each result is reported before it is recorded, so that a crash in between repeats the report.
     async fn take(&self, heard: Vec<Heard>) {
+        let _turn = self.known.term.turn("follow");
         let (mut learnt, mut unheard) = (Vec::new(), Vec::new());
-        for Heard { transition, fence, asked_at, answer, .. } in heard {
+        for Heard { transition, asked_at, answer, .. } in heard {
             match answer {
-                Ok(progress) => learnt.push(self.learn(transition, progress, asked_at, fence).await),
+                Ok(progress) => learnt.push(self.learn(transition, progress, asked_at).await),
                 Err(failure) => unheard.push((transition, failure)),
             }
         }
@@ -271,25 +269,19 @@ impl Actor {
         tokio::join!(join_all(record), join_all(wait));
     }
 
-    async fn learn(
-        &self,
-        mut transition: Transition,
-        progress: Progress,
-        asked_at: Timestamp,
-        fence: Fence,
-    ) -> Learnt {
+    async fn learn(&self, mut transition: Transition, progress: Progress, asked_at: Timestamp) -> Learnt {
         self.notes.heard(&transition.id);
         if transition.withdrawn_at.is_none() {
             self.show_results_again(&transition).await;
         }
         let ended = progress.ended;
         let news = outcome::learn(&mut transition, progress);
-        Learnt { transition, fence, asked_at, news, ended }
+        Learnt { transition, asked_at, news, ended }
     }
 
-    /// Finds out which transitions of the upstream hold the members that it could not reserve. One list serves all that
-    /// was learnt. Such members have not lost their attempt: it is made once they are released, or after a pause where
-    /// nobody is known to hold them.
+    /// Finds out which transitions of the upstream hold the members that it could not reserve. One list serves all
+    /// polls. Such members have not lost their attempt: it is made once they are released, or after a pause if their
+    /// holder is unknown.
     async fn learn_holders(&self, learnt: &mut [Learnt]) {
         let reserved: HashSet<_> = learnt.iter().flat_map(|one| &one.news.reserved).cloned().collect();
         if reserved.is_empty() {
@@ -309,22 +301,22 @@ impl Actor {
         lacking.for_each(|one| one.note_holders(&holders));
     }
 
-    /// Records what was learnt, and sees to it that the transition is looked at again unless it is over.
+    /// Records the results of a poll, and schedules the next one unless the transition is over.
     async fn record(&self, learnt: Learnt) -> Result<(), Lost> {
-        let Learnt { transition, fence, news, ended, .. } = learnt;
+        let Learnt { transition, news, ended, .. } = learnt;
         if ended {
             self.show_results_again(&transition).await;
-            return self.end(transition, "", &fence).await;
+            return self.end(transition, "").await;
         }
         self.effects.follow(&transition, true);
         self.look_later(&transition);
         if !news.is_empty() {
-            self.journal.put(transition, &fence).await?;
+            self.journal.put(transition).await?;
         }
         Ok(())
     }
 
-    /// Tells those who have to know what became of members.
+    /// Distributes the outcomes of members: to the registry, the pending effects and the task that reads power.
     async fn spread(&self, learnt: &[Learnt]) {
         let (mut failures, mut shown) = (Vec::new(), Vec::new());
         for Learnt { transition, news, asked_at, .. } in learnt {
@@ -332,8 +324,8 @@ impl Actor {
                 let (transition, node, error) = (&transition.id, &member.id, &member.error);
                 tracing::debug!(transition, node, error, "task failed");
             }
-            // A member that was withdrawn has not failed, because its next action is due already. A shutdown that never
-            // reached its node has: the node would be forced off without having been asked.
+            // A withdrawn member has not failed, because its next action is due already. A shutdown that never reached
+            // its node has failed: otherwise the node would be forced off without having been asked.
             let ended = news.failed.iter().filter(|member| {
                 transition.withdrawn_at.is_none()
                     || convert::is_unasked_shutdown(transition, member, &news.asked)
@@ -358,12 +350,12 @@ impl Actor {
             self.queues.unread.mark(convert::component_ids(&news.refused));
         }
         if !shown.is_empty() {
-            // Nobody listens only when the process ends, and after a restart everything is read anew.
+            // The receiver is gone only when the process ends, and after a restart all power is read again.
             let _stopping = self.results.send(shown).await;
         }
     }
 
-    /// Whether the upstream is to be asked now to end the transition: it has taken longer than it was given, or one of its
+    /// Returns whether the upstream is to be asked now to end the transition: it has outlasted its time, or one of its
     /// nodes is to be forced off.
     fn is_to_be_withdrawn(&self, transition: &Transition) -> bool {
         if !self.notes.withdrawal_is_due(&transition.id, Instant::now()) {
@@ -383,19 +375,18 @@ impl Actor {
             })
     }
 
-    /// Asks the upstream to end the transition. Until it says that it has, the transition is open and nothing else is asked
-    /// of its nodes, however long that takes.
-    async fn withdraw_upstream(&self, mut transition: Transition, fence: &Fence) -> Result<Transition, Lost> {
+    /// Asks the upstream to end the transition. Until the upstream reports the end, the transition is open and no other
+    /// action is requested for its nodes, however long that takes.
+    async fn withdraw_upstream(&self, mut transition: Transition) -> Result<Transition, Lost> {
         let (id, upstream_id) = (transition.id.clone(), transition.upstream_id.clone());
         if transition.withdrawn_at.is_none() {
             tracing::warn!(transition = id, upstream_id, "transition outlasts its time, withdrawing it");
             transition.withdrawn_at = Some(time::to_wire(clock::now()));
-            self.journal.put(transition.clone(), fence).await?;
+            self.journal.put(transition.clone()).await?;
             let trouble = convert::waiting_for_end(&transition, self.driver.aborts());
-            self.notes.show(&id, &trouble, Instant::now());
-            self.reporter.report(reports_of_unresolved(&transition, Some(&trouble), |_| true)).await;
+            self.show_unresolved(&transition, &trouble).await;
         }
-        let (deadline, still_ours) = (self.known.upstream_deadline(), self.known.still_ours(fence));
+        let (deadline, still_ours) = (self.known.upstream_deadline(), self.known.still_ours());
         let answer = self.driver.abort(&upstream_id, deadline, still_ours).await;
         match answer {
             Ok(()) => {
@@ -410,6 +401,7 @@ impl Actor {
                 } else {
                     tracing::debug!(transition = id, upstream_id, %failure, "still cannot withdraw the transition");
                 }
+                self.show_unresolved(&transition, &convert::not_withdrawn(&transition, &failure)).await;
                 if !may_be_asked_again(&failure) {
                     self.notes.withdrawal_heard(&id, Instant::now());
                 }
@@ -418,12 +410,12 @@ impl Actor {
         Ok(transition)
     }
 
-    /// The transition is over. Of members without a result their power tells, once it was read again.
-    pub(crate) async fn end(&self, transition: Transition, error: &str, fence: &Fence) -> Result<(), Lost> {
+    /// Ends a transition. The power of members without a result shows once it was read again.
+    pub(crate) async fn end(&self, transition: Transition, error: &str) -> Result<(), Lost> {
         let unresolved = transition.members.iter().filter(|member| outcome::is_unresolved(member)).count();
         let nodes = transition.members.len();
         tracing::info!(transition = transition.id, error, nodes, unresolved, "transition finished");
-        // Whoever goes on waiting does so with another transition.
+        // Held members continue their wait in another transition.
         let over = transition.members.iter().filter(|member| !outcome::is_held(member));
         let over = over.filter(|member| self.shows_wait(&transition, member));
         self.reporter.report(over.map(|member| convert::told(&transition, member, None)).collect()).await;
@@ -431,10 +423,10 @@ impl Actor {
         self.effects.leave_open(&transition, clock::now());
         let finished = convert::with_trouble(transition, Trouble::failed(error).as_ref());
         let finished = Transition { delivery: Delivery::Finished.into(), ..finished };
-        self.finish(finished, fence).await
+        self.finish(finished).await
     }
 
-    /// The upstream did not say how the transition goes. Until it does, the power of the nodes is read.
+    /// Handles a failed poll. Until polls succeed again, the power of the nodes is read.
     async fn unheard(&self, transition: Transition, failure: &Failure) {
         let failures = self.notes.failed(&transition.id);
         if failures == 1 {
@@ -442,7 +434,7 @@ impl Actor {
             self.effects.follow(&transition, false);
             self.queues.unread.mark(convert::component_ids(&transition.members));
         } else {
-            self.show_no_results(&transition, failure).await;
+            self.show_unresolved(&transition, &Trouble::no_results_from(failure)).await;
         }
         let turn = self.following.turn(&transition, clock::now());
         let at = turn.max(Instant::now() + pause::after(failures));
@@ -451,15 +443,15 @@ impl Actor {
 }
 
 impl Actor {
-    /// Members of which nothing is known show why. A single failure is not worth thousands of records.
-    async fn show_no_results(&self, transition: &Transition, failure: &Failure) {
-        let trouble = Trouble::no_results_from(failure);
-        if self.notes.show(&transition.id, &trouble, Instant::now()) {
-            self.reporter.report(reports_of_unresolved(transition, Some(&trouble), |_| true)).await;
+    /// Shows a trouble on the members without a result, unless they show it already, or began to show another one only
+    /// a moment ago: a single failure is not worth thousands of records.
+    async fn show_unresolved(&self, transition: &Transition, trouble: &Trouble) {
+        if self.notes.show(&transition.id, trouble, Instant::now()) {
+            self.reporter.report(reports_of_unresolved(transition, Some(trouble), |_| true)).await;
         }
     }
 
-    /// Takes the texts of [`Self::show_no_results`] away. A restart forgets the note, the components do not.
+    /// Clears the texts of [`Self::show_unresolved`]. A restart forgets the note about them, the components do not.
     pub(crate) async fn show_results_again(&self, transition: &Transition) {
         let shows = |id: &str| {
             let component = self.known.components.get(id);
@@ -471,7 +463,7 @@ impl Actor {
     }
 }
 
-/// What to tell the registry about members without a result.
+/// Returns reports about members without a result.
 fn reports_of_unresolved(
     transition: &Transition,
     trouble: Option<&Trouble>,
@@ -482,7 +474,7 @@ fn reports_of_unresolved(
     unresolved.map(|member| convert::told(transition, member, trouble)).collect()
 }
 
-/// Whether a call that failed may do better later on.
+/// Returns whether a failed call may succeed later.
 fn may_be_asked_again(failure: &Failure) -> bool {
     match failure {
         Failure::Unreachable(_) | Failure::Ambiguous(_) => true,

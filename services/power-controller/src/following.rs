@@ -1,13 +1,13 @@
-//! Which transitions the upstream works on, and when to look at each of them.
+//! Keeps the transitions that the upstream works on, and the time of the next poll of each.
 //!
-//! Large power operations are many transitions that were sent at the same time, and nodes that were asked for the same at
-//! the same time are ready at about the same time. So they are looked at in turn, which finds the first results as soon as
-//! if each were looked at all the time, and costs no more looks than one of them. When one tells its first result, or has
-//! ended, those that were sent with it are looked at too.
+//! Large power operations are many transitions sent at the same time, and nodes with the same action at the same time
+//! are ready at about the same time. So these transitions are polled in turn, which finds the first results as soon as
+//! polling each of them all the time, at the cost of polling one. When one transition reports its first result, or has
+//! ended, the transitions sent with it are polled too.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use chassis::convert::time;
+use chassis::mesh::time;
 use domain::{
     boot::component::Action,
     core::{looks, time::Timestamp},
@@ -18,24 +18,24 @@ use tokio::time::Instant;
 
 use crate::convert;
 
-/// Most time between polls of a transition that the upstream was asked to end, and has not. Nodes go on within seconds after
-/// its end.
+/// Most time between polls of a transition that was withdrawn and has not ended. Its nodes continue within seconds
+/// after its end.
 const LEISURE: Duration = Duration::from_secs(20);
 
-/// The transitions that are followed, and how quickly.
+/// Followed transitions and the pace of polling them.
 pub(crate) struct Following {
-    /// Least time between looks, where a look is a call.
+    /// Least time between polls, where a poll is a call.
     least: Duration,
-    /// Most time until each is looked at again.
+    /// Most time until each transition is polled again.
     most: Duration,
-    /// How long the steps are in which the upstream works, if it does.
+    /// Length of the steps in which the upstream works, if it does.
     step: Option<Duration>,
     open: Mutex<HashMap<Arc<str>, Sent>>,
-    /// When the last look is due of those that were given their turn.
+    /// Time of the last poll that was scheduled in turn.
     last: Mutex<Option<std::time::Instant>>,
 }
 
-/// What a transition asks for, and when it was sent.
+/// Action of a transition, and the time at which it was sent.
 struct Sent {
     action: Option<Action>,
     at: Timestamp,
@@ -46,29 +46,29 @@ impl Following {
         Self { least, most, step, open: Mutex::default(), last: Mutex::default() }
     }
 
-    /// The upstream works on it.
+    /// Begins to follow a transition that the upstream works on.
     pub(crate) fn begin(&self, transition: &Transition) {
         self.open.lock().insert(transition.id.as_str().into(), sent(transition));
     }
 
-    /// It is over, or somebody else's.
+    /// Stops following a transition that is over or is left to another owner.
     pub(crate) fn end(&self, id: &str) {
         self.open.lock().remove(id);
     }
 
-    /// When to look at what was looked at just now, or has just begun.
+    /// Returns the time of the next poll of a transition that was just polled, or has just begun.
     pub(crate) fn turn(&self, transition: &Transition, now: Timestamp) -> Instant {
         let pause = self.pause(transition, now);
         let from = Instant::now().into_std() + pause;
         let mut last = self.last.lock();
-        // Only those whose time comes together take turns.
+        // Only transitions whose polls fall together take turns.
         let before = last.filter(|last| *last < from + self.most);
         let turn = looks::in_turn(before, from, self.least, self.most);
         *last = Some(turn);
         turn.into()
     }
 
-    /// How long there will be nothing new about a transition.
+    /// Returns the time during which a transition will have no news.
     fn pause(&self, transition: &Transition, now: Timestamp) -> Duration {
         if let Some(since) = transition.withdrawn_at {
             let withdrawn = now.since(time::from_wire(since));
@@ -79,13 +79,13 @@ impl Following {
         looks::in_steps(age, step, self.least).saturating_sub(age).saturating_sub(self.least)
     }
 
-    /// How long an answer may be waited for to take it in together with others: nobody is looked at more often.
+    /// Returns how long an answer may wait to be processed together with others: no transition is polled more often.
     pub(crate) fn patience(&self) -> Duration {
         self.least
     }
 
-    /// Those that were sent together with `transition`, and itself: they ask for the same, and were sent so soon one
-    /// after the other that none was looked at in between.
+    /// Returns the transitions sent together with `transition`, and itself: they have the same action, and were sent so
+    /// shortly after one another that none was polled in between.
     pub(crate) fn sent_with(&self, transition: &Transition) -> Vec<Arc<str>> {
         let Sent { action, at } = sent(transition);
         let is_together =

@@ -1,38 +1,35 @@
-//! The durable record of what was asked of the upstream.
+//! The durable record of requests to the upstream.
 
 use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
 use chassis::{
-    Fault, clock,
-    convert::time,
-    failpoint,
-    lease::Fence,
-    ledger::{Draft, Ledger},
-    pause,
-    resource::Batch,
+    Fault,
+    lease::Term,
+    mesh::time,
+    process::{clock, failpoint, pause},
+    store::ledger::{Draft, Ledger},
 };
 use domain::core::time::Timestamp;
-use futures_util::Stream;
 use proto::power::{Delivery, Transition};
 
 use crate::{convert, finished::surplus, store::Transitions};
 
-/// How often old transitions are looked for where none finishes. They are kept for days.
+/// Time between deletions of old transitions where none finishes. Finished transitions are kept for days.
 const BETWEEN_CLEARINGS: Duration = Duration::from_secs(60 * 60);
 
-/// The transition belongs to another replica by now, which goes on with it.
+/// Error after the end of the term: another replica continues, or this one in a later term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("another replica goes on with it")]
+#[error("the role was lost")]
 pub(crate) struct Lost;
 
-/// All transitions: those under way, and the last ones that are not.
+/// All recorded transitions: those under way, and the last finished ones.
 pub(crate) struct Journal {
     ledger: Ledger<Transitions>,
-    /// Revision from which on changes are news.
-    opened_at: u64,
+    /// Term in which the journal is written.
+    term: Term,
 }
 
-/// Changes that belong together.
+/// Changes that are committed together.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes {
     pub(crate) put: Vec<Transition>,
@@ -40,57 +37,42 @@ pub(crate) struct Changes {
 }
 
 impl Journal {
-    pub(crate) fn new(ledger: Ledger<Transitions>) -> Self {
-        let journal = Self { opened_at: ledger.view().revision(), ledger };
-        // Our clock may have been set back while nobody looked, and what was sent has its time from then on.
+    pub(crate) fn new(ledger: Ledger<Transitions>, term: Term) -> Self {
+        let journal = Self { ledger, term };
+        // Our clock may have been set back before this term, and the time of sent transitions counts from their
+        // recorded times.
         if let Some(newest) = journal.all().iter().map(|one| convert::sent_at(one)).max() {
             clock::not_before(newest);
         }
         journal
     }
 
-    /// Every transition, then every change, whichever replica made it.
-    pub(crate) fn follow(&self) -> impl Stream<Item = Arc<Batch<Transition>>> + Send + use<> {
-        self.ledger.follow()
-    }
-
-    /// Waits until everything is known that any replica has written until now, and gives its revision.
-    pub(crate) async fn catch_up(&self) -> u64 {
-        self.ledger.catch_up().await;
-        self.ledger.view().revision()
-    }
-
-    /// Up to where everything was known when the journal was opened.
-    pub(crate) fn opened_at(&self) -> u64 {
-        self.opened_at
-    }
-
     pub(crate) fn get(&self, id: &str) -> Option<Arc<Transition>> {
         self.ledger.view().get(id)
     }
 
-    /// Every transition, the oldest first.
+    /// Returns every transition, the oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<Transition>> {
         let mut all = self.ledger.view().all();
-        all.sort_by_key(|one| one.created_at.map(chassis::convert::time::from_wire));
+        all.sort_by_key(|one| one.created_at.map(chassis::mesh::time::from_wire));
         all
     }
 
-    /// Whether the record does not say so already.
+    /// Returns whether `transition` differs from its record.
     pub(crate) fn differs(&self, transition: &Transition) -> bool {
         self.get(&transition.id).is_none_or(|known| *known != *transition)
     }
 
-    /// Records how a transition stands.
+    /// Records the state of a transition.
     ///
     /// # Errors
     /// As [`Self::write`].
-    pub(crate) async fn put(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
-        self.write(Changes { put: vec![transition], delete: Vec::new() }, fence).await
+    pub(crate) async fn put(&self, transition: Transition) -> Result<(), Lost> {
+        self.write(Changes { put: vec![transition], delete: Vec::new() }).await
     }
 
-    /// Records how a transition stands, unless something newer is on record, or another one is open of which one of its
-    /// nodes is a member. Those that `returned` although they were over are not open.
+    /// Records the state of a transition, unless a newer state is on record, or another open transition has one of its
+    /// nodes. Transitions that `returned` although they were over do not count as open.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -98,9 +80,8 @@ impl Journal {
         &self,
         transition: &Transition,
         returned: &HashSet<String>,
-        fence: &Fence,
     ) -> Result<(), Lost> {
-        self.insist(fence, || {
+        self.insist(|| {
             let (transition, returned) = (transition.clone(), returned.clone());
             move |draft: &mut Draft<'_, Transition>| {
                 let is_newest =
@@ -122,18 +103,14 @@ impl Journal {
         .await
     }
 
-    /// Records a transition that is over, and what is left to be done of it. The oldest of its kind give way to it.
+    /// Records that a transition is over, with the transitions `left` to be done for it. The oldest finished
+    /// transitions are deleted in exchange.
     ///
     /// # Errors
     /// As [`Self::write`].
-    pub(crate) async fn close(
-        &self,
-        transition: Transition,
-        left: Vec<Transition>,
-        fence: &Fence,
-    ) -> Result<(), Lost> {
+    pub(crate) async fn close(&self, transition: Transition, left: Vec<Transition>) -> Result<(), Lost> {
         let (recorded, now) = (transition.delivery(), clock::now());
-        self.insist(fence, move || {
+        self.insist(move || {
             let (transition, left) = (transition.clone(), left.clone());
             move |draft: &mut Draft<'_, Transition>| {
                 put(draft, transition);
@@ -146,7 +123,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Deletes finished transitions when they were kept long enough, also where no others come, for ever.
+    /// Deletes finished transitions at the end of their time without end, even if no others finish.
     pub(crate) async fn keep_clear(&self) -> anyhow::Result<Infallible> {
         loop {
             let now = clock::now();
@@ -161,12 +138,12 @@ impl Journal {
         }
     }
 
-    /// Writes to the ledger and does not give up: without a durable record nothing may be done, and with
-    /// the same records a repetition changes nothing.
+    /// Writes to the ledger and retries without end: no action is allowed without a durable record, and a repetition
+    /// with the same records changes nothing.
     ///
     /// # Errors
-    /// When another replica goes on with them. Nothing is written then.
-    pub(crate) async fn write(&self, changes: Changes, fence: &Fence) -> Result<(), Lost> {
+    /// When the role was lost. Nothing is written then.
+    pub(crate) async fn write(&self, changes: Changes) -> Result<(), Lost> {
         if changes.put.is_empty() && changes.delete.is_empty() {
             return Ok(());
         }
@@ -175,7 +152,7 @@ impl Journal {
             changed.into_iter().for_each(|transition| put(draft, transition));
         };
         let recorded: Vec<_> = changes.put.iter().map(Transition::delivery).collect();
-        self.insist(fence, move || {
+        self.insist(move || {
             let changes = changes.clone();
             move |draft: &mut Draft<'_, Transition>| write(draft, changes)
         })
@@ -184,18 +161,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes down transitions that begin, without the members of which another transition is open: whoever wrote that,
-    /// nothing is asked of a node before it is known what became of the last thing. Gives the transitions as
-    /// they are on record.
+    /// Records transitions that begin, without members that are in another open transition: no action is requested for
+    /// a node before the outcome of the last one is known. Returns the transitions as they are on record.
     ///
     /// # Errors
-    /// When a member belongs to another replica by now. Nothing is written then.
-    pub(crate) async fn begin(
-        &self,
-        transitions: Vec<Transition>,
-        fence: &Fence,
-    ) -> Result<Vec<Transition>, Lost> {
-        let begun = self.insist(fence, move || {
+    /// When the role was lost. Nothing is written then.
+    pub(crate) async fn begin(&self, transitions: Vec<Transition>) -> Result<Vec<Transition>, Lost> {
+        let begun = self.insist(move || {
             let transitions = transitions.clone();
             move |draft: &mut Draft<'_, Transition>| {
                 let ours: HashSet<_> = transitions.iter().map(|transition| transition.id.clone()).collect();
@@ -218,7 +190,7 @@ impl Journal {
         Ok(begun)
     }
 
-    async fn insist<A, F>(&self, fence: &Fence, change: impl Fn() -> F) -> Result<A, Lost>
+    async fn insist<A, F>(&self, change: impl Fn() -> F) -> Result<A, Lost>
     where
         A: Send + 'static,
         F: FnOnce(&mut Draft<'_, Transition>) -> A + Send + 'static,
@@ -226,11 +198,12 @@ impl Journal {
         let mut failures = 0;
         loop {
             let change = change();
-            match self.ledger.write_fenced(fence.clone(), move |draft| Ok(change(draft))).await {
+            match self.ledger.write_fenced(self.term.fence(), move |draft| Ok(change(draft))).await {
                 Ok((answer, _)) => return Ok(answer),
                 Err(Fault::Stale { .. }) => return Err(Lost),
                 Err(fault) => {
                     failures += 1;
+                    self.term.make_progress();
                     tracing::debug!(%fault, failures, "cannot write transitions, trying again");
                     tokio::time::sleep(pause::after(failures)).await;
                 }
@@ -239,7 +212,7 @@ impl Journal {
     }
 }
 
-/// Records how a transition stands. What an operator has said of it meanwhile stays.
+/// Records the state of a transition. Marks of an operator on it are kept.
 fn put(draft: &mut Draft<'_, Transition>, mut transition: Transition) {
     if let Some(held) = draft.get(&transition.id) {
         transition.abandoned_at = held.abandoned_at.or(transition.abandoned_at);
@@ -248,8 +221,8 @@ fn put(draft: &mut Draft<'_, Transition>, mut transition: Transition) {
     draft.put(transition);
 }
 
-/// Marks a transition as given up by an operator, unless it is over or was given up before. Gives it as it is on record
-/// from then on.
+/// Marks a transition as abandoned by an operator, unless it is over or was abandoned before. Returns its record from
+/// then on.
 ///
 /// # Errors
 /// When there is no such transition, or the database does not answer.
@@ -272,27 +245,28 @@ pub(crate) async fn abandon(
     write.await.map(|(transition, _)| transition)
 }
 
-/// The transition that the upstream has under this id, which is the one that people read in texts.
+/// Returns the transition that the upstream has under this id, which is the id that operators read in texts.
 fn known_upstream(draft: &Draft<'_, Transition>, upstream_id: &str) -> Option<Arc<Transition>> {
-    // One that was not sent has no such id.
+    // A transition that was not sent has no such id.
     let named = draft.select(|one| !upstream_id.is_empty() && one.upstream_id == upstream_id);
     named.into_iter().max_by_key(|one| is_open(one))
 }
 
-/// Nobody changes a finished transition any more, so that any replica may delete it.
+/// Deletes surplus finished transitions. Any replica may do so, because no replica changes a finished transition any
+/// more.
 fn clear(draft: &mut Draft<'_, Transition>, now: Timestamp) {
     let finished = draft.select(|transition| !is_open(transition));
     surplus(finished, now).iter().for_each(|id| draft.delete(id));
 }
 
-/// A step of each of these transitions is durable.
+/// Passes the failpoints of these durable steps.
 fn passed(steps: impl IntoIterator<Item = Delivery>) {
     for delivery in steps {
         failpoint::pass(format_args!("transition.{}", delivery.as_str_name()));
     }
 }
 
-/// Whether the transition may still change something in the upstream, or holds its nodes there.
+/// Returns whether the transition may still change the upstream, or holds its nodes there.
 pub(crate) fn is_open(transition: &Transition) -> bool {
     match transition.delivery() {
         Delivery::Prepared | Delivery::Sent | Delivery::Unknown | Delivery::Accepted => true,

@@ -1,16 +1,14 @@
-//! What the power controller knows: the components, the options, and what was read of power.
+//! Knowledge of the power controller: components, options, and stored readings of power.
 
 use std::{sync::Arc, time::Duration};
 
 use chassis::{
     Fault,
-    convert::observation,
-    kinds::OptionsRecord,
-    lease::{Custody, Fence, Takeover},
-    ledger::Ledger,
-    mirror::Mirror,
-    pause,
-    resource::Resource,
+    kinds::{observation, options::OptionsRecord},
+    lease::Term,
+    observe::mirror::Mirror,
+    process::pause,
+    store::ledger::Ledger,
 };
 use domain::{
     boot::{component::Component, power::PowerObservation},
@@ -18,85 +16,102 @@ use domain::{
 };
 use parking_lot::Mutex;
 use proto::power::{PowerReading, PowerState};
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 
 use crate::store::PowerStates;
 
-/// Everything that decisions rest on. Clones share it.
+/// Data that decisions rest on. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Known {
     pub(crate) components: Mirror<Component>,
     pub(crate) options: Mirror<OptionsRecord>,
     pub(crate) states: Ledger<PowerStates>,
-    /// Which nodes and transitions are this replica's.
-    pub(crate) custody: Custody,
+    /// Term in which this replica acts.
+    pub(crate) term: Term,
     /// Whether readings are kept current.
     pub(crate) pulse: Pulse,
-    /// Told once what was read before the start counts as unknown.
-    pub(crate) taken_over: watch::Sender<bool>,
 }
 
-/// For how long readings may not have been attended to before they are history: the process slept, or the database
-/// took none.
+/// Longest pause of the task that reads power before readings are out of date: the process slept, or the database took
+/// no writes.
 const LAPSE: Duration = Duration::from_secs(10);
 
-/// When the task that reads power was last seen to go on, by the monotonic clock. Clones share it.
+/// Freshness of the readings on record, by the monotonic clock. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Pulse(Arc<Mutex<Instant>>);
+pub(crate) struct Pulse(Arc<Mutex<PulseTimes>>);
+
+struct PulseTimes {
+    /// Last sign of progress of the task that reads power.
+    beat: Instant,
+    /// Beginning of the last withdrawal that is on record.
+    withdrawn: Instant,
+}
 
 impl Default for Pulse {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Instant::now())))
+        let now = Instant::now();
+        Self(Arc::new(Mutex::new(PulseTimes { beat: now, withdrawn: now })))
     }
 }
 
 impl Pulse {
     pub(crate) fn beat(&self) {
-        *self.0.lock() = Instant::now();
+        self.0.lock().beat = Instant::now();
     }
 
-    pub(crate) fn lapsed(&self) -> bool {
-        self.0.lock().elapsed() >= LAPSE
+    fn withdrew(&self, began: Instant) {
+        self.0.lock().withdrawn = began;
+    }
+
+    /// Whether readings are out of date: the task that reads power paused, or power states were lost `since_loss` ago and
+    /// no withdrawal has begun since.
+    fn lapsed(&self, since_loss: Option<Duration>) -> bool {
+        let times = self.0.lock();
+        times.beat.elapsed() >= LAPSE || since_loss.is_some_and(|age| age <= times.withdrawn.elapsed())
     }
 }
 
+/// Waits until components and options are complete. Before that, a component that has not arrived yet would look
+/// deleted.
+pub(crate) async fn complete(components: &Mirror<Component>, options: &Mirror<OptionsRecord>) {
+    components.reached(1).await;
+    options.reached(1).await;
+}
+
 impl Known {
-    /// Waits until nothing is missing. Without all components, one that was not seen yet would look as if it had
-    /// been deleted.
+    /// Waits until components and options are complete.
     pub(crate) async fn complete(&self) {
-        self.components.reached(1).await;
-        self.options.reached(1).await;
+        complete(&self.components, &self.options).await;
     }
 
-    /// The power of a component in its generation as far as it is known; unknown while readings are not attended to.
+    /// Returns the known power of a component in its generation; unknown while readings are out of date.
     pub(crate) fn power(&self, component: &Component) -> PowerObservation {
-        if self.pulse.lapsed() {
+        if self.is_out_of_date() {
             return PowerObservation::Unknown;
         }
         observation::power(self.states.view().get(component.id.as_str()).as_deref(), component.generation)
     }
 
-    /// The nodes among `wanted` shards of which something is to be known, or is known without need.
-    pub(crate) fn nodes(&self, wanted: impl Fn(&str) -> bool) -> Vec<ComponentId> {
+    /// Returns the enabled nodes, and deleted nodes whose power state is still stored.
+    pub(crate) fn nodes(&self) -> Vec<ComponentId> {
         let enabled = self.components.enabled();
         let states = self.states.view().all();
         let gone = states.iter().filter(|state| self.components.get(&state.id).is_none());
         let gone = gone.filter_map(|state| ComponentId::parse(&state.id).ok());
-        enabled.chain(gone).filter(|id| wanted(id.as_str())).collect()
+        enabled.chain(gone).collect()
     }
 
-    /// Stores power states, or nothing of them if a node is another replica's by now.
+    /// Whether readings are out of date, so that all of them have to be withdrawn.
+    pub(crate) fn is_out_of_date(&self) -> bool {
+        self.pulse.lapsed(self.states.view().since_loss())
+    }
+
+    /// Stores power states.
     ///
     /// # Errors
-    /// When that is so, or the write is not taken or may not have been.
+    /// When the term is over, or the write is not taken or may not have been.
     pub(crate) async fn store(&self, states: Vec<PowerState>) -> Result<(), Fault> {
-        let Some(fence) = self.custody.fence(states.iter().map(|state| state.id.as_str())) else {
-            return Err(elsewhere());
-        };
-        let put = self.states.write_fenced(fence, move |draft| {
+        let put = self.states.write_fenced(self.term.fence(), move |draft| {
             states.into_iter().for_each(|state| draft.put(state));
             Ok(())
         });
@@ -108,52 +123,42 @@ impl Known {
     /// # Errors
     /// As [`Self::store`].
     pub(crate) async fn withdraw(&self, ids: &[ComponentId]) -> Result<(), Fault> {
-        let ours = ids.iter().filter(|id| self.custody.has(id.as_str()));
-        let withdrawn = self.withdrawn(ours);
-        if withdrawn.is_empty() { Ok(()) } else { self.store(withdrawn).await }
+        let began = Instant::now();
+        let withdrawn = self.withdrawn(ids.iter());
+        if !withdrawn.is_empty() {
+            self.store(withdrawn).await?;
+        }
+        self.pulse.withdrew(began);
+        Ok(())
     }
 
-    /// Withdraws readings from before nodes came to this replica, also those that this process made: a node may have
-    /// changed since. Its power is unknown before anything is decided by it here, and before any watch shows it. The write
-    /// is retried until it is on record, or the nodes are another replica's again.
+    /// Withdraws readings from before the term, including those of this process: a node may have changed since. Its
+    /// power is unknown before any decision here rests on it, and before any watch shows it. The write is retried until
+    /// it is on record.
     ///
-    /// `is_told`: the registry has said which components are enabled now, and the readings of others may stay. Otherwise
-    /// all are withdrawn: a node may have been enabled and read by the last holder without any word of it here.
-    pub(crate) async fn withdraw_inherited(&self, takeover: &Takeover, is_told: bool) {
+    /// `is_told`: the registry has reported which components are enabled now, and the readings of others may stay.
+    /// Otherwise all readings are withdrawn: the last holder may have read a node whose enabling has not arrived here.
+    pub(crate) async fn withdraw_inherited(&self, is_told: bool) {
         let mut failures = 0;
         loop {
-            let rest = self.custody.rest_of(takeover);
-            if !rest.gains_any() {
-                break;
-            }
             let ids: Vec<_> = match is_told {
                 true => self.components.enabled().collect(),
                 false => self.read_before(),
             };
-            let withdrawn = self.withdrawn(ids.iter().filter(|id| rest.gains(id.as_str())));
-            let Some(fence) = rest.fence(withdrawn.iter().map(|state| state.id.as_str())) else { break };
-            let put = self.states.write_fenced(fence, move |draft| {
-                withdrawn.into_iter().for_each(|state| draft.put(state));
-                Ok(())
-            });
-            let Err(fault) = put.await else { break };
+            let Err(fault) = self.withdraw(&ids).await else { return };
             tracing::warn!(%fault, "power states of before are not withdrawn, trying again");
             failures += 1;
             sleep(pause::after(failures)).await;
         }
-        // Where nothing came, others read the nodes, or their leases have yet to end.
-        if takeover.gains_any() {
-            self.taken_over.send_replace(true);
-        }
     }
 
-    /// The nodes of which anything is on record.
+    /// Returns the nodes with a stored power state.
     fn read_before(&self) -> Vec<ComponentId> {
         let states = self.states.view().all();
         states.iter().filter_map(|state| ComponentId::parse(&state.id).ok()).collect()
     }
 
-    /// The states of those of `ids` of which a reading is on record, without it.
+    /// Returns the states of those of `ids` with a reading on record, without the reading.
     fn withdrawn<'a>(&self, ids: impl Iterator<Item = &'a ComponentId>) -> Vec<PowerState> {
         let view = self.states.view();
         let read = ids.filter_map(|id| view.get(id.as_str()));
@@ -168,27 +173,42 @@ impl Known {
     /// # Errors
     /// As [`Self::store`].
     pub(crate) async fn forget(&self, ids: Vec<String>) -> Result<(), Fault> {
-        let Some(fence) = self.custody.fence(ids.iter().map(String::as_str)) else { return Err(elsewhere()) };
-        let delete = self.states.write_fenced(fence, move |draft| {
+        let delete = self.states.write_fenced(self.term.fence(), move |draft| {
             ids.iter().for_each(|id| draft.delete(id));
             Ok(())
         });
         delete.await.map(drop)
     }
 
-    /// Tells at any later time whether nothing was handed over since `fence` was given: for calls to the upstream, which
-    /// cannot be fenced.
-    pub(crate) fn still_ours(&self, fence: &Fence) -> impl Fn() -> bool + Send + Sync + 'static + use<> {
-        let (custody, fence) = (self.custody.clone(), fence.clone());
-        move || custody.is_current(&fence)
+    /// Returns a check whether the term still lasts: for calls to the upstream, which cannot be fenced.
+    pub(crate) fn still_ours(&self) -> impl Fn() -> bool + Send + Sync + 'static + use<> {
+        let term = self.term.clone();
+        move || term.is_current()
     }
 
-    /// How long an answer of the upstream may take (BOS reference 4, `pcs_read_timeout`).
+    /// Returns the deadline for answers of the upstream (BOS reference 4, `pcs_read_timeout`).
     pub(crate) fn upstream_deadline(&self) -> Duration {
         Duration::from_secs(self.options.in_force().pcs_read_timeout.into())
     }
 }
 
-fn elsewhere() -> Fault {
-    Fault::unavailable(PowerState::KIND, "the nodes are another replica's")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn readings_are_out_of_date_after_a_pause_or_a_loss() {
+        let pulse = Pulse::default();
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        tokio::time::advance(LAPSE / 2).await;
+        assert!(!pulse.lapsed(None) && !pulse.lapsed(seconds(60)) && pulse.lapsed(seconds(1)));
+        pulse.withdrew(Instant::now());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(!pulse.lapsed(seconds(2)), "withdrawn since");
+        assert!(pulse.lapsed(seconds(0)), "lost again");
+        tokio::time::advance(LAPSE / 2).await;
+        assert!(pulse.lapsed(None));
+        pulse.beat();
+        assert!(!pulse.lapsed(None));
+    }
 }

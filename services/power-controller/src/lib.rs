@@ -1,19 +1,19 @@
-//! The power controller: the one place that switches nodes on and off.
+//! The power controller: the only service that switches nodes on and off.
 //!
-//! It owns what is known about the power of every component, and every action that was taken on it. Both
-//! survive restarts. `sense` reads and listens; `act` decides by `domain::boot::power` and writes intents down;
-//! `deliver` carries them out and `settle` records the answers; `resolve` finds out about those whose answer was
-//! lost; `follow` looks at those that the upstream works on until it has ended them. `effects` knows which of
-//! them may still change something. `driver` knows the upstreams.
+//! The service owns the known power of every component, and every action on it. Both survive restarts. One replica acts
+//! at a time, for one term: `takeover` builds its engine. `sense` reads and listens; `act` decides by
+//! `domain::boot::power` and records intents; `deliver` carries them out and `settle` records the answers; `resolve`
+//! searches the upstream for transitions with a lost answer; `follow` polls the transitions that the upstream works on
+//! until they have ended. `effects` has the actions that may still change something. `driver` calls the upstreams.
 //!
-//! What holds, whatever fails and whenever the process dies:
+//! Invariants, whatever fails and whenever the process dies:
 //! - an attempt that the upstream accepted is not made again;
-//! - nothing is asked for while an earlier action on the same component is unresolved, or the upstream holds
-//!   the component for it;
-//! - an attempt is counted in the registry before the upstream hears of it;
+//! - no action is requested while an earlier action on the same component is unresolved, or the upstream holds the
+//!   component for it;
+//! - an attempt is counted in the registry before the upstream is called;
 //! - no reading counts for a generation while an action of an older one may still have its effect.
 //!
-//! It does not decide where a component should go: that is the status evaluator's.
+//! The service does not decide which state a component should reach: that is the status evaluator's.
 
 mod act;
 mod convert;
@@ -23,15 +23,14 @@ mod effects;
 mod finished;
 mod follow;
 mod following;
+mod intents;
 mod journal;
 mod known;
 mod loss;
+mod memory;
 mod notes;
 mod outcome;
 mod plan;
-mod progress;
-mod pushes;
-mod redfish;
 mod reporter;
 mod resolve;
 mod rpc;
@@ -45,15 +44,13 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use chassis::{
     Channel, Context, Listener, Ready, Server,
-    kinds::OptionsRecord,
-    lease::{Custody, Leases},
-    ledger::Ledger,
-    mirror::{Change, Mirror},
+    kinds::options::OptionsRecord,
+    lease::Role,
+    observe::mirror::{Change, Mirror},
+    store::ledger::Ledger,
 };
 use domain::{boot::component::Component, core::id::ComponentId};
-use parking_lot::Mutex;
 use proto::power::power_service_server::PowerServiceServer;
-use tokio::sync::{mpsc, watch};
 
 #[cfg(test)]
 mod testing;
@@ -63,21 +60,13 @@ mod tests;
 pub use store::{Migrator, PowerStates, Transitions};
 
 use crate::{
-    act::{Actor, Queues},
+    act::Queues,
     convert::AskedFor,
     driver::Driver,
-    effects::Effects,
-    following::Following,
-    journal::Journal,
-    known::{Known, Pulse},
-    notes::Notes,
-    reporter::Reporter,
+    memory::TransitionMemory,
     rpc::PowerRpc,
-    sense::Sense,
+    takeover::{Pauses, PowerSources},
 };
-
-/// Batches of results that may wait for the task that stores them. More would only wait there.
-const MOST_RESULTS: usize = 64;
 
 /// Starts the power controller on `listener`.
 ///
@@ -88,23 +77,22 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let driver = Driver::new(&settings)?;
     let follow_pause = seconds("power.follow_seconds", settings.power.follow_seconds)?;
     let poll_pause = seconds("power.poll_seconds", settings.power.poll_seconds)?;
-    // Where a look costs no call, there need not be few.
+    // Polls need not be rare where a poll costs no call.
     let longest_pause = if driver.follows_by_calls() { poll_pause } else { follow_pause };
     let confirmed = seconds_or_none("power.confirm_seconds", settings.power.confirm_seconds)?;
     let step = confirmed.filter(|_| driver.works_in_steps());
     let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
     let url = context.database_url("power-controller", &settings.power_controller.database_url)?;
-    let database = chassis::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
+    let database = chassis::store::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
     let states = Ledger::<PowerStates>::open(&context, database.clone()).await?;
     let transitions = Ledger::<Transitions>::open(&context, database.clone()).await?;
-    let custody = Custody::new(Leases::start(&context, "power-controller", &database).await?);
+    let role = Role::start(&context, "power-controller", &database).await?;
 
     let mut server = Server::default();
-    let (taken_over, is_taken_over) = watch::channel(false);
     let rpc = PowerRpc {
         states: states.clone(),
         transitions: transitions.clone(),
-        is_taken_over,
+        role: role.clone(),
         tasks: context.tasks.clone(),
     };
     server.add(PowerServiceServer::new(rpc));
@@ -113,59 +101,47 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let queues = Queues::default();
     let components = mirror_components(&context, registry.clone(), queues.clone(), driver.clone());
     let options = mirror_options(&context, registry.clone(), components.clone(), queues.clone());
-    let known = Known { components, options, states, custody, pulse: Pulse::default(), taken_over };
-    let journal = Journal::new(transitions);
-    let effects = Effects::recall(journal.all());
-    let (results, shown) = mpsc::channel(MOST_RESULTS);
-    let (senses, queued) = (driver.clone(), queues.clone());
-    let sense = Sense::new(known.clone(), senses, queued, effects.clone(), shown, poll_pause);
-    let actor = Actor {
-        known: known.clone(),
+    let memory = TransitionMemory::new(transitions.clone(), settings.leases.ttl());
+    let sources = Arc::new(PowerSources {
+        components,
+        options,
+        states,
+        transitions,
         queues,
-        journal,
         driver: driver.clone(),
-        following: Following::new(follow_pause, longest_pause, step),
-        reporter: Reporter::new(registry),
-        intents: Mutex::default(),
-        effects,
-        notes: Notes::default(),
-        results,
-    };
-    // They may stop anywhere: whatever is under way is in the ledgers.
-    context.tasks.spawn_until_shutdown("power-states", sense.run());
-    context.tasks.spawn_until_shutdown("power-actions", act(Arc::new(actor), settings.leases.ttl()));
-    context.tasks.spawn_until_shutdown("power-readiness", tell_ready(ready, known));
+        registry,
+        pauses: Pauses { follow: follow_pause, longest: longest_pause, step, poll: poll_pause },
+        memory: memory.into(),
+    });
+    context.tasks.spawn_until_shutdown("power-standby", Arc::clone(&sources).stand_by(role.clone()));
+    let acting = Arc::clone(&sources);
+    context.tasks.spawn_until_shutdown("power-engine", async move {
+        acting.complete().await;
+        role.while_held(|term| Arc::clone(&acting).act(term)).await
+    });
+    context.tasks.spawn_until_shutdown("power-readiness", tell_ready(ready, sources));
     context.tasks.spawn("power-upstream", close(context.clone(), driver));
     Ok(())
 }
 
-/// A length of time that is set in seconds.
+/// Parses a length of time in seconds.
 fn seconds(key: &str, seconds: f64) -> anyhow::Result<Duration> {
     let duration = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
     duration.with_context(|| format!("{key}: '{seconds}' is no number of seconds above 0"))
 }
 
-/// As [`seconds`], where 0 stands for none.
+/// Parses a length of time in seconds as [`seconds`] does; 0 stands for none.
 fn seconds_or_none(key: &str, value: f64) -> anyhow::Result<Option<Duration>> {
     if value == 0.0 { Ok(None) } else { seconds(key, value).map(Some) }
 }
 
-async fn act(actor: Arc<Actor>, lease: Duration) -> anyhow::Result<Infallible> {
-    let open = actor.recall(lease);
-    actor.known.complete().await;
-    let (delivering, following) = (Arc::clone(&actor).deliver(), Arc::clone(&actor).follow());
-    let (attending, deciding) = (actor.attend(open), actor.decide());
-    tokio::try_join!(attending, deciding, delivering, following, actor.journal.keep_clear())
-        .map(|(never, ..)| never)
-}
-
-async fn tell_ready(ready: Ready, known: Known) -> anyhow::Result<Infallible> {
-    known.complete().await;
+async fn tell_ready(ready: Ready, sources: Arc<PowerSources>) -> anyhow::Result<Infallible> {
+    sources.complete().await;
     ready.now();
     std::future::pending().await
 }
 
-/// Gives back what the upstream holds for us when the process ends.
+/// Releases the upstream's resources that this process holds when the process ends.
 async fn close(context: Context, driver: Driver) -> anyhow::Result<()> {
     context.tasks.shutdown().cancelled().await;
     driver.close(Duration::from_secs(context.settings.shutdown_grace_seconds.into()) / 2).await;
@@ -186,7 +162,8 @@ fn mirror_components(
     })
 }
 
-/// Every decision depends on the options, and how long effects are waited for.
+/// Mirrors the options. Every decision depends on them, and so does the time for effects: each change queues all
+/// components.
 fn mirror_options(
     context: &Context,
     registry: Channel,
@@ -202,13 +179,13 @@ fn id(change: &Change<Component>) -> Option<ComponentId> {
     change.newest().map(|component| component.id.clone())
 }
 
-/// Whether an action may be due now: nothing is done to a component that is not enabled.
+/// Returns whether an action may be due now: a component that is not enabled gets none.
 fn may_be_due(change: &Change<Component>) -> bool {
     change.current.as_ref().is_none_or(|component| component.is_enabled())
 }
 
-/// Whether the power of a component may have to be read: it is new, gone, or has begun a new generation or another
-/// action, or a power-on of it is over.
+/// Returns whether the power of a component may have to be read: the component is new, gone, or has begun a new
+/// generation or another action, or a power-on of it is over.
 fn may_be_unread(change: &Change<Component>) -> bool {
     let asked_for = |component: &Component| (component.is_enabled(), AskedFor::of(component));
     match (&change.previous, &change.current) {

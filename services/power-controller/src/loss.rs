@@ -1,111 +1,147 @@
-//! Makes good what the database has lost of transitions: its stand-in took over without the last commits, or a backup
-//! was restored.
+//! Restores transitions that the database has lost: its standby took over without the last commits, or a backup was
+//! restored.
 //!
-//! What was asked of the upstream has happened whether that is on record or not, and without the record it would be
-//! asked for again. So what this replica knows about its own transitions is written down once more, and what came back
-//! although it was over or taken back goes again. Every replica knows what is open of the others, and does the same for
-//! what it takes over from one that has died with the database.
+//! Requests to the upstream have happened whether they are on record or not, and without the record they would be
+//! repeated. So the holder of the role records again all that it knows, and deletes or closes transitions that
+//! reappeared although they were over or withdrawn. Every replica remembers the open transitions, so the next holder
+//! does the same for one that has died with the database.
 
 use std::{collections::HashSet, sync::Arc};
 
-use chassis::lease::Takeover;
 use domain::{
     boot::component::loss::{Record, Remedy, remedy},
     core::trouble::Trouble,
 };
-use proto::power::{Delivery, Transition};
+use proto::power::{Delivery, TaskOutcome, Transition, TransitionMember};
 
 use crate::{
-    act::Actor,
     convert,
-    journal::{Changes, is_open},
-    takeover::Open,
+    journal::{Changes, Journal, Lost, is_open},
+    memory::{TransitionEnd, TransitionMemory},
+    outcome,
 };
 
-/// Whose transitions are made good.
-#[derive(Clone, Copy)]
-pub(crate) enum Whose<'a> {
-    /// Those of this replica, which hears the answers to what it sends.
-    Ours,
-    /// Those that come from another replica, whose answers nobody hears. They are not acted upon yet.
-    Coming(&'a Takeover),
+/// Lost transitions, each with its remedy.
+type Losses = Vec<(Remedy, Arc<Transition>)>;
+
+/// Compares the record with the memory. Returns the losses in the order in which to restore them. `is_over`: every
+/// attempt of the transition is known to have ended.
+pub(crate) fn losses(
+    memory: &TransitionMemory,
+    journal: &Journal,
+    is_over: impl Fn(&Transition) -> bool,
+) -> Losses {
+    let record = journal.all().into_iter().filter(|one| memory.get(&one.id).is_none());
+    let mut losses: Losses = memory
+        .all()
+        .cloned()
+        .chain(record)
+        .filter_map(|one| {
+            let known = memory.get(&one.id).map(|known| known.revision);
+            let record = journal.get(&one.id);
+            let record = record.map(|held| Record { revision: held.revision, is_open: is_open(&held) });
+            let left = memory.end_of(&one.id);
+            let is_over = left.is_some_and(|end| end.is_on_record) || is_over(&one);
+            let remedy = remedy(known, record, left.is_some(), is_over)?;
+            Some((
+                remedy,
+                left.filter(|_| remedy == Remedy::Close).map_or(one.clone(), |end| ended(&one, end).into()),
+            ))
+        })
+        .collect();
+    losses.sort_by_key(|(remedy, _)| *remedy);
+    losses
 }
 
-impl Actor {
-    /// Compares the record with what is known, once it may have lost something of it.
-    pub(crate) async fn make_good(&self, open: &Open, whose: Whose<'_>) {
-        let record = self.journal.all().into_iter().filter(|one| open.get(&one.id).is_none());
-        let affected: Vec<(Remedy, Arc<Transition>)> = open
-            .all()
-            .cloned()
-            .chain(record)
-            .filter_map(|one| {
-                let is_over = self.intents.lock().are_over(&one);
-                let known = open.get(&one.id).map(|known| known.revision);
-                let record = self.journal.get(&one.id);
-                let record = record.map(|held| Record { revision: held.revision, is_open: is_open(&held) });
-                Some((remedy(known, record, open.has_left(&one.id), is_over)?, one))
-            })
-            .collect();
-        let returned = affected.iter().filter(|(remedy, _)| remedy.is_of_what_came_back());
-        let returned: HashSet<String> = returned.map(|(_, one)| one.id.clone()).collect();
-        let is_ours = |id: &str| match whose {
-            Whose::Ours => self.known.custody.has(id),
-            Whose::Coming(takeover) => takeover.gains(id),
-        };
-        let ours = affected.into_iter().filter(|(_, one)| is_ours(&one.id));
-        let mut ours: Vec<_> = ours.collect();
-        ours.sort_by_key(|(remedy, _)| *remedy);
-        for (remedy, transition) in ours {
-            tracing::warn!(transition = transition.id, ?remedy, "the database had lost how it stands");
-            self.mend(remedy, &transition, whose, &returned).await;
+/// Transitions that are on record again.
+pub(crate) struct Restored {
+    pub(crate) transitions: Vec<Arc<Transition>>,
+    /// Whether every loss is restored. Otherwise the next holder of the role needs the memory of this one.
+    pub(crate) is_whole: bool,
+}
+
+/// Restores `losses`.
+pub(crate) async fn make_good(journal: &Journal, losses: Losses) -> Restored {
+    let returned = losses.iter().filter(|(remedy, _)| remedy.is_of_what_came_back());
+    let returned: HashSet<String> = returned.map(|(_, one)| one.id.clone()).collect();
+    let mut restored = Restored { transitions: Vec::new(), is_whole: true };
+    for (remedy, transition) in losses {
+        tracing::warn!(transition = transition.id, ?remedy, "re-recording transition after database loss");
+        match mend(journal, remedy, &transition, &returned).await {
+            Ok(()) if remedy.is_of_what_came_back() => {}
+            Ok(()) => restored.transitions.push(transition),
+            Err(lost) => {
+                restored.is_whole = false;
+                tracing::info!(transition = transition.id, why = %lost, "transition not re-recorded");
+            }
         }
     }
+    restored
+}
 
-    /// Those that `returned` are in nobody's way, also where it is for another replica to have them go again.
-    async fn mend(
-        &self,
-        remedy: Remedy,
-        transition: &Transition,
-        whose: Whose<'_>,
-        returned: &HashSet<String>,
-    ) {
-        let id = [transition.id.as_str()];
-        let fence = match whose {
-            Whose::Ours => self.known.custody.fence(id),
-            Whose::Coming(takeover) => takeover.fence(id),
-        };
-        let Some(fence) = fence else { return };
-        let mended = match remedy {
-            Remedy::Close => {
-                let over = Transition { delivery: Delivery::Finished.into(), ..transition.clone() };
-                let trouble = Trouble::failed("the database had lost its end");
-                let over = convert::with_trouble(over, trouble.as_ref());
-                self.journal.put(over, &fence).await
-            }
-            Remedy::Delete => {
-                let delete = vec![transition.id.clone()];
-                self.journal.write(Changes { put: Vec::new(), delete }, &fence).await
-            }
-            Remedy::Renew | Remedy::Restore => {
-                let restored = self.journal.restore(transition, returned, &fence).await;
-                if restored.is_ok() && matches!(whose, Whose::Ours) {
-                    self.take_up(transition);
-                }
-                restored
-            }
-        };
-        if let Err(lost) = mended {
-            // That is for the other replica to do.
-            tracing::info!(transition = transition.id, why = %lost, "not recorded once more");
+/// Carries out one remedy. Transitions that `returned` block no other.
+async fn mend(
+    journal: &Journal,
+    remedy: Remedy,
+    transition: &Transition,
+    returned: &HashSet<String>,
+) -> Result<(), Lost> {
+    match remedy {
+        Remedy::Close => journal.put(transition.clone()).await,
+        Remedy::Delete => {
+            let delete = vec![transition.id.clone()];
+            journal.write(Changes { put: Vec::new(), delete }).await
         }
+        Remedy::Renew | Remedy::Restore => journal.restore(transition, returned).await,
     }
+}
 
-    /// Goes on with what may have been passed by while it was missing. Of what is in doubt this replica may be finding out
-    /// at this moment what became of it, and nobody must do so twice at a time.
-    fn take_up(&self, transition: &Transition) {
-        if transition.delivery() != Delivery::Unknown {
-            self.go_on_with(transition);
+/// Returns a transition that had reached its `end` as ended once more. Its outcomes are lost and count as failures, but for
+/// members that had none: their effect may still come.
+fn ended(transition: &Transition, end: &TransitionEnd) -> Transition {
+    const LOST: &str = "the database had lost its end";
+    let mut over = Transition { delivery: Delivery::Finished.into(), ..transition.clone() };
+    let had_outcome = |member: &&mut TransitionMember| {
+        outcome::is_unresolved(member) && end.is_on_record && !end.unresolved.contains(&member.id)
+    };
+    for member in over.members.iter_mut().filter(had_outcome) {
+        member.outcome = TaskOutcome::Failed.into();
+        LOST.clone_into(&mut member.error);
+    }
+    convert::with_trouble(over, Trouble::failed(LOST).as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use chassis::{kinds::component::action_to_wire, mesh::time, process::clock};
+    use domain::boot::{bos::options::Options, component::Action, power::Outlook};
+    use proto::power::{PowerReading, PowerState};
+
+    use super::*;
+    use crate::effects::Effects;
+
+    #[test]
+    fn effect_of_a_transition_that_had_ended_is_awaited_without_outcome_only() {
+        let members =
+            ["x1", "x2"].map(|id| TransitionMember { id: id.into(), generation: 1, ..Default::default() });
+        let open = Transition {
+            action: action_to_wire(Action::PoweringOffGracefully).into(),
+            delivery: Delivery::Accepted.into(),
+            sent_at: Some(time::to_wire(clock::now())),
+            members: members.to_vec(),
+            ..Transition::default()
+        };
+        let unresolved = HashSet::from(["x2".to_owned()]);
+        let on_record = TransitionEnd { id: "t".to_owned(), is_on_record: true, unresolved };
+        let deleted = TransitionEnd { is_on_record: false, unresolved: HashSet::new(), id: "t".to_owned() };
+        for (end, id, is_settled) in
+            [(&on_record, "x1", true), (&on_record, "x2", false), (&deleted, "x1", false)]
+        {
+            let effects = Effects::recall(vec![Arc::new(ended(&open, end))]);
+            let state =
+                PowerState { id: id.into(), reading: PowerReading::On.into(), ..PowerState::default() };
+            let outlook = effects.outlook(&state, 2, &Options::default(), clock::now());
+            assert_eq!(outlook == Outlook::Settled, is_settled, "{id}");
         }
     }
 }

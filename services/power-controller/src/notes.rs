@@ -1,5 +1,4 @@
-//! What is remembered of open transitions beside their records. A restart forgets it, which costs no more than
-//! a repeated look or report.
+//! Notes about open transitions beside their records. A restart forgets them, at the cost of a repeated poll or report.
 
 use std::{
     collections::HashMap,
@@ -22,57 +21,57 @@ use parking_lot::Mutex;
 use proto::power::Transition;
 use tokio::time::Instant;
 
-/// How long members show one error at least while they wait.
+/// Least time for which waiting members show one error.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// What is remembered of one.
+/// Notes about one transition.
 #[derive(Debug, Clone, Default)]
 struct Note {
-    /// How often in a row the upstream did not say what was to be known.
+    /// Failures in a row to get the state of the transition from the upstream.
     failures: u32,
     /// Trouble that the members show now.
     shown: Option<Trouble>,
-    /// Since when they show it.
+    /// Time since which the members show it.
     shown_since: Option<Instant>,
-    /// Since when nobody knows whether the upstream took the transition, and who had called it.
+    /// Beginning of the doubt whether the upstream took the transition, and the process that had called it.
     doubt: Option<(Instant, Caller)>,
-    /// Whether the last look for it failed.
+    /// Whether the last search for the transition failed.
     unreached: bool,
-    /// How often it was in doubt since the upstream took it last.
+    /// Number of times that the transition was in doubt since the upstream took it last.
     doubts: u32,
-    /// Whether the upstream has under the id of the transition what was asked for.
+    /// Whether the upstream's record under the id of the transition was found to match the request.
     read_back: bool,
-    /// When the upstream has heard that it is to end the transition early.
+    /// Time at which the upstream took the request to end the transition early.
     withdrawal_heard: Option<Instant>,
-    /// Batch that the transition is a part of, once a part of it was refused.
+    /// Batch that contains the transition, once a part of the batch was refused.
     batch: Option<Arc<Mutex<RefusedBatch>>>,
 }
 
-/// All notes, by the id of the transition.
+/// Notes of all transitions, by the id of the transition.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     notes: Mutex<HashMap<String, Note>>,
     /// Nodes of refused transitions.
     refusals: Mutex<RefusalMemory<String>>,
-    /// Looks for transitions in doubt.
+    /// Searches for transitions in doubt.
     pub(crate) looks: Streak,
-    /// Looks for those who hold nodes.
+    /// Searches for holders of nodes.
     pub(crate) holder_looks: Streak,
     /// Withdrawals of transitions.
     pub(crate) withdrawals: Streak,
 }
 
-/// Failures in a row of one kind of question. Its trouble is logged when it begins and when it ends.
+/// Failures in a row of one kind of request. The trouble is logged when it begins and when it ends.
 #[derive(Debug, Default)]
 pub(crate) struct Streak(AtomicU32);
 
 impl Streak {
-    /// Counts a failure and tells whether it is the first in a row.
+    /// Counts a failure and returns whether it is the first in a row.
     pub(crate) fn begins(&self) -> bool {
         self.0.fetch_add(1, Ordering::Relaxed) == 0
     }
 
-    /// Gives how many failures end with this answer; `None`: there were none.
+    /// Returns how many failures end with this answer; `None`: there were none.
     pub(crate) fn ends(&self) -> Option<u32> {
         Some(self.0.swap(0, Ordering::Relaxed)).filter(|failures| *failures > 0)
     }
@@ -87,7 +86,7 @@ impl Notes {
         self.notes.lock().remove(id);
     }
 
-    /// The transition goes on as these.
+    /// Copies the notes to the transitions that continue this one.
     pub(crate) fn hand_down<'a>(&self, id: &str, heirs: impl IntoIterator<Item = &'a str>) {
         let mut notes = self.notes.lock();
         if let Some(note) = notes.get(id).cloned() {
@@ -95,7 +94,7 @@ impl Notes {
         }
     }
 
-    /// Counts a failure and gives how many there were in a row.
+    /// Counts a failure and returns how many there were in a row.
     pub(crate) fn failed(&self, id: &str) -> u32 {
         self.with(id, |note| {
             note.failures = note.failures.saturating_add(1);
@@ -103,14 +102,14 @@ impl Notes {
         })
     }
 
-    /// The upstream has said what was to be known.
+    /// Ends the row of failures: the upstream has answered about the transition.
     pub(crate) fn heard(&self, id: &str) {
         self.with(id, |note| note.failures = 0);
     }
 
-    /// Remembers the trouble that members show from `now` on; `false`: they show it already, or one that has not
-    /// been shown for long. A peer whose trouble looks different each time would change thousands of records
-    /// with each of its words.
+    /// Remembers the trouble that members show from `now` on; `false`: they show it already, or another one that has
+    /// not been shown for long. A peer with a different text in each answer would otherwise change thousands of records
+    /// each time.
     pub(crate) fn show(&self, id: &str, trouble: &Trouble, now: Instant) -> bool {
         self.with(id, |note| {
             let for_long = note.shown_since.is_none_or(|since| now.duration_since(since) >= STEADY);
@@ -123,12 +122,12 @@ impl Notes {
         })
     }
 
-    /// Trouble that members show.
+    /// Returns the trouble that members show.
     pub(crate) fn shown(&self, id: &str) -> Option<Trouble> {
         self.notes.lock().get(id)?.shown.clone()
     }
 
-    /// Trouble that members showed until now. From now on they show none.
+    /// Returns the trouble that members showed until now. From now on they show none.
     pub(crate) fn take_shown(&self, id: &str) -> Option<Trouble> {
         let mut notes = self.notes.lock();
         let note = notes.get_mut(id)?;
@@ -136,8 +135,8 @@ impl Notes {
         note.shown.take()
     }
 
-    /// Since when the transition is in doubt, and who had called the upstream: `now` and this process if it was not
-    /// until now.
+    /// Returns when the doubt began, and which process had called the upstream: `now` and this process if the
+    /// transition was not in doubt until now.
     pub(crate) fn doubt(&self, id: &str, now: Instant) -> (Instant, Caller) {
         self.with(id, |note| {
             let (since, caller) = note.doubt.unwrap_or((now, Caller::Gone));
@@ -146,8 +145,8 @@ impl Notes {
         })
     }
 
-    /// Counts that the transition has come to be in doubt and tells whether it is for the first time since the upstream
-    /// took it.
+    /// Counts that the transition is in doubt again and returns whether that is the first time since the upstream took
+    /// it.
     pub(crate) fn doubt_begins(&self, id: &str) -> bool {
         self.with(id, |note| {
             note.doubts = note.doubts.saturating_add(1);
@@ -155,18 +154,18 @@ impl Notes {
         })
     }
 
-    /// Whether the transition has been in doubt more than once.
+    /// Returns whether the transition has been in doubt more than once.
     pub(crate) fn doubt_recurs(&self, id: &str) -> bool {
         self.notes.lock().get(id).is_some_and(|note| note.doubts > 1)
     }
 
-    /// The transition came from another replica, which may still be calling the upstream.
+    /// Begins the doubt of a transition that came from another replica, which may still be calling the upstream.
     pub(crate) fn inherit_doubt(&self, id: &str, now: Instant) {
         self.with(id, |note| note.doubt = Some((now, Caller::Elsewhere)));
     }
 
-    /// The upstream could not be looked at. A call of this process that was still on its way may arrive when it can be
-    /// again, so the doubt counts from the first look that is answered.
+    /// Notes a failed search. A call of this process that was still on its way may arrive when the upstream is
+    /// reachable again, so the doubt counts from the first search that succeeds.
     pub(crate) fn look_failed(&self, id: &str) {
         self.with(id, |note| note.unreached = true);
     }
@@ -175,7 +174,7 @@ impl Notes {
         self.with(id, |note| note.doubt = None);
     }
 
-    /// The upstream has under the id of the transition what was asked for.
+    /// Notes that the upstream's record under the id of the transition matches the request.
     pub(crate) fn note_read_back(&self, id: &str) {
         self.with(id, |note| note.read_back = true);
     }
@@ -184,18 +183,18 @@ impl Notes {
         self.notes.lock().get(id).is_some_and(|note| note.read_back)
     }
 
-    /// The upstream has heard that it is to end the transition early.
+    /// Notes that the upstream took the request to end the transition early.
     pub(crate) fn withdrawal_heard(&self, id: &str, now: Instant) {
         self.with(id, |note| note.withdrawal_heard = Some(now));
     }
 
-    /// Whether the upstream is to be told that it is to end the transition early, for the first time or once more.
+    /// Returns whether the upstream is to be asked to end the transition early, for the first time or again.
     pub(crate) fn withdrawal_is_due(&self, id: &str, now: Instant) -> bool {
         let heard = self.notes.lock().get(id).and_then(|note| note.withdrawal_heard);
         heard.is_none_or(|heard| now.saturating_duration_since(heard) >= WITHDRAW_AGAIN)
     }
 
-    /// The upstream took the transition, and so may take those that were one with it.
+    /// Notes that the upstream took the transition, and so may take others of the same batch.
     pub(crate) fn taken(&self, transition: &Transition, now: Instant) {
         let ids = transition.members.iter().map(|member| &member.id);
         self.refusals.lock().take(ids, now.into_std());
@@ -204,7 +203,7 @@ impl Notes {
         }
     }
 
-    /// The upstream refused the transition. Gives what to do about it.
+    /// Notes that the upstream refused the transition. Returns the next step.
     pub(crate) fn refused(&self, transition: &Transition, now: Instant) -> RefusalStep {
         let batch = self.with(&transition.id, |note| Arc::clone(note.batch.get_or_insert_default()));
         let (mut batch, mut refusals, now) = (batch.lock(), self.refusals.lock(), now.into_std());
@@ -214,7 +213,7 @@ impl Notes {
         let witness = refusals.witness(&first.id, batch.is_taken(), now);
         let step = batch.next_step(members.len(), witness, now);
         if let RefusalStep::Probe(_) = step {
-            // Each probe is judged by what the upstream takes from now on.
+            // Each probe is judged by calls that the upstream takes from now on.
             refusals.forget(members.iter().map(|member| &member.id));
         }
         if witness == Witness::Alone {
@@ -223,7 +222,7 @@ impl Notes {
         step
     }
 
-    /// Number of the next split of a transition into probes and others.
+    /// Returns the number of the next split of a transition into probes and others.
     pub(crate) fn next_round(&self) -> u32 {
         self.refusals.lock().next_round()
     }
@@ -253,7 +252,7 @@ mod tests {
         assert_eq!(notes.shown("t1"), Trouble::failed("no answer"));
     }
 
-    /// A transition of nodes that are named by the numbers.
+    /// Returns a transition with nodes named by the numbers.
     fn transition(id: &str, nodes: std::ops::Range<u32>) -> Transition {
         let member = |node| TransitionMember { id: format!("x{node}"), ..TransitionMember::default() };
         Transition { id: id.to_owned(), members: nodes.map(member).collect(), ..Transition::default() }

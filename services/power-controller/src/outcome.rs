@@ -1,25 +1,25 @@
-//! What became of a transition on its nodes. Values in, values out.
+//! The outcome of a transition on its nodes. Values in, values out.
 
 use std::collections::{HashMap, HashSet};
 
 use proto::power::{TaskOutcome, Transition, TransitionMember};
 
-use crate::progress::{Progress, TaskState};
+use crate::driver::progress::{Progress, TaskState};
 
-/// What a look at a transition showed for the first time.
+/// New results of one poll of a transition.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct News {
-    /// Members that are as was asked for.
+    /// Members that have reached the requested power.
     pub(crate) succeeded: Vec<TransitionMember>,
-    /// Members on which it was begun and ended without the effect, with the upstream's words.
+    /// Members on which the action began and ended without the effect, with the upstream's words.
     pub(crate) failed: Vec<TransitionMember>,
-    /// Failed members that were asked, and did not follow in their time.
+    /// Failed members whose node was asked, and did not follow in time.
     pub(crate) asked: HashSet<String>,
-    /// Members on which it was not done, with the upstream's words.
+    /// Members on which the action was not begun, with the upstream's words.
     pub(crate) refused: Vec<TransitionMember>,
-    /// Refused members that somebody has reserved.
+    /// Refused members that another transition has reserved.
     pub(crate) reserved: HashSet<String>,
-    /// The same members, once those who hold them were looked for: their attempt is made later.
+    /// Reserved members, once their holders were searched for: their attempt is made later.
     pub(crate) held: Vec<TransitionMember>,
 }
 
@@ -29,8 +29,8 @@ impl News {
     }
 }
 
-/// Learns what the upstream says of the tasks of its nodes. The first result of a node stays; tasks of others
-/// than its members mean nothing, and of several for one node the last counts.
+/// Learns the outcomes of members from the upstream's tasks. The first result of a node stays; tasks of other nodes
+/// mean nothing, and of several tasks for one node the last counts.
 pub(crate) fn learn(transition: &mut Transition, progress: Progress) -> News {
     let mut states: HashMap<_, _> = progress.tasks.into_iter().map(|task| (task.id, task.state)).collect();
     let mut news = News::default();
@@ -65,22 +65,14 @@ pub(crate) fn learn(transition: &mut Transition, progress: Progress) -> News {
     news
 }
 
-/// Whether this is the first that the upstream says of a result.
+/// Returns whether `progress` has the first results of the transition.
 pub(crate) fn is_first(transition: &Transition, progress: &Progress) -> bool {
     transition.members.iter().all(is_unresolved)
         && progress.tasks.iter().any(|task| task.state != TaskState::Pending)
 }
 
-/// Whether a member ended without the effect.
-pub(crate) fn has_failed(member: &TransitionMember) -> bool {
-    match member.outcome() {
-        TaskOutcome::Failed | TaskOutcome::Refused => true,
-        TaskOutcome::Unspecified | TaskOutcome::Succeeded => false,
-    }
-}
-
-/// Whether something else than the end of the action has to tell the power of a member: it may have been changed, and the
-/// upstream does not say to what.
+/// Returns whether the end of the action leaves the power of a member open: the power may have changed, and the
+/// upstream does not report to which state.
 pub(crate) fn leaves_power_open(member: &TransitionMember) -> bool {
     match member.outcome() {
         TaskOutcome::Unspecified | TaskOutcome::Failed => true,
@@ -88,13 +80,14 @@ pub(crate) fn leaves_power_open(member: &TransitionMember) -> bool {
     }
 }
 
-/// Whether somebody else holds the node of a member, which says nothing about the node: the attempt is made later.
+/// Returns whether another transition holds the node of a member. That says nothing about the node: the attempt is made
+/// later.
 pub(crate) fn is_held(member: &TransitionMember) -> bool {
     let is_reserved = member.outcome() == TaskOutcome::Refused && member.reservations > 0;
     is_reserved || !member.held_by.is_empty()
 }
 
-/// Whether nothing is known of what became of a member.
+/// Returns whether a member has no outcome yet.
 pub(crate) fn is_unresolved(member: &TransitionMember) -> bool {
     match member.outcome() {
         TaskOutcome::Unspecified => true,
@@ -107,7 +100,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::progress::Task;
+    use crate::driver::progress::Task;
 
     fn tasks(words: &str) -> Progress {
         let tasks = words.split_whitespace().map(|word| {

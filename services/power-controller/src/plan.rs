@@ -1,9 +1,6 @@
-//! Who is acted on, and together with whom. Values in, values out: no clock, no ledger, no network.
+//! Selection and batching of actions. Values in, values out: no clock, no ledger, no network.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use domain::{
     boot::{
@@ -15,109 +12,10 @@ use domain::{
 };
 use proto::power::{Transition, TransitionMember};
 
-use crate::{convert, driver::Accepted};
+use crate::{convert, driver::Accepted, intents::Attempt};
 
-/// One try at a power action on one component.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Attempt {
-    pub(crate) generation: u64,
-    pub(crate) action: Action,
-    /// Counted from 1.
-    pub(crate) number: u32,
-}
-
-/// The latest attempt on each component, so that none is made twice and none while another is open.
-#[derive(Debug, Default)]
-pub(crate) struct Intents {
-    latest: HashMap<ComponentId, Intent>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Intent {
-    attempt: Attempt,
-    /// What became of it is not known yet.
-    open: bool,
-}
-
-/// What became of the wish to make an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Opening {
-    /// It is open now.
-    Opened,
-    /// It is open already, or was made before.
-    Repeated,
-    /// Another attempt is open.
-    Blocked,
-}
-
-impl Intents {
-    /// Opens an attempt, unless it was made before or another one is open.
-    pub(crate) fn open(&mut self, id: &ComponentId, attempt: Attempt) -> Opening {
-        match self.latest.get(id) {
-            Some(latest) if latest.attempt == attempt => return Opening::Repeated,
-            Some(latest) if latest.open => return Opening::Blocked,
-            Some(_) | None => {}
-        }
-        self.latest.insert(id.clone(), Intent { attempt, open: true });
-        Opening::Opened
-    }
-
-    /// What became of the attempt is known.
-    pub(crate) fn close(&mut self, id: &ComponentId, attempt: Attempt) {
-        if let Some(latest) = self.latest.get_mut(id).filter(|latest| latest.attempt == attempt) {
-            latest.open = false;
-        }
-    }
-
-    /// The open attempt is not made after all; it may be made later.
-    pub(crate) fn withdraw(&mut self, id: &ComponentId) {
-        self.latest.remove(id);
-    }
-
-    /// The same for that attempt and no other. Tells whether it was the open one.
-    pub(crate) fn withdraw_attempt(&mut self, id: &ComponentId, attempt: Attempt) -> bool {
-        let is_open = self.latest.get(id).is_some_and(|latest| latest.open && latest.attempt == attempt);
-        if is_open {
-            self.latest.remove(id);
-        }
-        is_open
-    }
-
-    /// The open attempts that `wanted` picks are not made after all. Gives their components.
-    pub(crate) fn withdraw_all(
-        &mut self,
-        wanted: impl Fn(&ComponentId, Attempt) -> bool,
-    ) -> Vec<ComponentId> {
-        let withdrawn = self.latest.extract_if(|id, latest| latest.open && wanted(id, latest.attempt));
-        withdrawn.map(|(id, _)| id).collect()
-    }
-
-    /// Whether it is known of every attempt of `transition` what became of it: it is not open, or there was another
-    /// one after it, which there is only then.
-    pub(crate) fn are_over(&self, transition: &Transition) -> bool {
-        let is_over = |(id, attempt): (ComponentId, Attempt)| {
-            self.latest.get(&id).is_some_and(|latest| !latest.open || latest.attempt != attempt)
-        };
-        !transition.members.is_empty() && convert::attempts(transition).all(is_over)
-    }
-
-    /// The component is gone. An open attempt stays: it may still have its effect.
-    pub(crate) fn forget(&mut self, id: &ComponentId) {
-        if self.latest.get(id).is_some_and(|latest| !latest.open) {
-            self.latest.remove(id);
-        }
-    }
-
-    /// Recalls an attempt from the ledger. The open one of a component counts, or else the last given.
-    pub(crate) fn recall(&mut self, id: ComponentId, attempt: Attempt, open: bool) {
-        if open || !self.latest.get(&id).is_some_and(|latest| latest.open) {
-            self.latest.insert(id, Intent { attempt, open });
-        }
-    }
-}
-
-/// Puts attempts together into the members of as few transitions as possible: one action each, sorted ids,
-/// no more than the upstream takes at once and the option `max_component_batch_size` allows (BOS reference 4).
+/// Groups attempts into the members of as few transitions as possible: one action each, sorted ids, no more than the
+/// upstream takes at once and the option `max_component_batch_size` allows (BOS reference 4).
 pub(crate) fn batches(
     attempts: Vec<(ComponentId, Attempt)>,
     options: &Options,
@@ -139,21 +37,21 @@ pub(crate) fn batches(
     batches
 }
 
-/// How an attempt stands that was written down and of which the upstream has not heard.
+/// Next step of a recorded attempt that was not sent to the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It is what the component needs.
+    /// The component needs the attempt.
     Due,
-    /// It counts already, and something has to change before it can be made.
+    /// The attempt is counted already, and the component has to change before it can be made.
     Later,
-    /// The component does not need it any more, or can have it decided anew at no cost.
+    /// The component does not need the attempt any more, or can have it decided again at no cost.
     Gone,
 }
 
-/// Judges an attempt of which the upstream has not heard.
+/// Judges a recorded attempt that was not sent to the upstream.
 ///
-/// One that was counted stays due until it was made, however long the upstream was away: its time has not begun,
-/// and the next of its kind, or the next harsher one, would spend attempts on nothing.
+/// A counted attempt stays due until it was made, however long the upstream was away: its time has not begun, and the
+/// next attempt at the same or a harsher action would spend attempts in vain.
 pub(crate) fn standing(
     component: &Component,
     power: &PowerObservation,
@@ -185,8 +83,8 @@ pub(crate) fn standing(
     }
 }
 
-/// Whether a member has had its time to shut down and is to be forced off, which the upstream does not take while it
-/// still works on the shutdown.
+/// Returns whether the time of a member to shut down is over and it is to be forced off, which the upstream refuses
+/// while it still works on the shutdown.
 pub(crate) fn is_overdue(
     component: &Component,
     power: &PowerObservation,
@@ -201,7 +99,7 @@ pub(crate) fn is_overdue(
         }
 }
 
-/// The phase in which the action is asked for.
+/// Returns the phase in which the action is requested.
 fn phase_of(action: Action) -> Phase {
     match action {
         Action::PoweringOn => Phase::PoweringOn,
@@ -212,39 +110,39 @@ fn phase_of(action: Action) -> Phase {
     }
 }
 
-/// What an upstream's records show of a transition.
+/// Evidence of a transition in the records of an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trace<'a> {
     /// The upstream took it under this id.
     Found(&'a str),
-    /// The upstream may have taken it, and is still working out what it was asked for.
+    /// The upstream may have taken it, and is still expanding the request.
     Perhaps,
-    /// The upstream has one under this id that asks for the same, and nobody can tell when it began.
+    /// The upstream has a transition with the same request under this id, with an unknown time of beginning.
     Undated { id: &'a str, open: bool },
-    /// The upstream does not know it.
+    /// The upstream does not have it.
     Missing,
 }
 
-/// When the upstream can have taken a transition, by our clock, and how its own clock stands beside that.
+/// Time in which the upstream can have taken a transition, by our clock, and the offset of the upstream's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) from: Timestamp,
     pub(crate) until: Timestamp,
-    /// None: it is not known.
+    /// Offset of the upstream's clock; `None`: unknown.
     pub(crate) clock: Option<ClockOffset>,
 }
 
-/// Longest time by which our clock may have been ahead when a transition was sent. Clocks of one site differ by two seconds
-/// at most, and a process that has ended may have had another clock than this one.
+/// Longest time by which our clock may have been ahead when a transition was sent. Clocks of one site differ by two
+/// seconds at most, and a process that has ended may have had another clock than this one.
 const AHEAD: Duration = Duration::from_millis(2_500);
 
 impl Window {
-    /// The earliest moment at which the upstream can have taken the transition, whatever our clock was.
+    /// Returns the earliest moment at which the upstream can have taken the transition, whatever our clock was.
     pub(crate) fn earliest(&self) -> Timestamp {
         self.from.minus(AHEAD)
     }
 
-    /// Whether it may have been taken when the upstream says, by its clock; none: nobody can tell.
+    /// Returns whether the window allows the upstream's time of the transition; `None`: undecidable.
     fn allows(&self, one: &Accepted) -> Option<bool> {
         let clock = self.clock.filter(|_| one.at < Timestamp(i64::MAX))?;
         let may_be_from = |from| clock.may_be_within(one.at, one.resolution, from, self.until);
@@ -255,9 +153,9 @@ impl Window {
     }
 }
 
-/// Looks for `transition` among what the upstream has on record: the one of the same action on the same nodes that it
-/// took within the `window`. One that began seconds before is somebody else's, and so is one that `is_claimed` by another
-/// transition of ours.
+/// Searches the upstream's records for `transition`: the one with the same action on the same nodes that the upstream
+/// took within the `window`. A record that began seconds earlier belongs to another client, and a record that
+/// `is_claimed` belongs to another transition of ours.
 pub(crate) fn trace<'a>(
     transition: &Transition,
     accepted: &'a [Accepted],
@@ -285,19 +183,19 @@ pub(crate) fn trace<'a>(
     }
 }
 
-/// Whether what the upstream has under the id of a transition is what was asked for.
+/// Match between a transition and the upstream's record under its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadBack {
-    /// The record is what was asked for.
+    /// The record matches the request.
     Same,
-    /// The upstream is still working out what it was asked for.
+    /// The upstream is still expanding the request.
     Unclear,
-    /// The record is of another action, of other nodes or of another time.
+    /// The record has another action, other nodes or another time.
     Other,
 }
 
-/// Compares `transition` with the `record` that the upstream has under its id. Records that are over may have lost their
-/// nodes. An upstream that keeps no records has nothing else under the id either.
+/// Compares `transition` with the `record` that the upstream has under its id. Records that are over may have lost
+/// their nodes. An upstream without records has no other transition under the id either.
 pub(crate) fn read_back(transition: &Transition, record: Option<&Accepted>, window: &Window) -> ReadBack {
     let Some(record) = record else { return ReadBack::Same };
     if record.action != convert::action(transition) || window.allows(record) == Some(false) {

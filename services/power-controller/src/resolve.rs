@@ -1,13 +1,13 @@
-//! Finds out what became of transitions whose answer was lost.
+//! Searches the upstream for transitions whose answer was lost.
 //!
-//! A transition is recognised by its action, its nodes and the time at which the upstream took it, by the upstream's clock
-//! as far as that was measured. One that began seconds before ours was sent is somebody else's. Of one that began just
-//! before nobody can tell, since our clock may have been ahead. An upstream that has forgotten what it took, as one does
-//! that loses its records when it restarts, is asked again: nobody can tell that from a call that never arrived.
+//! A transition is recognised by its action, its nodes and the time at which the upstream took it, by the upstream's
+//! clock as far as that was measured. A transition that began seconds before ours was sent belongs to another client. A
+//! transition that began just before is undecidable, since our clock may have been ahead. An upstream that loses its
+//! records when it restarts is asked again: that cannot be distinguished from a call that never arrived.
 
 use std::time::Duration;
 
-use chassis::{clock, lease::Fence};
+use chassis::process::clock;
 use domain::{
     boot::power,
     core::{clock_offset::ClockOffset, refusal, time::Timestamp, trouble::TroubleKind},
@@ -25,9 +25,9 @@ use crate::{
 };
 
 impl Actor {
-    /// Looks for transitions in the upstream. What is found was accepted; what is not found after a quiet
-    /// period is sent again as the same attempt; `power::next_look` says how long that is.
-    pub(crate) async fn resolve(&self, transitions: Vec<Transition>, fence: &Fence) {
+    /// Searches the upstream for transitions. A transition that is found was accepted; one that is not found after a
+    /// quiet period is sent again as the same attempt; `power::next_look` has the length of the period.
+    pub(crate) async fn resolve(&self, transitions: Vec<Transition>) {
         let looked_at = Instant::now();
         match self.find(&transitions, looked_at).await {
             Ok(found) => {
@@ -35,8 +35,8 @@ impl Actor {
                     tracing::info!(failures, "transitions in doubt can be looked for again");
                 }
                 for transition in transitions {
-                    let (id, fence) = (transition.id.clone(), fence.of(&transition.id));
-                    give_way(&id, self.conclude(transition, &found, looked_at, &fence).await);
+                    let id = transition.id.clone();
+                    give_way(&id, self.conclude(transition, &found, looked_at).await);
                 }
             }
             Err(failure) => {
@@ -53,7 +53,7 @@ impl Actor {
         }
     }
 
-    /// Transitions that the upstream has on record and that may be one of these.
+    /// Returns the upstream's transitions that may be one of these.
     async fn find(&self, transitions: &[Transition], looked_at: Instant) -> Result<Found, Failure> {
         let windows = || transitions.iter().map(|one| self.window(one, looked_at, None));
         let all = self.journal.all();
@@ -71,8 +71,8 @@ impl Actor {
         self.driver.find(&search, self.known.upstream_deadline()).await
     }
 
-    /// When the upstream can have taken a transition in doubt: from the moment at which it was recorded as being sent until
-    /// its caller was gone for good.
+    /// Returns the time in which the upstream can have taken a transition in doubt: from the moment at which its call
+    /// was recorded until its caller was gone for good.
     fn window(&self, transition: &Transition, looked_at: Instant, clock: Option<ClockOffset>) -> Window {
         let (since, caller) = self.notes.doubt(&transition.id, looked_at);
         let last = power::last_look(caller, self.known.upstream_deadline());
@@ -80,14 +80,8 @@ impl Actor {
         Window { from: convert::earliest(transition), until, clock }
     }
 
-    async fn conclude(
-        &self,
-        transition: Transition,
-        found: &Found,
-        looked_at: Instant,
-        fence: &Fence,
-    ) -> Result<(), Lost> {
-        let Some(transition) = self.adopt(transition, found, looked_at, fence).await? else { return Ok(()) };
+    async fn conclude(&self, transition: Transition, found: &Found, looked_at: Instant) -> Result<(), Lost> {
+        let Some(transition) = self.adopt(transition, found, looked_at).await? else { return Ok(()) };
         let (since, caller) = self.notes.doubt(&transition.id, looked_at);
         let look = power::next_look(caller, self.known.upstream_deadline(), looked_at.duration_since(since));
         if let Some(pause) = look {
@@ -96,7 +90,7 @@ impl Actor {
         }
         if transition.accepted_at.is_some() {
             let error = "the upstream took it and does not know it any more";
-            return self.end_unless_held(transition, error, fence).await;
+            return self.end_unless_held(transition, error).await;
         }
         if self.notes.doubt_recurs(&transition.id) {
             tracing::debug!(transition = transition.id, "transition did not arrive again, sending it again");
@@ -111,19 +105,20 @@ impl Actor {
             sent_at: None,
             ..convert::with_trouble(transition, shown.as_ref())
         };
-        self.journal.put(again, fence).await?;
+        self.journal.put(again).await?;
         self.queues.undelivered.mark([id]);
         Ok(())
     }
 
-    /// Ends a transition that the upstream took, or may have taken, and does not show any more. A clock that was set may hide
-    /// it from the search, so it goes on as long as the upstream works on a transition that holds one of its nodes.
-    async fn end_unless_held(&self, transition: Transition, error: &str, fence: &Fence) -> Result<(), Lost> {
+    /// Ends a transition that the upstream took, or may have taken, and does not show any more. A clock that was set
+    /// may hide it from the search, so it stays open as long as the upstream works on a transition that holds one of
+    /// its nodes.
+    async fn end_unless_held(&self, transition: Transition, error: &str) -> Result<(), Lost> {
         let ids = transition.members.iter().map(|member| member.id.clone()).collect();
         match self.driver.holders(&ids, self.known.upstream_deadline()).await {
             Ok(holders) if holders.is_empty() => {
                 self.holders_known();
-                self.end(transition, error, fence).await
+                self.end(transition, error).await
             }
             Ok(_) => {
                 self.holders_known();
@@ -139,7 +134,7 @@ impl Actor {
         }
     }
 
-    /// The upstream does not say who holds nodes.
+    /// Logs that holders of nodes cannot be searched for.
     pub(crate) fn holders_unknown(&self, nodes: usize, failure: &Failure) {
         if self.notes.holder_looks.begins() {
             tracing::warn!(nodes, %failure, "cannot look for who holds nodes");
@@ -148,33 +143,32 @@ impl Actor {
         }
     }
 
-    /// The upstream says who holds nodes.
+    /// Logs that holders of nodes can be searched for again.
     pub(crate) fn holders_known(&self) {
         if let Some(failures) = self.notes.holder_looks.ends() {
             tracing::info!(failures, "who holds nodes can be looked for again");
         }
     }
 
-    /// Goes on with a transition that the upstream took, or may have taken; gives back one that it does not know.
+    /// Continues a transition that the upstream took, or may have taken; returns one that the upstream does not know.
     async fn adopt(
         &self,
         transition: Transition,
         found: &Found,
         looked_at: Instant,
-        fence: &Fence,
     ) -> Result<Option<Transition>, Lost> {
         let window = self.window(&transition, looked_at, found.clock);
         let is_claimed = |one: &Accepted| self.is_claimed(one, &transition.id);
         match plan::trace(&transition, &found.accepted, &window, is_claimed) {
             Trace::Found(upstream_id) => {
-                self.accepted(transition, upstream_id, fence).await?;
+                self.accepted(transition, upstream_id).await?;
                 Ok(None)
             }
             Trace::Perhaps => {
                 self.postpone(&transition);
                 Ok(None)
             }
-            // Whose it is cannot be told, so it is left alone; what it does to the power shows when it is over.
+            // Its owner cannot be determined, so it is not touched; its effect on the power shows when it is over.
             Trace::Undated { id, open: true } => {
                 tracing::debug!(
                     transition = transition.id,
@@ -187,15 +181,15 @@ impl Actor {
             }
             Trace::Undated { id, open: false } => {
                 let error = format!("transition {id} of the upstream may have been this one, and is over");
-                self.end_unless_held(transition, &error, fence).await?;
+                self.end_unless_held(transition, &error).await?;
                 Ok(None)
             }
             Trace::Missing => Ok(Some(transition)),
         }
     }
 
-    /// Whether another transition of ours that asked for the same was taken under the id. One that asked for something
-    /// else has the id by mistake, and will find out.
+    /// Returns whether another transition of ours with the same request was taken under the id. A transition with a
+    /// different request has the id by mistake, and a poll will show that.
     fn is_claimed(&self, accepted: &Accepted, id: &str) -> bool {
         self.journal.all().iter().any(|one| {
             one.id != id

@@ -5,8 +5,11 @@ use std::time::Duration;
 use chassis::{
     Tasks,
     kinds::deletions_to_wire,
-    ledger::{Ledger, Responses, ResumeToken, Selection, Watched},
-    resource::Batch,
+    lease::Role,
+    store::{
+        ledger::{Ledger, Responses, ResumeToken, Selection, Watched},
+        resource::Batch,
+    },
 };
 use proto::{
     Encoded,
@@ -16,7 +19,7 @@ use proto::{
         WatchPowerStatesResponse, power_service_server::PowerService,
     },
 };
-use tokio::{sync::watch, time::sleep};
+use tokio::time::sleep;
 use tonic::{Request, Response, Status, async_trait};
 
 use crate::journal;
@@ -25,25 +28,24 @@ use crate::store::{PowerStates, Transitions};
 /// Power states in one message of a listing.
 const PAGE: usize = 1000;
 
-/// How long a watch waits for this replica to take over its first node. Its client may try another replica then.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait of a watch for a take-over by a replica. After that the client may try another replica.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) struct PowerRpc {
     pub(crate) states: Ledger<PowerStates>,
     pub(crate) transitions: Ledger<Transitions>,
-    /// Whether what was read before the start counts as unknown on record.
-    pub(crate) is_taken_over: watch::Receiver<bool>,
+    pub(crate) role: Role,
     pub(crate) tasks: Tasks,
 }
 
 impl PowerRpc {
-    /// Waits until nothing that was read before the start looks as if it were so now.
+    /// Waits until readings from before the start are not shown as current any more.
     async fn taken_over(&self) -> Result<(), Status> {
-        let (mut is_taken_over, shutdown) = (self.is_taken_over.clone(), self.tasks.shutdown());
+        let shutdown = self.tasks.shutdown();
         tokio::select! {
-            Ok(_) = is_taken_over.wait_for(|taken| *taken) => Ok(()),
+            () = self.role.taken_over() => Ok(()),
             () = shutdown.cancelled() => Err(Status::unavailable("the service stops")),
-            () = sleep(PATIENCE) => Err(Status::unavailable("this replica has not taken over any node yet")),
+            () = sleep(PATIENCE) => Err(Status::unavailable("no replica has taken over the nodes yet")),
         }
     }
 }
@@ -85,7 +87,7 @@ impl PowerService for PowerRpc {
         Ok(Response::new(AbandonTransitionResponse { transition: Some(transition) }))
     }
 
-    /// Oldest first.
+    /// Lists transitions, the oldest first.
     async fn list_transitions(
         &self,
         request: Request<ListTransitionsRequest>,
@@ -94,8 +96,8 @@ impl PowerService for PowerRpc {
         self.transitions.fresh().await?;
         let mut found = self.transitions.view().all();
         found.retain(|transition| wanted.is_empty() || has_member(transition, &wanted));
-        found.sort_by_key(|one| one.created_at.map(chassis::convert::time::from_wire));
-        // One per message: a transition has up to thousands of members.
+        found.sort_by_key(|one| one.created_at.map(chassis::mesh::time::from_wire));
+        // One transition per message: it has up to thousands of members.
         let responses = found
             .into_iter()
             .map(|transition| ListTransitionsResponse { transitions: vec![Transition::clone(&transition)] });

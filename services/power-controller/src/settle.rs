@@ -1,8 +1,11 @@
-//! Records what the upstream answered to a transition.
+//! Records the upstream's answers to transitions.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use chassis::{clock, convert::time, lease::Fence, pause};
+use chassis::{
+    mesh::time,
+    process::{clock, pause},
+};
 use domain::core::{id::ComponentId, refusal, trouble::Trouble};
 use proto::power::{Delivery, Transition, TransitionMember};
 use tokio::time::Instant;
@@ -10,18 +13,13 @@ use tokio::time::Instant;
 use crate::{
     act::{Actor, unknown},
     convert,
+    intents::{self, Attempt},
     journal::{Changes, Lost},
-    plan::Attempt,
 };
 
 impl Actor {
-    /// The upstream took the transition.
-    pub(crate) async fn accepted(
-        &self,
-        transition: Transition,
-        upstream_id: &str,
-        fence: &Fence,
-    ) -> Result<(), Lost> {
+    /// Records that the upstream took the transition.
+    pub(crate) async fn accepted(&self, transition: Transition, upstream_id: &str) -> Result<(), Lost> {
         let nodes = transition.members.len();
         let action = transition.action().as_str_name();
         tracing::info!(transition = transition.id, upstream_id, action, nodes, "transition accepted");
@@ -33,7 +31,7 @@ impl Actor {
         };
         self.notes.taken(&accepted, Instant::now());
         let clearances = if self.shows_error(&accepted) {
-            // Only a look tells whether a reservation is gone.
+            // Only a poll shows whether a reservation is gone.
             let free = accepted.members.iter().filter(|member| member.reservations == 0);
             free.map(|member| convert::told(&accepted, member, None)).collect()
         } else {
@@ -41,23 +39,23 @@ impl Actor {
         };
         if !self.driver.follows() {
             self.effects.accepted(&accepted, clock::now());
-            self.finish(Transition { delivery: Delivery::Finished.into(), ..accepted }, fence).await?;
+            self.finish(Transition { delivery: Delivery::Finished.into(), ..accepted }).await?;
             self.reporter.report(clearances).await;
             return Ok(());
         }
         let id: Arc<str> = accepted.id.as_str().into();
-        self.journal.put(accepted.clone(), fence).await?;
+        self.journal.put(accepted.clone()).await?;
         self.notes.forget(&id);
         self.effects.follow(&accepted, true);
-        // Before the first look, whose bad news it would take away.
+        // Clear old errors before the first poll; otherwise the clear could erase a new failure.
         self.reporter.report(clearances).await;
         self.following.begin(&accepted);
         self.look_later(&accepted);
         Ok(())
     }
 
-    /// Whether a member still shows that the upstream was not reached. A restart forgets the note, the
-    /// component does not.
+    /// Returns whether a member still shows that the upstream was not reached. A restart forgets the note about that,
+    /// the component does not.
     fn shows_error(&self, transition: &Transition) -> bool {
         self.notes.shown(&transition.id).is_some()
             || transition.members.iter().any(|member| {
@@ -66,13 +64,9 @@ impl Actor {
             })
     }
 
-    /// The upstream will not do it. The error is told first: the record then says that it was.
-    pub(crate) async fn refused(
-        &self,
-        transition: Transition,
-        error: &str,
-        fence: &Fence,
-    ) -> Result<(), Lost> {
+    /// Ends a transition that the upstream refuses. The error is reported before the refusal is recorded, so that a
+    /// recorded refusal implies a reported one.
+    pub(crate) async fn refused(&self, transition: Transition, error: &str) -> Result<(), Lost> {
         let nodes = transition.members.len();
         tracing::warn!(transition = transition.id, error, nodes, "transition refused");
         let failed = transition.members.iter().map(|member| (member, error));
@@ -80,19 +74,20 @@ impl Actor {
         convert::component_ids(&transition.members).for_each(|id| self.effects.cancel(&id));
         let refused = convert::with_trouble(transition, Trouble::failed(error).as_ref());
         let refused = Transition { delivery: Delivery::Refused.into(), ..refused };
-        self.finish(refused, fence).await
+        self.finish(refused).await
     }
 
-    /// Records that a transition is over; its members can be acted on again, and a newer generation of them
-    /// may have waited for that. Members that somebody else held go on as a transition of their own, with the same attempts.
-    pub(crate) async fn finish(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
+    /// Records that a transition is over. Its members may get actions again, and a newer generation of them may have
+    /// waited for that. Members that another transition held continue in a transition of their own, with the same
+    /// attempts.
+    pub(crate) async fn finish(&self, transition: Transition) -> Result<(), Lost> {
         let held = convert::continuations(&transition);
-        let goes_on: HashSet<_> = held.iter().flat_map(convert::attempts).collect();
+        let goes_on: HashSet<_> = held.iter().flat_map(intents::attempts).collect();
         let attempts: Vec<_> =
-            convert::attempts(&transition).filter(|attempt| !goes_on.contains(attempt)).collect();
+            intents::attempts(&transition).filter(|attempt| !goes_on.contains(attempt)).collect();
         self.notes.forget(&transition.id);
         self.following.end(&transition.id);
-        self.journal.close(transition, held.clone(), fence).await?;
+        self.journal.close(transition, held.clone()).await?;
         self.close(&attempts);
         for held in held {
             if let Some(waits) = convert::trouble(&held) {
@@ -107,8 +102,8 @@ impl Actor {
         Ok(())
     }
 
-    /// An operator has given the transition up: it is over, and only new readings tell what became of its nodes.
-    pub(crate) async fn abandon(&self, transition: Transition, fence: &Fence) -> Result<(), Lost> {
+    /// Ends a transition that an operator has abandoned. Only new readings show the power of its nodes.
+    pub(crate) async fn abandon(&self, transition: Transition) -> Result<(), Lost> {
         tracing::warn!(
             transition = transition.id,
             upstream_id = transition.upstream_id,
@@ -117,15 +112,15 @@ impl Actor {
         self.driver.give_up(&transition.upstream_id);
         self.show_results_again(&transition).await;
         let mut transition = transition;
-        // Nobody's end is waited for any more.
+        // No end of a holder is waited for any more.
         for member in &mut transition.members {
             member.held_by.clear();
             member.reservations = 0;
         }
-        self.end(transition, "an operator gave it up", fence).await
+        self.end(transition, "an operator gave it up").await
     }
 
-    /// What became of attempts is on record.
+    /// Closes attempts whose outcome is on record.
     pub(crate) fn close(&self, attempts: &[(ComponentId, Attempt)]) {
         {
             let mut intents = self.intents.lock();
@@ -135,7 +130,7 @@ impl Actor {
         self.queues.undecided.mark(attempts.iter().map(|(id, _)| id.clone()));
     }
 
-    /// Splits a transition that was refused because of some of its members: these parts are tried by themselves, and the
+    /// Splits a transition that was refused because of some of its members: these `parts` are tried alone, and the
     /// members that are `left` after them. All keep their attempt.
     pub(crate) async fn split(
         &self,
@@ -143,12 +138,11 @@ impl Actor {
         parts: Vec<Vec<TransitionMember>>,
         left: Vec<TransitionMember>,
         error: &str,
-        fence: &Fence,
     ) -> Result<(), Lost> {
         let nodes = transition.members.len();
         tracing::info!(transition = transition.id, error, nodes, "splitting a transition");
         let part = |members| Transition {
-            id: convert::id_beside(&transition.id),
+            id: convert::new_id(),
             members,
             delivery: Delivery::Prepared.into(),
             sent_at: None,
@@ -159,7 +153,7 @@ impl Actor {
         let put: Vec<_> = parts.iter().chain(&left).cloned().collect();
         self.notes.hand_down(&transition.id, put.iter().map(|part| part.id.as_str()));
         self.notes.forget(&transition.id);
-        self.journal.write(Changes { put, delete: vec![transition.id] }, fence).await?;
+        self.journal.write(Changes { put, delete: vec![transition.id] }).await?;
         self.queues.undelivered.mark(parts.iter().map(|part| Arc::from(part.id.as_str())));
         if let Some(left) = left {
             let at = Instant::now() + refusal::pause(1);
@@ -168,51 +162,40 @@ impl Actor {
         Ok(())
     }
 
-    /// Nothing was sent. The transition waits for the upstream; its members show why.
-    pub(crate) async fn unreachable(
-        &self,
-        transition: Transition,
-        error: &str,
-        fence: &Fence,
-    ) -> Result<(), Lost> {
+    /// Records that nothing was sent. The transition waits for the upstream; its members show why.
+    pub(crate) async fn unreachable(&self, transition: Transition, error: &str) -> Result<(), Lost> {
         let pause = pause::after(self.notes.failed(&transition.id));
-        self.waits(transition, error, pause, fence).await
+        self.waits(transition, error, pause).await
     }
 
-    /// The transition is sent again after a pause; its members show why.
+    /// Schedules the transition to be sent again after a pause; its members show why.
     pub(crate) async fn waits(
         &self,
         transition: Transition,
         error: &str,
         pause: Duration,
-        fence: &Fence,
     ) -> Result<(), Lost> {
         let waiting = Transition {
             delivery: Delivery::Prepared.into(),
             sent_at: None,
             ..convert::with_trouble(transition, Some(&Trouble::waiting_for(error)))
         };
-        self.journal.put(waiting.clone(), fence).await?;
+        self.journal.put(waiting.clone()).await?;
         self.show_waiting(&waiting, error).await;
         self.queues.undelivered.mark_at(waiting.id.as_str().into(), Instant::now() + pause);
         Ok(())
     }
 
-    /// Nobody knows whether the upstream took the transition. Its members show why until that is known.
-    pub(crate) async fn in_doubt(
-        &self,
-        transition: &Transition,
-        error: &str,
-        fence: &Fence,
-    ) -> Result<(), Lost> {
+    /// Records that the upstream may have taken the transition or not. Its members show why until that is known.
+    pub(crate) async fn in_doubt(&self, transition: &Transition, error: &str) -> Result<(), Lost> {
         if self.notes.doubt_begins(&transition.id) {
             tracing::warn!(transition = transition.id, error, "transition in doubt, looking for it");
         } else {
             tracing::debug!(transition = transition.id, error, "transition in doubt again, looking for it");
         }
         self.notes.doubt(&transition.id, Instant::now());
-        self.journal.put(unknown(transition, error), fence).await?;
-        // Before it is looked for, since finding it takes the text away.
+        self.journal.put(unknown(transition, error)).await?;
+        // Show the text before the search, since finding the transition clears it.
         self.show_waiting(transition, error).await;
         self.queues.undelivered.mark([transition.id.as_str().into()]);
         Ok(())

@@ -1,327 +1,217 @@
-//! Takes over nodes and transitions as they come to this replica, and knows what others do to theirs.
-//!
-//! A transition belongs to one replica from beginning to end, also when some of its nodes have become another's
-//! meanwhile. So every replica knows all that are open, and asks nothing of a node that one of them is about.
+//! The engine of one term: built from the record when this replica acquires the role, and dropped when it loses the
+//! role.
 
-use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    convert::Infallible,
-    mem,
-    pin::pin,
-    sync::Arc,
-    time::Duration,
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use chassis::{
+    Channel,
+    kinds::options::OptionsRecord,
+    lease::{Role, Term},
+    observe::mirror::Mirror,
+    store::ledger::Ledger,
 };
-
-use chassis::{clock, lease::Takeover, resource::Batch};
 use domain::{
-    boot::component::loss::may_have_been_sent,
-    core::{id::ComponentId, trouble::TroubleKind},
+    boot::component::{Component, loss::may_have_been_sent},
+    core::trouble::TroubleKind,
 };
 use futures_util::StreamExt;
+use parking_lot::Mutex;
 use proto::power::{Delivery, Transition, TransitionMember};
-use tokio::time::{Instant, sleep_until, timeout};
-
-use crate::{
-    act::{Actor, unknown},
-    convert,
-    journal::{Changes, is_open},
-    loss::Whose,
-    outcome,
-    plan::Attempt,
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout},
 };
 
-/// The transitions that are open, by id, as far as the journal was followed.
-pub(crate) struct Open {
-    transitions: HashMap<String, Arc<Transition>>,
-    /// Up to where that is.
-    revision: u64,
-    /// The last ones that were open and are not, the oldest first: a loss may bring them back.
-    left: VecDeque<String>,
-    /// What a stream that began anew has told so far.
-    parts: Vec<Arc<Batch<Transition>>>,
-    /// How long others have to record again what of theirs is missing.
-    recorded_again: Duration,
-    /// Until when they have it.
-    missing_until: Option<Instant>,
-}
+use crate::{
+    act::{Actor, Queues, unknown},
+    convert,
+    driver::Driver,
+    effects::Effects,
+    following::Following,
+    intents::{self, Intents},
+    journal::{Journal, is_open},
+    known::{Known, Pulse, complete},
+    loss::{losses, make_good},
+    memory::TransitionMemory,
+    notes::Notes,
+    reporter::Reporter,
+    sense::Sense,
+    store::{PowerStates, Transitions},
+};
 
-/// How many of those that were open are remembered: more than end in the moments that a failover may lose.
-const MOST_LEFT: usize = 1_000;
+/// Batches of results that may wait for the task that stores them. More would only wait longer.
+const MOST_RESULTS: usize = 64;
 
-/// How long others have at least to record again what the database lost of theirs: more than it may take until somebody has
-/// taken it over.
-const RECORDED_AGAIN: Duration = Duration::from_secs(30);
-
-/// How long to wait for the registry or the database to answer.
+/// Limit for the wait until the mirror of the components is current. The registry learns of every attempt before it is
+/// made, and refuses attempts that others have followed; so the engine does not wait for a registry that does not
+/// answer.
 const ANSWER: Duration = Duration::from_secs(2);
 
-impl Open {
-    /// The transition of that id, if it is open.
-    pub(crate) fn get(&self, id: &str) -> Option<&Transition> {
-        self.transitions.get(id).map(|one| &**one)
+/// Data that every replica keeps ready, including standbys.
+pub(crate) struct PowerSources {
+    pub(crate) components: Mirror<Component>,
+    pub(crate) options: Mirror<OptionsRecord>,
+    pub(crate) states: Ledger<PowerStates>,
+    pub(crate) transitions: Ledger<Transitions>,
+    pub(crate) queues: Queues,
+    pub(crate) driver: Driver,
+    pub(crate) registry: Channel,
+    pub(crate) pauses: Pauses,
+    /// Memory, held by the engine for its term, and by [`Self::stand_by`] otherwise.
+    pub(crate) memory: tokio::sync::Mutex<TransitionMemory>,
+}
+
+/// Pauses of the engine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pauses {
+    /// Least time between polls of a transition, where a poll is a call.
+    pub(crate) follow: Duration,
+    /// Most time until a transition is polled again.
+    pub(crate) longest: Duration,
+    /// Length of the steps in which the upstream works, if it does.
+    pub(crate) step: Option<Duration>,
+    /// Time between reads of the power of a node.
+    pub(crate) poll: Duration,
+}
+
+impl PowerSources {
+    /// Waits until components and options are complete.
+    pub(crate) async fn complete(&self) {
+        complete(&self.components, &self.options).await;
     }
 
-    /// All of them.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Transition>> {
-        self.transitions.values()
-    }
-
-    /// Whether the transition was open, and then was not.
-    pub(crate) fn has_left(&self, id: &str) -> bool {
-        self.left.iter().any(|left| left == id)
-    }
-
-    fn leaves(&mut self, id: &str) {
-        if self.left.len() >= MOST_LEFT {
-            self.left.pop_front();
+    /// Remembers the open transitions, without end, while another replica holds the `role`.
+    pub(crate) async fn stand_by(self: Arc<Self>, role: Role) -> anyhow::Result<Infallible> {
+        let mut terms = std::pin::pin!(role.terms());
+        let mut is_held = false;
+        loop {
+            let standing_by = async {
+                match is_held {
+                    true => std::future::pending().await,
+                    false => self.memory.lock().await.stand_by().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(term) = terms.next() => is_held = term.is_some(),
+                () = standing_by => {}
+            }
         }
-        self.left.push_back(id.to_owned());
+    }
+
+    /// Reads power, and decides and carries out actions, until the term is over and this future is dropped. It may stop
+    /// anywhere: everything under way is on record.
+    pub(crate) async fn act(self: Arc<Self>, term: Term) -> anyhow::Result<Infallible> {
+        self.complete().await;
+        let mut memory = self.memory.lock().await;
+        let journal = Journal::new(self.transitions.clone(), term.clone());
+        memory.catch_up().await;
+        if make_good(&journal, losses(&memory, &journal, |_| false)).await.is_whole {
+            memory.keep_recorded();
+        }
+        // Writes and reports of the last holder have arrived before any decision.
+        self.states.catch_up().await;
+        let is_told = timeout(ANSWER, self.components.catch_up()).await.is_ok();
+        let known = self.known(term.clone());
+        known.withdraw_inherited(is_told).await;
+        term.took_over();
+
+        let _open = self.queues.open();
+        let (actor, sense) = self.engine(known, journal);
+        let actor = Arc::new(actor);
+        actor.take_over().await;
+        let (delivering, following) = (Arc::clone(&actor).deliver(), Arc::clone(&actor).follow());
+        tokio::try_join!(
+            actor.attend(&mut memory),
+            actor.decide(),
+            delivering,
+            following,
+            actor.journal.keep_clear(),
+            sense.run()
+        )
+        .map(|(never, ..)| never)
+    }
+
+    fn known(&self, term: Term) -> Known {
+        let (components, options) = (self.components.clone(), self.options.clone());
+        Known { components, options, states: self.states.clone(), term, pulse: Pulse::default() }
+    }
+
+    /// Returns the parts of the engine, which have read the record: an attempt in the journal is not made again.
+    fn engine(&self, known: Known, journal: Journal) -> (Actor, Sense) {
+        let Pauses { follow, longest, step, poll } = self.pauses;
+        let effects = Effects::recall(journal.all());
+        let mut intents = Intents::default();
+        for transition in journal.all() {
+            let is_open = is_open(&transition);
+            intents::attempts(&transition).for_each(|(id, attempt)| intents.recall(id, attempt, is_open));
+        }
+        let (results, shown) = mpsc::channel(MOST_RESULTS);
+        let (driver, queues) = (self.driver.clone(), self.queues.clone());
+        let sense = Sense::new(known.clone(), driver, queues, effects.clone(), shown, poll);
+        let reporter = Reporter::new(self.registry.clone(), known.term.clone());
+        let actor = Actor {
+            known,
+            queues: self.queues.clone(),
+            journal,
+            driver: self.driver.clone(),
+            following: Following::new(follow, longest, step),
+            reporter,
+            intents: Mutex::new(intents),
+            effects,
+            notes: Notes::default(),
+            results,
+        };
+        (actor, sense)
     }
 }
 
 impl Actor {
-    /// Learns what was on record at the start: an attempt in the journal is not made again. `lease`: how long leases last.
-    pub(crate) fn recall(&self, lease: Duration) -> Open {
-        let mut intents = self.intents.lock();
-        let mut open = Open {
-            transitions: HashMap::new(),
-            revision: self.journal.opened_at(),
-            left: VecDeque::new(),
-            parts: Vec::new(),
-            recorded_again: RECORDED_AGAIN.max(lease.saturating_mul(3)),
-            missing_until: None,
-        };
-        for transition in self.journal.all() {
-            let is_open = is_open(&transition);
-            convert::attempts(&transition).for_each(|(id, attempt)| intents.recall(id, attempt, is_open));
-            if is_open {
-                open.transitions.insert(transition.id.clone(), transition);
-            }
-        }
-        open
-    }
-
-    /// Follows what others write, and takes over what comes to this replica, without end.
-    pub(crate) async fn attend(&self, mut open: Open) -> anyhow::Result<Infallible> {
-        let mut written = pin!(self.journal.follow());
-        let mut takeovers = pin!(self.known.custody.takeovers());
-        loop {
-            let missing_until = open.missing_until;
-            tokio::select! {
-                () = sleep_until(missing_until.unwrap_or_else(Instant::now)), if missing_until.is_some() => {
-                    self.forget_missing(&mut open).await;
-                }
-                Some(batch) = written.next() => self.follow_on(&mut open, batch).await,
-                Some(takeover) = takeovers.next() => {
-                    // First of all what is lost is recorded again: this replica may have the shards for a moment.
-                    let revision = self.journal.catch_up().await;
-                    while open.revision < revision
-                        && let Some(batch) = written.next().await
-                    {
-                        self.follow_on(&mut open, batch).await;
-                    }
-                    self.make_good(&open, Whose::Coming(&takeover)).await;
-                    // What the last holder wrote is known before anything is decided, and what it has reported. The
-                    // registry is told of every attempt before it is made, and lets none begin that others have
-                    // followed; so one that does not answer is not waited for.
-                    self.known.states.catch_up().await;
-                    let is_told = timeout(ANSWER, self.known.components.catch_up()).await.is_ok();
-                    self.known.withdraw_inherited(&takeover, is_told).await;
-                    self.take_over(&takeover, &open).await;
-                }
-            }
-        }
-    }
-
-    /// The stream may have begun anew, because of commits that the database has lost. Then it tells in parts what there is,
-    /// and nothing of it is taken for known before it was compared with what is.
-    async fn follow_on(&self, open: &mut Open, batch: Arc<Batch<Transition>>) {
-        let is_old = batch.changed.iter().any(|transition| transition.revision <= open.revision);
-        let is_whole = batch.synced;
-        open.parts.push(batch);
-        if is_whole {
-            self.make_good(open, Whose::Ours).await;
-        } else if is_old || open.parts.len() > 1 {
-            return;
-        }
-        let told = open.revision;
-        for part in mem::take(&mut open.parts) {
-            self.follow_others(open, told, &part);
-        }
-    }
-
-    /// What this replica has is recorded where it is done; here it is only remembered that it is open.
-    /// Everything up to revision `told` was known before.
-    fn follow_others(&self, open: &mut Open, told: u64, batch: &Batch<Transition>) {
-        for deletion in &batch.deleted {
-            let Some(gone) = open.transitions.remove(&*deletion.key) else { continue };
-            open.leaves(&gone.id);
-            if !self.known.custody.has(&gone.id) {
-                self.notes.forget(&gone.id);
-                self.withdraw_dropped(&gone, None);
-            }
-        }
-        for transition in &batch.changed {
-            let ours = self.known.custody.has(&transition.id);
-            if ours && transition.abandoned_at.is_some() && is_open(transition) {
-                self.go_on_with(transition);
-            }
-            match (open.transitions.remove(&transition.id), is_open(transition)) {
-                // It was over and has come back after a loss. Whoever has it, now or next, has it go again.
-                (None, true) if open.has_left(&transition.id) => {}
-                (before, true) => {
-                    if !ours {
-                        self.goes_on_elsewhere(before.as_deref(), transition);
-                    }
-                    // What is older had come back after a loss, and is put right.
-                    let newest = before.filter(|before| before.revision > transition.revision);
-                    let newest = newest.unwrap_or_else(|| Arc::clone(transition));
-                    open.transitions.insert(transition.id.clone(), newest);
-                }
-                (before, false) => {
-                    if before.is_some() {
-                        open.leaves(&transition.id);
-                    }
-                    let news = before.is_some() || transition.revision > told;
-                    if !ours && news {
-                        self.ended_elsewhere(before.as_deref(), transition);
-                    }
-                }
-            }
-        }
-        if batch.synced {
-            // It is not told what was deleted meanwhile. What others have lost they record again, or whoever takes it
-            // over does.
-            let custody = &self.known.custody;
-            open.transitions.retain(|id, _| !custody.has(id) || self.journal.get(id).is_some());
-            open.missing_until = Some(Instant::now() + open.recorded_again);
-        }
-        // What was recalled is told once more at the start.
-        open.revision = open.revision.max(batch.revision);
-    }
-
-    /// What nobody has recorded again was not lost: it was deleted while it was not told what is.
-    async fn forget_missing(&self, open: &mut Open) {
-        // As long as the database is away nobody can record anything, and what it has lost is to be heard of first.
-        let again = match timeout(ANSWER, self.journal.catch_up()).await {
-            Ok(revision) if revision <= open.revision && open.parts.is_empty() => None,
-            Ok(_) => Some(ANSWER),
-            Err(_) => Some(open.recorded_again),
-        };
-        open.missing_until = again.map(|pause| Instant::now() + pause);
-        if open.missing_until.is_some() {
-            return;
-        }
-        let is_missing = |id: &String| !self.known.custody.has(id) && self.journal.get(id).is_none();
-        for (id, gone) in open.transitions.extract_if(|id, _| is_missing(id)) {
-            self.notes.forget(&id);
-            self.withdraw_dropped(&gone, None);
-        }
-    }
-
-    fn goes_on_elsewhere(&self, before: Option<&Transition>, now: &Transition) {
-        match before {
-            None => self.effects.begin(now),
-            Some(before) => {
-                self.withdraw_dropped(before, Some(now));
-                self.cancel_failed(now);
-            }
-        }
-        self.effects.follow(now, false);
-        let mut intents = self.intents.lock();
-        convert::attempts(now).for_each(|(id, attempt)| intents.recall(id, attempt, true));
-    }
-
-    /// Members of `before` that are not in `now` any more are not acted on after all.
-    fn withdraw_dropped(&self, before: &Transition, now: Option<&Transition>) {
-        let kept: HashSet<_> = now.into_iter().flat_map(convert::attempts).collect();
-        let gone = convert::attempts(before).filter(|attempt| !kept.contains(attempt));
-        let withdrawn: Vec<_> = {
-            let mut intents = self.intents.lock();
-            gone.filter(|(id, attempt)| intents.withdraw_attempt(id, *attempt)).collect()
-        };
-        for (id, _) in withdrawn {
-            self.effects.cancel(&id);
-            self.queues.undecided.mark([id.clone()]);
-            self.queues.unread.mark([id]);
-        }
-    }
-
-    /// Attempts on nodes that come, but in none of the open transitions, were given up by whoever had the nodes meanwhile.
-    fn withdraw_abandoned<'a>(
-        &self,
-        transitions: impl Iterator<Item = &'a Arc<Transition>>,
-        takeover: &Takeover,
-    ) {
-        let open = transitions.filter(|one| is_open(one));
-        let open: HashSet<_> = open.flat_map(|one| convert::attempts(one)).collect();
-        let is_abandoned = |id: &ComponentId, attempt: Attempt| {
-            takeover.gains(id.as_str()) && !open.contains(&(id.clone(), attempt))
-        };
-        let abandoned = self.intents.lock().withdraw_all(is_abandoned);
-        abandoned.iter().for_each(|id| self.effects.cancel(id));
-    }
-
-    fn ended_elsewhere(&self, before: Option<&Transition>, now: &Transition) {
-        self.notes.forget(&now.id);
-        match before {
-            None => self.effects.begin(now),
-            Some(before) => self.withdraw_dropped(before, Some(now)),
-        }
-        match now.delivery() {
-            Delivery::Refused => convert::component_ids(&now.members).for_each(|id| self.effects.cancel(&id)),
-            Delivery::Finished => {
-                self.cancel_failed(now);
-                match self.driver.follows() {
-                    true => {
-                        self.effects.ended(now, clock::now());
-                        // This replica may have read some of the nodes before the end.
-                        self.effects.leave_open(now, clock::now());
-                    }
-                    false => self.effects.accepted(now, clock::now()),
-                }
-            }
-            Delivery::Unspecified
-            | Delivery::Prepared
-            | Delivery::Sent
-            | Delivery::Unknown
-            | Delivery::Accepted => {}
-        }
-        let attempts: Vec<_> = convert::attempts(now).collect();
-        if before.is_none() {
-            let mut intents = self.intents.lock();
-            attempts.iter().for_each(|(id, attempt)| intents.recall(id.clone(), *attempt, false));
-        }
-        self.close(&attempts);
-    }
-
-    /// Nothing comes of an action on a node that has failed.
-    fn cancel_failed(&self, transition: &Transition) {
-        let failed = transition.members.iter().filter(|member| outcome::has_failed(member)).cloned();
-        convert::component_ids(&failed.collect::<Vec<_>>()).for_each(|id| self.effects.cancel(&id));
-    }
-
-    async fn take_over(&self, takeover: &Takeover, open: &Open) {
-        let all = self.journal.all();
-        // Notes are about what this replica has seen, and another has seen more since.
-        all.iter().filter(|one| takeover.concerns(&one.id)).for_each(|one| self.notes.forget(&one.id));
-        self.withdraw_abandoned(all.iter().chain(open.all()), takeover);
-        let came: Vec<_> = all.into_iter().filter(|one| takeover.gains(&one.id) && is_open(one)).collect();
-        let in_doubt: Vec<_> = came.iter().filter(|one| self.is_in_doubt(one)).collect();
+    /// Puts transitions that were being sent in doubt, continues every open transition, and queues every node.
+    async fn take_over(&self) {
+        let open: Vec<_> = self.journal.all().into_iter().filter(|one| is_open(one)).collect();
+        let in_doubt: Vec<_> = open.iter().filter(|one| self.is_in_doubt(one)).collect();
         for one in in_doubt.iter().filter(|one| one.delivery() != Delivery::Unknown) {
-            self.doubt(one, takeover).await;
+            self.doubt(one).await;
         }
-        if takeover.is_from_others() {
+        if self.known.term.follows_another() {
             in_doubt.iter().for_each(|one| self.notes.inherit_doubt(&one.id, Instant::now()));
         }
-        self.known.custody.take(takeover);
-        came.iter().for_each(|transition| self.go_on_with(transition));
-        let nodes = self.known.nodes(|id| takeover.gains(id));
+        open.iter().for_each(|transition| self.go_on_with(transition));
+        let nodes = self.known.nodes();
         self.queues.unread.mark(nodes.iter().cloned());
         self.queues.undecided.mark(nodes);
     }
 
-    /// Whether a call may have been made whose answer is not on record.
+    /// Follows the record without end: operators abandon transitions there, and commits may be lost.
+    async fn attend(&self, memory: &mut TransitionMemory) -> anyhow::Result<Infallible> {
+        loop {
+            let mut is_restored = false;
+            if memory.hear().await {
+                let is_over = |transition: &Transition| self.intents.lock().are_over(transition);
+                let losses = losses(memory, &self.journal, is_over);
+                let restored = make_good(&self.journal, losses).await;
+                restored.transitions.iter().for_each(|transition| self.take_up(transition));
+                is_restored = restored.is_whole;
+            }
+            let open = memory.learn();
+            if is_restored {
+                memory.keep_recorded();
+            }
+            let abandoned = open.iter().filter(|transition| transition.abandoned_at.is_some());
+            abandoned.for_each(|transition| self.go_on_with(transition));
+        }
+    }
+
+    /// Continues a transition that may have been passed over while it was missing. A transition in doubt is left out,
+    /// because this engine may be searching for it right now, and must not do so twice at a time.
+    fn take_up(&self, transition: &Transition) {
+        if transition.delivery() != Delivery::Unknown {
+            self.go_on_with(transition);
+        }
+    }
+
+    /// Returns whether a call may have been made whose answer is not on record.
     fn is_in_doubt(&self, transition: &Transition) -> bool {
         match transition.delivery() {
             Delivery::Sent | Delivery::Unknown => true,
@@ -339,23 +229,18 @@ impl Actor {
         })
     }
 
-    /// What was being sent may have arrived or not. Each transition is written down by itself: the loss of one shard
-    /// takes nothing from the others.
-    async fn doubt(&self, sent: &Transition, takeover: &Takeover) {
-        let Some(fence) = takeover.fence([sent.id.as_str()]) else { return };
+    /// Puts a transition in doubt that was being sent.
+    async fn doubt(&self, sent: &Transition) {
         let text = match sent.delivery() {
             Delivery::Prepared => "it is not known whether this was sent",
             _ => "the service stopped before the answer came",
         };
-        let in_doubt = unknown(sent, text);
-        let put = vec![in_doubt];
-        if let Err(lost) = self.journal.write(Changes { put, delete: Vec::new() }, &fence).await {
-            // That is the next thing to hear of.
-            tracing::info!(transition = sent.id, why = %lost, "what came has gone again");
+        if let Err(lost) = self.journal.put(unknown(sent, text)).await {
+            tracing::info!(transition = sent.id, why = %lost, "role lost during take-over");
         }
     }
 
-    pub(crate) fn go_on_with(&self, transition: &Transition) {
+    fn go_on_with(&self, transition: &Transition) {
         let id = [transition.id.as_str().into()];
         match transition.delivery() {
             Delivery::Prepared => {

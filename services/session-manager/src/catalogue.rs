@@ -47,7 +47,7 @@ impl ImageCatalogue {
         })
     }
 
-    /// Whether a catalogue is configured.
+    /// Returns whether a catalogue is configured.
     pub fn exists(&self) -> bool {
         match self {
             Self::None => false,

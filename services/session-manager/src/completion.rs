@@ -1,8 +1,8 @@
 //! Completes running sessions that no component keeps any more (BOS reference 5.9).
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use chassis::{Fault, work::WorkQueue};
+use chassis::{Fault, lease::Term, observe::work::WorkQueue};
 use domain::boot::{
     component::Component,
     session::{
@@ -28,11 +28,15 @@ const BEHIND: Duration = Duration::from_secs(10);
 
 /// Completes sessions for ever, all of them concurrently: the session of a tenant may have to wait for the tenant
 /// service.
-pub(crate) async fn run(shared: ManagerState, queue: WorkQueue<Arc<str>>) -> anyhow::Result<()> {
+pub(crate) async fn run(
+    shared: ManagerState,
+    queue: WorkQueue<Arc<str>>,
+    term: Term,
+) -> anyhow::Result<Infallible> {
     let mut under_way = FuturesUnordered::new();
     loop {
         tokio::select! {
-            keys = queue.next(AT_ONCE) => under_way.extend(keys.into_iter().map(|key| check_session(&shared, key))),
+            keys = queue.next(AT_ONCE) => under_way.extend(keys.into_iter().map(|key| check_session(&shared, &term, key))),
             Some((key, again)) = under_way.next() => if let Some(at) = again {
                 queue.mark_at(key, at);
             },
@@ -51,8 +55,8 @@ enum CompletionCheck {
 
 /// Completes the session of that key if no component keeps it. Returns the time of the next check, unless an event
 /// will trigger it.
-async fn check_session(shared: &ManagerState, key: Arc<str>) -> (Arc<str>, Option<Instant>) {
-    let again = match complete_if_over(shared, &key).await {
+async fn check_session(shared: &ManagerState, term: &Term, key: Arc<str>) -> (Arc<str>, Option<Instant>) {
+    let again = match complete_if_over(shared, term, &key).await {
         Ok(CompletionCheck::Done) => None,
         Ok(CompletionCheck::Unsettled) => Some(Instant::now() + PAUSE),
         Err(fault) => {
@@ -63,9 +67,11 @@ async fn check_session(shared: &ManagerState, key: Arc<str>) -> (Arc<str>, Optio
     (key, again)
 }
 
-async fn complete_if_over(shared: &ManagerState, key: &Arc<str>) -> Result<CompletionCheck, Fault> {
-    // Sessions acquired by this replica are queued after the take-over.
-    let Some(fence) = shared.custody.fence([&**key]) else { return Ok(CompletionCheck::Done) };
+async fn complete_if_over(
+    shared: &ManagerState,
+    term: &Term,
+    key: &Arc<str>,
+) -> Result<CompletionCheck, Fault> {
     let Some(record) = shared.sessions.view().get(key) else { return Ok(CompletionCheck::Done) };
     if record.session.progress != Progress::Running {
         return Ok(CompletionCheck::Done);
@@ -86,14 +92,14 @@ async fn complete_if_over(shared: &ManagerState, key: &Arc<str>) -> Result<Compl
         let visible = visible(shared, &record.session).await;
         // The index is checked again, because the calls above may have taken a while.
         if is_over() {
-            shared.complete(&record, visible, fence).await?;
+            shared.complete(&record, visible, term.fence()).await?;
         }
     }
     Ok(CompletionCheck::Done)
 }
 
-/// Whether a component keeps the session according to the registry, or may do so soon because commits were lost just
-/// now.
+/// Returns whether a component keeps the session according to the registry, or may do so soon because commits were lost
+/// just now.
 async fn is_kept(shared: &ManagerState, session: &Session) -> Result<bool, Fault> {
     if shared.is_just_restored() {
         return Ok(true);
@@ -106,8 +112,8 @@ async fn is_kept(shared: &ManagerState, session: &Session) -> Result<bool, Fault
     shared.confirmation.is_kept(session, keeps).await
 }
 
-/// Whether the session still has an enabled node. Such a node does not hold the session if the options keep nodes
-/// enabled; otherwise the node is about to be released, or to be brought to its target state.
+/// Returns whether the session still has an enabled node. Such a node does not hold the session if the options keep
+/// nodes enabled; otherwise the node is about to be released, or to be brought to its target state.
 pub(crate) fn is_owner(shared: &ManagerState, session: &Session) -> bool {
     let lets_go = shared.options.in_force().disable_components_on_completion;
     let mut named = shared.members.named(&session.name).into_iter();

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use chassis::{
     Channel, Fault,
-    channel::LARGEST_MESSAGE,
-    convert::{Interner, component},
+    kinds::{Interner, component},
+    mesh::channel::LARGEST_MESSAGE,
 };
 use domain::boot::{component::Component, session::Session};
 use proto::component::{
@@ -34,7 +34,7 @@ impl RegistryConfirmation {
         Self { registry }
     }
 
-    /// Whether `keeps` holds for a component that the registry has enabled for `session`, or staged for it.
+    /// Returns whether `keeps` holds for a component that the registry has enabled for `session`, or staged for it.
     ///
     /// # Errors
     /// The registry does not answer.

@@ -5,9 +5,9 @@
 //! when no other component keeps it. All nodes have left a tenant that was deleted, and its sessions end with an
 //! error. Sessions continue while the service of their tenant does not answer.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
 
-use chassis::{Channel, Fault, channel::LARGEST_MESSAGE, lease::Fence, within};
+use chassis::{Channel, Fault, lease::Term, mesh::channel::LARGEST_MESSAGE, within};
 use domain::{
     boot::{
         component::Component,
@@ -30,7 +30,7 @@ use crate::{
     dependency::MEMBERSHIP,
     record::SessionRecord,
     shared::ManagerState,
-    tenants::{HeldNodes, TenantNodes, in_doubt},
+    tenants::{HeldNodes, TenantDenial, TenantNodes, in_doubt},
 };
 
 /// Deadline of the registry for one answer.
@@ -44,9 +44,9 @@ const IN_DOUBT: Duration = Duration::from_secs(3);
 const LEFT: &str = "The node has left the tenant whose session was acting on it";
 
 /// Polls the tenant service for the running sessions of tenants, for ever.
-pub(crate) async fn run(shared: ManagerState, registry: Channel) -> anyhow::Result<()> {
+pub(crate) async fn run(shared: ManagerState, registry: Channel, term: Term) -> anyhow::Result<Infallible> {
     let registry = ComponentServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
-    let watch = DeparturePoller { shared, registry };
+    let watch = DeparturePoller { shared, registry, term };
     watch.shared.options.reached(1).await;
     loop {
         let period = watch.shared.options.in_force().polling_period();
@@ -57,6 +57,7 @@ pub(crate) async fn run(shared: ManagerState, registry: Channel) -> anyhow::Resu
                 () = watch.shared.tenants.doubted() => {}
             },
         }
+        let _turn = watch.term.turn("departures");
         let sessions = watch.running().into_iter();
         join_all(sessions.map(|(tenant, sessions)| watch.check_tenant(tenant, sessions))).await;
     }
@@ -65,27 +66,24 @@ pub(crate) async fn run(shared: ManagerState, registry: Channel) -> anyhow::Resu
 struct DeparturePoller {
     shared: ManagerState,
     registry: ComponentServiceClient<Channel>,
+    term: Term,
 }
 
-/// A session owned by this replica, with the fence for its changes.
-type OwnSession = (Arc<SessionRecord>, Fence);
-
 impl DeparturePoller {
-    /// Returns the running sessions owned by this replica, by tenant.
-    fn running(&self) -> HashMap<Tenant, Vec<OwnSession>> {
+    /// Returns the running sessions of tenants, by tenant.
+    fn running(&self) -> HashMap<Tenant, Vec<Arc<SessionRecord>>> {
         let mut running: HashMap<_, Vec<_>> = HashMap::new();
         for record in self.shared.sessions.view().all() {
             let session = &record.session;
             if session.progress == Progress::Running && !session.tenant.is_none() {
-                let fence = self.shared.custody.fence([&*record.key]);
                 let tenant = session.tenant.clone();
-                running.entry(tenant).or_default().extend(fence.map(|fence| (record, fence)));
+                running.entry(tenant).or_default().push(record);
             }
         }
         running
     }
 
-    async fn check_tenant(&self, tenant: Tenant, sessions: Vec<OwnSession>) {
+    async fn check_tenant(&self, tenant: Tenant, sessions: Vec<Arc<SessionRecord>>) {
         if sessions.is_empty() {
             return;
         }
@@ -94,10 +92,15 @@ impl DeparturePoller {
         }
     }
 
-    async fn check(&self, tenant: &Tenant, sessions: Vec<OwnSession>) -> Result<(), Fault> {
-        let HeldNodes { nodes, error } = self.shared.tenants.held(tenant).await?;
+    async fn check(&self, tenant: &Tenant, sessions: Vec<Arc<SessionRecord>>) -> Result<(), Fault> {
+        let HeldNodes { nodes, denial } = self.shared.tenants.held(tenant).await?;
         let Some(nodes) = nodes else { return Ok(()) };
-        for (record, fence) in sessions {
+        let error = match denial {
+            Some(TenantDenial::Unconfirmed(text)) => return self.note_all(&sessions, text).await,
+            Some(TenantDenial::Confirmed(error)) => Some(error),
+            None => None,
+        };
+        for record in sessions {
             // Until then the mirror of components does not include the assignment of the session's members.
             if self.shared.components.revision() < record.session.assigned_revision.max(1) {
                 continue;
@@ -106,10 +109,16 @@ impl DeparturePoller {
             let departures = departures(held, &nodes);
             let error = error.clone().filter(|_| departures.is_certain());
             let text = in_doubt(&nodes).filter(|_| departures.in_doubt);
-            self.note(&record, text, error, &fence).await?;
-            self.follow(&record, departures, &nodes, fence).await?;
+            self.note(&record, text, error).await?;
+            self.follow(&record, departures, &nodes).await?;
         }
         Ok(())
+    }
+
+    /// Records the same doubt about all `sessions` of a tenant.
+    async fn note_all(&self, sessions: &[Arc<SessionRecord>], in_doubt: String) -> Result<(), Fault> {
+        let notes = sessions.iter().map(|record| self.note(record, Some(in_doubt.clone()), None));
+        join_all(notes).await.into_iter().collect()
     }
 
     /// Records the doubt about nodes of a session, and the error with which it will end. The error is on record before any
@@ -119,14 +128,13 @@ impl DeparturePoller {
         record: &SessionRecord,
         in_doubt: Option<String>,
         error: Option<String>,
-        fence: &Fence,
     ) -> Result<(), Fault> {
         let waiting_for = in_doubt.map(|text| format!("{MEMBERSHIP}: {text}")).unwrap_or_default();
         let is_recorded = error.is_none() || record.session.error == error;
         if is_recorded && record.session.waiting_for == waiting_for {
             return Ok(());
         }
-        self.shared.note(record, waiting_for, error, fence.clone()).await
+        self.shared.note(record, waiting_for, error, self.term.fence()).await
     }
 
     async fn follow(
@@ -134,22 +142,21 @@ impl DeparturePoller {
         record: &SessionRecord,
         departures: Departures,
         nodes: &Arc<TenantNodes>,
-        fence: Fence,
     ) -> Result<(), Fault> {
         if departures.only_staged
             && !is_owner(&self.shared, &record.session)
             && !self.is_kept(&record.session, nodes).await?
         {
-            return self.shared.complete(record, Some(Arc::clone(nodes)), fence).await;
+            return self.shared.complete(record, Some(Arc::clone(nodes)), self.term.fence()).await;
         }
-        if !departures.owned.is_empty() && self.shared.custody.is_current(&fence) {
+        if !departures.owned.is_empty() && self.term.is_current() {
             self.release(&record.session, departures.owned).await?;
         }
         Ok(())
     }
 
-    /// Whether the session is kept by more than the staged states of departed nodes according to the registry, or may
-    /// be soon because commits were lost just now.
+    /// Returns whether the session is kept by more than the staged states of departed nodes according to the registry,
+    /// or may be soon because commits were lost just now.
     async fn is_kept(&self, session: &Session, nodes: &TenantNodes) -> Result<bool, Fault> {
         if self.shared.is_just_restored() {
             return Ok(true);

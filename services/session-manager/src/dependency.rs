@@ -74,7 +74,7 @@ impl DependencyError {
 }
 
 impl DependencyOutage {
-    /// Whether the dependency is one of our own services, for which BOS waits too, or the confirmation of a
+    /// Returns whether the dependency is one of our own services, for which BOS waits too, or the confirmation of a
     /// membership. A confirmation ends within seconds, and without it a session would act on half of a set.
     fn is_own(&self) -> bool {
         [REGISTRY, DATABASE, MEMBERSHIP].contains(&self.what)

@@ -1,9 +1,9 @@
 //! Queues sessions for the work that they need, from the ledger's own watch. A restart takes the same path as a
-//! change, so no work in progress has to be remembered. Every replica queues all sessions and works on its own ones.
+//! change, so no work in progress has to be remembered. The queues are open in the replica that holds the role.
 
-use std::{convert::Infallible, pin::pin, sync::Arc};
+use std::{pin::pin, sync::Arc};
 
-use chassis::{Fault, resource::Batch, work::WorkQueue};
+use chassis::{Fault, observe::work::WorkQueue, store::resource::Batch};
 use domain::boot::session::Progress;
 use futures_util::StreamExt;
 use tokio::sync::Notify;
@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use crate::{record::SessionRecord, shared::ManagerState};
 
 /// Work queues of this service.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct WorkQueues {
     /// Keys of pending sessions that need their members.
     pub(crate) setup: WorkQueue<Arc<str>>,
@@ -21,20 +21,22 @@ pub(crate) struct WorkQueues {
     pub(crate) cleanup: Arc<Notify>,
 }
 
-/// Takes over the sessions that this replica acquires, for ever. Their work resumes from storage, as after a restart.
-pub(crate) async fn take_over(shared: ManagerState, work: WorkQueues) -> anyhow::Result<Infallible> {
-    let mut takeovers = pin!(shared.custody.takeovers());
-    loop {
-        let Some(takeover) = takeovers.next().await else { return std::future::pending().await };
-        shared.sessions.catch_up().await;
-        shared.custody.take(&takeover);
-        for record in shared.sessions.view().all().iter().filter(|record| takeover.gains(&record.key)) {
+impl WorkQueues {
+    /// Queues the sessions on record, as after a start.
+    pub(crate) fn mark_all(&self, shared: &ManagerState) {
+        for record in &shared.sessions.view().all() {
             match record.session.progress {
-                Progress::Pending => work.setup.mark([Arc::clone(&record.key)]),
-                Progress::Running => work.completion.mark([Arc::clone(&record.key)]),
-                Progress::Complete => work.cleanup.notify_one(),
+                Progress::Pending => self.setup.mark([Arc::clone(&record.key)]),
+                Progress::Running => self.completion.mark([Arc::clone(&record.key)]),
+                Progress::Complete => self.cleanup.notify_one(),
             }
         }
+    }
+}
+
+impl Default for WorkQueues {
+    fn default() -> Self {
+        Self { setup: WorkQueue::closed(), completion: WorkQueue::closed(), cleanup: Arc::default() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use chassis::{Channel, channel::LARGEST_MESSAGE, within};
+use chassis::{Channel, mesh::channel::LARGEST_MESSAGE, within};
 use domain::boot::session::inventory::Inventory;
 use proto::inventory::{ListInventoryRequest, inventory_service_client::InventoryServiceClient};
 use tonic::Status;

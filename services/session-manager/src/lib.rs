@@ -30,15 +30,15 @@ mod store;
 mod templates;
 mod tenants;
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
 use anyhow::Context as _;
 use chassis::{
-    Context, Listener, Server,
-    channel::LARGEST_MESSAGE,
-    lease::{Custody, Leases},
-    ledger::Ledger,
-    mirror::{Change, Mirror},
+    Channel, Context, Listener, Server,
+    lease::{Role, Term},
+    mesh::channel::LARGEST_MESSAGE,
+    observe::mirror::{Change, Mirror},
+    store::ledger::Ledger,
 };
 use domain::boot::{bos::compatibility::Compatibility, component::Component};
 use proto::{
@@ -74,7 +74,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
     let lookup = Arc::new(ImageLookup::new(settings)?);
     let work = WorkQueues::default();
-    let shared = open(&context, &registry, &work).await?;
+    let (shared, role) = open(&context, &registry, &work).await?;
     let tenants = Arc::clone(&shared.tenants);
     let peers = SetupPeers::new(registry.clone(), Arc::clone(&tenants), settings)?;
 
@@ -89,19 +89,16 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let templates = TemplateRpc { shared: shared.clone(), lookup: Arc::clone(&lookup), reviews };
     server.add(SessionTemplateServiceServer::new(templates).max_decoding_message_size(LARGEST_MESSAGE));
     server.add(TenantServiceServer::new(TenantRpc { tenants }).max_decoding_message_size(LARGEST_MESSAGE));
+    server.add(shared.sessions.event_service());
     let ready = chassis::serve(&context, "session-manager", listener, server).await?;
 
     // Work in progress is dropped at shutdown: every loop resumes its work from storage.
-    context
-        .tasks
-        .spawn_until_shutdown("session-setup", setup::run(shared.clone(), peers, work.setup.clone()));
-    context
-        .tasks
-        .spawn_until_shutdown("session-completion", completion::run(shared.clone(), work.completion.clone()));
+    let engine = SessionEngine { shared: shared.clone(), registry, peers, work: work.clone() };
+    context.tasks.spawn_until_shutdown("session-engine", async move {
+        engine.shared.components.reached(1).await;
+        role.while_held(|term| engine.clone().run(term)).await
+    });
     context.tasks.spawn_until_shutdown("template-review", review::run(shared.clone(), lookup, stored));
-    context.tasks.spawn_until_shutdown("session-cleanup", cleanup::run(shared.clone(), work.cleanup.clone()));
-    context.tasks.spawn_until_shutdown("session-departures", departures::run(shared.clone(), registry));
-    context.tasks.spawn_until_shutdown("session-takeover", feed::take_over(shared.clone(), work.clone()));
     context.tasks.spawn_until_shutdown("session-feed", feed::run(shared.clone(), work));
     context.tasks.spawn_until_shutdown("session-readiness", async move {
         shared.options.reached(1).await;
@@ -112,19 +109,45 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     Ok(())
 }
 
-/// Opens the collections of this service and starts the mirrors of other services' collections.
+/// Everything that sets up, completes and deletes sessions. One replica runs it at a time.
+#[derive(Clone)]
+struct SessionEngine {
+    shared: ManagerState,
+    registry: Channel,
+    peers: SetupPeers,
+    work: WorkQueues,
+}
+
+impl SessionEngine {
+    /// Works on all sessions until the term is over and this is dropped. Work that was under way before resumes from
+    /// storage.
+    async fn run(self, term: Term) -> anyhow::Result<Infallible> {
+        let Self { shared, registry, peers, work } = self;
+        let _open = (work.setup.open(), work.completion.open());
+        shared.sessions.catch_up().await;
+        work.mark_all(&shared);
+        let setup = setup::run(shared.clone(), peers, work.setup, term.clone());
+        let completion = completion::run(shared.clone(), work.completion, term.clone());
+        let cleanup = cleanup::run(shared.clone(), work.cleanup, term.clone());
+        let departures = departures::run(shared, registry, term);
+        tokio::try_join!(setup, completion, cleanup, departures).map(|(never, ..)| never)
+    }
+}
+
+/// Opens the collections of this service, takes part in holding its role, and starts the mirrors of other services' collections.
 async fn open(
     context: &Context,
-    registry: &chassis::Channel,
+    registry: &Channel,
     work: &WorkQueues,
-) -> anyhow::Result<ManagerState> {
+) -> anyhow::Result<(ManagerState, Role)> {
     let settings = &context.settings;
     let url = context.database_url("session-manager", &settings.session_manager.database_url)?;
-    let database = chassis::database::connect_as::<store::Migrator>(&url, &context.settings.database).await?;
+    let database =
+        chassis::store::database::connect_as::<store::Migrator>(&url, &context.settings.database).await?;
     let left_out = store::LeftOutMembers::new(database.clone());
     let sessions = Ledger::open(context, database.clone()).await.context("sessions")?;
     let templates = Ledger::open(context, database.clone()).await.context("session templates")?;
-    let custody = Custody::new(Leases::start(context, "session-manager", &database).await?);
+    let role = Role::start(context, "session-manager", &database).await?;
 
     let members = Arc::new(SessionMembers::new(settings.sessions.complete_applied));
     let tenants = Arc::new(Tenants::new(&settings.tenants, sessions.clone(), Arc::clone(&members))?);
@@ -133,11 +156,13 @@ async fn open(
     let components = Mirror::start(context, registry.clone(), move |changes: &[Change<Component>]| {
         completion.mark(followed.apply(changes));
     });
+    let followed = Arc::clone(&members);
+    components.on_replacement(move |changes| followed.note_losses(changes));
     let cleanup = Arc::clone(&work.cleanup);
     let options = Mirror::of_options(context, registry.clone(), move || cleanup.notify_one());
     let compatibility = Compatibility { strict_bos: settings.compat.strict_bos };
     let most_complete = context.settings.limits.complete_sessions as usize;
-    Ok(ManagerState {
+    let shared = ManagerState {
         sessions,
         left_out,
         templates,
@@ -147,9 +172,9 @@ async fn open(
         members,
         tenants,
         compatibility,
-        custody,
         most_complete,
         complete_applied: settings.sessions.complete_applied,
         confirmation: RegistryConfirmation::new(registry.clone()),
-    })
+    };
+    Ok((shared, role))
 }

@@ -3,17 +3,17 @@
 //! The cost of an update depends on the change alone: no update iterates over all components or all sessions.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
-use chassis::mirror::Change;
+use chassis::observe::mirror::Change;
 use domain::{
     boot::{
         component::Component,
         session::{
             Session,
-            completion::{Stake, Stakes, stake},
+            completion::{Stake, Stakes, owns, stages, stake},
         },
     },
     core::id::ComponentId,
@@ -38,6 +38,8 @@ struct MemberIndex {
     running: HashMap<String, BTreeMap<Arc<str>, RunningSession>>,
     /// Name of each running session by its key.
     names: HashMap<Arc<str>, String>,
+    /// Components that the registry lost for a running session, by the key of the session.
+    lost: HashMap<Arc<str>, HashSet<ComponentId>>,
 }
 
 struct RunningSession {
@@ -61,6 +63,18 @@ impl SessionMembers {
         over
     }
 
+    /// Notes the components of running sessions that do not name their session any more after the registry lost commits.
+    /// Called before [`Self::apply`] with the changes by which another incarnation replaced the mirror.
+    pub(crate) fn note_losses(&self, changes: &[Change<Component>]) {
+        let mut index = self.index.lock();
+        changes.iter().for_each(|change| index.note_loss(change));
+    }
+
+    /// Returns the number of components that the registry lost for the session of that key.
+    pub(crate) fn lost(&self, key: &str) -> usize {
+        self.index.lock().lost.get(key).map_or(0, HashSet::len)
+    }
+
     /// Follows a running session, and replaces the entry of its key.
     pub(crate) fn follow(&self, record: &SessionRecord) {
         let mut index = self.index.lock();
@@ -70,7 +84,9 @@ impl SessionMembers {
 
     /// Stops following the session of that key.
     pub(crate) fn forget(&self, key: &str) {
-        self.index.lock().forget(key);
+        let mut index = self.index.lock();
+        index.forget(key);
+        index.lost.remove(key);
     }
 
     /// Stops following all sessions.
@@ -123,6 +139,19 @@ impl MemberIndex {
                 running.stakes.change(old, new);
                 if was_kept && running.stakes.is_complete() {
                     over.push(Arc::clone(key));
+                }
+            }
+        }
+    }
+
+    fn note_loss(&mut self, change: &Change<Component>) {
+        let Some(before) = &change.previous else { return };
+        let after = change.current.as_deref();
+        for name in sessions(before) {
+            for (key, running) in self.running.get(name).into_iter().flatten() {
+                let names = |one: &Component| owns(&running.session, one) || stages(&running.session, one);
+                if names(before) && !after.is_some_and(names) {
+                    self.lost.entry(Arc::clone(key)).or_default().insert(before.id.clone());
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chassis::{Fault, resource::Resource};
+use chassis::{Fault, store::resource::Resource};
 use domain::{
     boot::{
         session::{Progress, Session, membership::LeftOut},
@@ -43,16 +43,18 @@ pub struct SessionRecord {
     pub(crate) intent: Option<Arc<AssignSessionRequest>>,
     /// Extended status as last saved, if ever.
     pub(crate) saved_status: Option<SessionStatus>,
-    /// Nodes that the session leaves out, if this record changes them; none: unchanged. The database returns them on
+    /// Nodes that the session leaves out, if this record changes them; `None`: unchanged. The database returns them on
     /// request.
     pub(crate) left_out: Option<Arc<[LeftOut]>>,
+    /// Revision of the latest change that has events; 0: there is none.
+    pub(crate) last_event: u64,
 }
 
 impl SessionRecord {
     /// Creates a record with the session alone.
     pub(crate) fn new(session: Session) -> Self {
         let key = key(&session.tenant, &session.name);
-        Self { key, session, intent: None, saved_status: None, left_out: None }
+        Self { key, session, intent: None, saved_status: None, left_out: None, last_event: 0 }
     }
 
     /// Replaces the session. A session that is not pending loses its intent: if it becomes pending again, its members
@@ -68,8 +70,8 @@ impl SessionRecord {
         self.saved_status.as_ref().filter(|_| self.session.progress == Progress::Complete)
     }
 
-    /// Whether the record still holds the session of that `id` with that `progress`. A later session may have the
-    /// same name.
+    /// Returns whether the record still holds the session of that `id` with that `progress`. A later session may have
+    /// the same name.
     pub(crate) fn is_still(&self, id: &str, progress: Progress) -> bool {
         self.session.id == id && self.session.progress == progress
     }
@@ -88,6 +90,14 @@ impl Resource for SessionRecord {
 
     fn set_revision(&mut self, revision: u64) {
         self.session.revision = revision;
+    }
+
+    fn last_event(&self) -> u64 {
+        self.last_event
+    }
+
+    fn set_last_event(&mut self, revision: u64) {
+        self.last_event = revision;
     }
 }
 

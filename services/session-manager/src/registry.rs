@@ -6,7 +6,8 @@
 use std::{sync::Arc, time::Duration};
 
 use chassis::{
-    Channel, Fault, channel::LARGEST_MESSAGE, convert::options::patch_from_wire, mirror::Mirror, within,
+    Channel, Fault, kinds::options::patch_from_wire, mesh::channel::LARGEST_MESSAGE, observe::mirror::Mirror,
+    within,
 };
 use domain::boot::{bos::options::Options, component::Component};
 use proto::{

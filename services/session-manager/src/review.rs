@@ -29,7 +29,7 @@ pub(crate) async fn run(
     mut stored: mpsc::Receiver<StoredTemplate>,
 ) -> anyhow::Result<()> {
     while let Some(StoredTemplate { template, names }) = stored.recv().await {
-        // This service stores no template before it has the options.
+        // This service stores templates only once it has the options.
         let Ok(options) = shared.cached_options() else { continue };
         let rules = Rules { options: &options, compatibility: shared.compatibility };
         let boot_sets = template.boot_sets.iter().filter(|(name, _)| names.contains(*name));

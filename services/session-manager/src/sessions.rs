@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use chassis::{
     Fault,
-    clock::now,
     kinds::deletions_to_wire,
-    ledger::{Responses, ResumeToken, Selection, Watched},
-    resource::{Batch, Resource},
+    process::clock::now,
+    store::{
+        ledger::{Responses, ResumeToken, Selection, Watched},
+        resource::{Batch, Resource},
+    },
 };
 use domain::{
     boot::{
@@ -15,7 +17,7 @@ use domain::{
         session::{self, Session, SessionPatch, limit::names_nid},
         template::{Rules, SessionTemplate},
     },
-    core::invalid::Invalid,
+    core::{event::Actor, invalid::Invalid},
 };
 use proto::{
     Encoded,
@@ -107,7 +109,7 @@ impl SessionService for SessionRpc {
     ) -> Result<Response<wire::DeleteSessionResponse>, Status> {
         let wire::DeleteSessionRequest { name, tenant } = request.into_inner();
         let key = wanted_key(SessionRecord::KIND, &tenant, &name)?;
-        let delete = self.shared.sessions.write(move |draft| {
+        let delete = self.shared.sessions.write_by(Actor::Client, move |draft| {
             if !draft.has_row(&key) {
                 return Err(Fault::not_found(SessionRecord::KIND, &name));
             }
@@ -124,7 +126,7 @@ impl SessionService for SessionRpc {
     ) -> Result<Response<wire::DeleteSessionsResponse>, Status> {
         let filter = convert::session::filter_from_wire(request.into_inner().filter, now());
         let filter = filter.map_err(Fault::Invalid)?;
-        let delete = self.shared.sessions.write(move |draft| {
+        let delete = self.shared.sessions.write_by(Actor::Client, move |draft| {
             let matching = draft.select(|record| filter.matches(&record.session));
             matching.iter().for_each(|record| draft.delete(&record.key));
             Ok(u32::try_from(matching.len()).unwrap_or(u32::MAX))
@@ -213,23 +215,24 @@ impl SessionRpc {
         self.check(&created, &template, &options).await?;
         let record = SessionRecord::new(created);
         let mut session = convert::session::to_wire(&record.session);
-        let insert = self.shared.sessions.write(move |draft| match draft.get(&record.key) {
-            Some(taken) => Err(Fault::AlreadyExists {
-                kind: SessionRecord::KIND.into(),
-                name: taken.session.name.clone(),
-            }),
-            None => {
-                draft.put(record);
-                Ok(())
-            }
-        });
+        let insert =
+            self.shared.sessions.write_by(Actor::Client, move |draft| match draft.get(&record.key) {
+                Some(taken) => Err(Fault::AlreadyExists {
+                    kind: SessionRecord::KIND.into(),
+                    name: taken.session.name.clone(),
+                }),
+                None => {
+                    draft.put(record);
+                    Ok(())
+                }
+            });
         let ((), revision) = insert.await?;
         session.revision = revision;
         Ok(session)
     }
 
     async fn update(&self, key: Arc<str>, name: String, patch: SessionPatch) -> Result<wire::Session, Fault> {
-        let update = self.shared.sessions.write(move |draft| {
+        let update = self.shared.sessions.write_by(Actor::Client, move |draft| {
             let record = draft.get(&key).ok_or_else(|| Fault::not_found(SessionRecord::KIND, &name))?;
             let record = Arc::unwrap_or_clone(record);
             let session = session::patch(record.session.clone(), patch)?;

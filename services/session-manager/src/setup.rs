@@ -9,10 +9,15 @@ mod plan;
 mod schedule;
 mod wait_notice;
 
-use std::{ops::Deref, sync::Arc};
+use std::{convert::Infallible, sync::Arc};
 
 use anyhow::Context as _;
-use chassis::{Fault, clock::now, failpoint, lease::Fence, work::WorkQueue};
+use chassis::{
+    Fault,
+    lease::Term,
+    observe::work::WorkQueue,
+    process::{clock::now, failpoint},
+};
 use domain::boot::session::{self, Progress, Session};
 use proto::component::AssignSessionRequest;
 use tokio::{task::JoinSet, time::Instant};
@@ -42,8 +47,9 @@ pub(crate) async fn run(
     shared: ManagerState,
     peers: SetupPeers,
     queue: WorkQueue<Arc<str>>,
-) -> anyhow::Result<()> {
-    let setup = SessionSetup { shared, peers };
+    term: Term,
+) -> anyhow::Result<Infallible> {
+    let setup = SessionSetup { shared, peers, term };
     let mut schedule = SetupSchedule::new(queue);
     let mut under_way = JoinSet::new();
     loop {
@@ -70,32 +76,17 @@ pub(crate) async fn run(
     }
 }
 
-/// A session at the beginning of its setup, with the fence for its changes.
-struct SeenSession {
-    record: Arc<SessionRecord>,
-    fence: Fence,
-}
-
-impl Deref for SeenSession {
-    type Target = SessionRecord;
-
-    fn deref(&self) -> &SessionRecord {
-        &self.record
-    }
-}
-
 #[derive(Clone)]
 struct SessionSetup {
     shared: ManagerState,
     peers: SetupPeers,
+    term: Term,
 }
 
 impl SessionSetup {
     async fn set_up(&self, key: &Arc<str>, notice: Option<WaitNotice>, failures: u32) -> SetupOutcome {
-        // Sessions acquired by this replica are queued after the take-over.
-        let Some(fence) = self.shared.custody.fence([&**key]) else { return SetupOutcome::Settled };
+        let _turn = self.term.turn("setup");
         let Some(record) = self.shared.sessions.view().get(key) else { return SetupOutcome::Settled };
-        let record = SeenSession { record, fence };
         let session = &record.session;
         if session.progress != Progress::Pending {
             return SetupOutcome::Settled;
@@ -103,7 +94,7 @@ impl SessionSetup {
         let (written, outcome) = match self.assign(&record, failures).await {
             Ok(assigned) => (self.start(&record, assigned).await, SetupOutcome::Settled),
             Err(DependencyError::Fatal(error)) => {
-                let failed = self.shared.fail(&record, error, record.fence.clone());
+                let failed = self.shared.fail(&record, error, self.term.fence());
                 (failed.await, SetupOutcome::Settled)
             }
             Err(DependencyError::Retryable(outage)) => {
@@ -113,7 +104,10 @@ impl SessionSetup {
         match written {
             Ok(()) => outcome,
             Err(Fault::Stale { .. }) => {
-                tracing::info!(session = session.name, "session now owned by another replica");
+                tracing::info!(
+                    session = session.name,
+                    "session left to another replica, which holds the role now"
+                );
                 SetupOutcome::Settled
             }
             Err(fault) => {
@@ -124,7 +118,11 @@ impl SessionSetup {
     }
 
     /// Assigns the intent of the session; the intent is planned and stored first unless it exists.
-    async fn assign(&self, record: &SeenSession, failures: u32) -> Result<AssignedMembers, DependencyError> {
+    async fn assign(
+        &self,
+        record: &SessionRecord,
+        failures: u32,
+    ) -> Result<AssignedMembers, DependencyError> {
         let intent = match &record.intent {
             Some(intent) => Arc::clone(intent),
             None => {
@@ -133,15 +131,15 @@ impl SessionSetup {
             }
         };
         // A call cannot be fenced: if our lease has expired since the write, the call is left to the replica that
-        // owns the session now.
-        if !self.shared.custody.is_current(&record.fence) {
+        // holds the role now.
+        if !self.term.is_current() {
             return Err(DependencyError::from_mesh(DATABASE, Fault::stale("session-manager")));
         }
         self.peers.assign(&intent).await
     }
 
     /// Plans and stores the intent and the left-out nodes. The left-out nodes are stored also if no member is left.
-    async fn plan(&self, record: &SeenSession) -> Result<Arc<AssignSessionRequest>, DependencyError> {
+    async fn plan(&self, record: &SessionRecord) -> Result<Arc<AssignSessionRequest>, DependencyError> {
         let choice = choose(&self.shared, &self.peers, &record.session).await?;
         let left_out = Some(Arc::clone(&choice.left_out));
         match choice.plan(&self.peers, &record.session).await {
@@ -164,7 +162,7 @@ impl SessionSetup {
     /// must not touch a node.
     async fn note(
         &self,
-        seen: &SeenSession,
+        seen: &SessionRecord,
         change: impl FnOnce(SessionRecord) -> SessionRecord + Send + 'static,
     ) -> Result<(), DependencyError> {
         let written = self.change(seen, change).await;
@@ -175,7 +173,7 @@ impl SessionSetup {
     }
 
     /// Marks the session as running with its members.
-    async fn start(&self, seen: &SeenSession, assigned: AssignedMembers) -> Result<(), Fault> {
+    async fn start(&self, seen: &SessionRecord, assigned: AssignedMembers) -> Result<(), Fault> {
         let AssignedMembers { members, revision } = assigned;
         // The ids of all components are in memory already; a running session, which may have as many members, shares
         // them.
@@ -197,7 +195,7 @@ impl SessionSetup {
     /// Writes the outage that the session waits for to its record, unless the record has it already.
     async fn report_wait(
         &self,
-        seen: &SeenSession,
+        seen: &SessionRecord,
         outage: &DependencyOutage,
         notice: Option<WaitNotice>,
     ) -> (Result<(), Fault>, SetupOutcome) {
@@ -217,12 +215,12 @@ impl SessionSetup {
     /// Changes the session if it still exists and is pending, and returns whether it does.
     async fn change(
         &self,
-        seen: &SeenSession,
+        seen: &SessionRecord,
         change: impl FnOnce(SessionRecord) -> SessionRecord + Send + 'static,
     ) -> Result<bool, Fault> {
         let key = Arc::clone(&seen.key);
         let id = seen.session.id.clone();
-        let write = self.shared.sessions.write_fenced(seen.fence.clone(), move |draft| {
+        let write = self.shared.sessions.write_fenced(self.term.fence(), move |draft| {
             let newest = draft.get(&key).filter(|newest| newest.is_still(&id, Progress::Pending));
             let still = newest.map(Arc::unwrap_or_clone);
             let pending = still.is_some();

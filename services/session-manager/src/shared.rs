@@ -3,19 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use chassis::{
-    Fault,
-    clock::now,
-    convert::time,
-    kinds::OptionsRecord,
-    lease::{Custody, Fence},
-    ledger::Ledger,
-    mirror::Mirror,
+    Fault, kinds::options::OptionsRecord, lease::Fence, mesh::time, observe::mirror::Mirror,
+    process::clock::now, store::ledger::Ledger,
 };
 use domain::{
     boot::{
         bos::{compatibility::Compatibility, options::Options},
         component::Component,
-        session::{self, Progress, Session, status::session_status},
+        session::{self, Progress, Session, completion, status::session_status},
         template::SessionTemplate,
     },
     core::id::{ComponentId, Tenant},
@@ -49,8 +44,6 @@ pub(crate) struct ManagerState {
     pub(crate) members: Arc<SessionMembers>,
     pub(crate) tenants: Arc<Tenants>,
     pub(crate) compatibility: Compatibility,
-    /// Ownership of sessions: the owner sets up, completes and deletes them.
-    pub(crate) custody: Custody,
     /// Most complete sessions that are kept, whatever their age.
     pub(crate) most_complete: usize,
     /// Whether an applied stage that is kept releases its session.
@@ -71,7 +64,7 @@ impl ManagerState {
         Ok(self.options.in_force())
     }
 
-    /// Whether sessions were lost so recently that none may be completed.
+    /// Returns whether sessions were lost so recently that none may be completed.
     pub(crate) fn is_just_restored(&self) -> bool {
         self.sessions.view().since_loss().is_some_and(|age| age < RESTORED)
     }
@@ -134,7 +127,15 @@ impl ManagerState {
         visible: Nodes,
         fence: Fence,
     ) -> Result<(), Fault> {
-        self.end(record, Progress::Running, None, visible, fence).await
+        let error = record.session.error.clone().or_else(|| self.lost_components(record));
+        self.end(record, Progress::Running, error, visible, fence).await
+    }
+
+    /// Returns the error of a session of which the registry has lost components with its last commits; `None`: it has
+    /// lost none.
+    fn lost_components(&self, record: &SessionRecord) -> Option<String> {
+        let at = self.components.replaced_at()?;
+        completion::lost_components(&record.session, self.members.lost(&record.key), at)
     }
 
     /// Completes a session without nodes with an `error`, if the session is still pending.

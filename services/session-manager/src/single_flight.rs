@@ -81,7 +81,7 @@ impl<K: Eq + Hash, V: Clone> SingleFlight<K, V> {
 }
 
 impl<V> LatestAnswer<V> {
-    /// Whether the answer serves a question that was asked at `asked`.
+    /// Returns whether the answer serves a question that was asked at `asked`.
     fn serves(&self, asked: Instant, age: Duration) -> bool {
         match &self.answer {
             Ok(_) => self.began + age >= asked,

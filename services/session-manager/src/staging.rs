@@ -6,7 +6,9 @@
 
 use std::time::Duration;
 
-use chassis::{Channel, Fault, channel::LARGEST_MESSAGE, convert::component::reference_from_wire, within};
+use chassis::{
+    Channel, Fault, kinds::component::reference_from_wire, mesh::channel::LARGEST_MESSAGE, within,
+};
 use domain::{
     boot::session::staging::standing,
     core::{id::Tenant, invalid::Invalid, limits::MOST_APPLIED},

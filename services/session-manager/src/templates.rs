@@ -4,8 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use chassis::{
     Fault,
-    ledger::{Responses, Selection},
-    resource::Resource,
+    store::{
+        ledger::{Responses, Selection},
+        resource::Resource,
+    },
 };
 use domain::{
     boot::{

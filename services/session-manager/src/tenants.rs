@@ -9,9 +9,9 @@ use std::{
 use anyhow::Context as _;
 use chassis::{
     Fault,
-    clock::now,
-    ledger::Ledger,
+    process::clock::now,
     settings::{self, TenantsDriver},
+    store::ledger::Ledger,
 };
 use domain::{
     boot::session::Progress,
@@ -73,8 +73,16 @@ pub(crate) type Nodes = Option<Arc<TenantNodes>>;
 /// The nodes of a tenant among those that its running sessions hold.
 pub(crate) struct HeldNodes {
     pub(crate) nodes: Nodes,
-    /// Error with which the sessions end, because the tenant does not exist any more.
-    pub(crate) error: Option<String>,
+    /// Denial of the tenant; `None`: it exists.
+    pub(crate) denial: Option<TenantDenial>,
+}
+
+/// Answer that a tenant with running sessions does not exist.
+pub(crate) enum TenantDenial {
+    /// The list of tenants lacks it too. The sessions end with this error.
+    Confirmed(String),
+    /// The list of tenants does not confirm it, for the reason in this text. A proxy may have answered.
+    Unconfirmed(String),
 }
 
 /// Nodes of tenants, for many setups and callers at a time.
@@ -112,9 +120,51 @@ struct TapmsResource {
     xnames: Option<Vec<String>>,
 }
 
+/// The list of tenants, as the custom resources of the cluster or as a plain array.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TapmsTenants {
+    Resources { items: Vec<ListedTenant> },
+    Array(Vec<ListedTenant>),
+}
+
+#[derive(Deserialize)]
+struct ListedTenant {
+    metadata: Option<ListedName>,
+    spec: Option<TapmsSpec>,
+    status: Option<ListedStatus>,
+}
+
+#[derive(Deserialize)]
+struct ListedName {
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ListedStatus {
+    uuid: Option<String>,
+}
+
+impl TapmsTenants {
+    /// Returns whether the list has the tenant of that name or UUID.
+    fn has(&self, tenant: &str) -> bool {
+        let (Self::Resources { items: tenants } | Self::Array(tenants)) = self;
+        tenants.iter().any(|one| one.is(tenant))
+    }
+}
+
+impl ListedTenant {
+    fn is(&self, tenant: &str) -> bool {
+        let name = self.metadata.as_ref().and_then(|one| one.name.as_deref());
+        let spec_name = self.spec.as_ref().and_then(|one| one.tenantname.as_deref());
+        let uuid = self.status.as_ref().and_then(|one| one.uuid.as_deref());
+        [name, spec_name, uuid].contains(&Some(tenant))
+    }
+}
+
 impl TapmsTenant {
-    /// Name in the answer, if it is not about the tenant `asked` for, which may be a name or a UUID. An answer without
-    /// a name is about whom it was asked for.
+    /// Returns the name in the answer, if it is not about the tenant `asked` for, which may be a name or a UUID. An
+    /// answer without a name is about the tenant in the request.
     fn other_name(&self, asked: &str) -> Option<&str> {
         let name = self.spec.as_ref()?.tenantname.as_deref().filter(|name| !name.is_empty())?;
         let is_asked = name == asked || self.status.uuid.as_deref() == Some(asked);
@@ -183,7 +233,7 @@ impl Tenants {
         }
     }
 
-    /// Whether nodes of any tenant are in doubt.
+    /// Returns whether nodes of any tenant are in doubt.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.believed.lock().values().any(|nodes| !nodes.in_doubt.is_empty())
     }
@@ -245,12 +295,27 @@ impl Tenants {
     /// [`Fault::Unavailable`] if the service does not answer in time.
     pub(crate) async fn held(&self, tenant: &Tenant) -> Result<HeldNodes, Fault> {
         match self.nodes_in_time(tenant).await {
-            Ok(nodes) => Ok(HeldNodes { nodes, error: None }),
+            Ok(nodes) => Ok(HeldNodes { nodes, denial: None }),
             Err(Fault::NotFound { .. }) => {
+                let denial = Some(self.denial(tenant).await);
                 let nodes = self.believed.lock().get(tenant).cloned().unwrap_or_default();
-                Ok(HeldNodes { nodes: Some(nodes), error: Some(no_such_tenant(tenant)) })
+                Ok(HeldNodes { nodes: Some(nodes), denial })
             }
             Err(fault) => Err(fault),
+        }
+    }
+
+    /// Asks for the list of tenants after an answer that `tenant` does not exist: a proxy before the service answers 404
+    /// too, and cannot list tenants.
+    async fn denial(&self, tenant: &Tenant) -> TenantDenial {
+        let error = no_such_tenant(tenant);
+        let TenantDriver::Tapms(tapms) = &self.driver else { return TenantDenial::Confirmed(error) };
+        match tapms.json::<TapmsTenants>(Request::get("tenant_list", "/tenants")).await {
+            Ok(tenants) if !tenants.has(tenant.as_str()) => TenantDenial::Confirmed(error),
+            Ok(_) => TenantDenial::Unconfirmed(format!("TAPMS says that {error}, and lists it")),
+            Err(failure) => {
+                TenantDenial::Unconfirmed(format!("TAPMS says that {error}, and lists no tenants: {failure}"))
+            }
         }
     }
 
@@ -267,7 +332,7 @@ impl Tenants {
     }
 }
 
-/// Error of sessions whose tenant does not exist.
+/// Returns the error of sessions whose tenant does not exist.
 fn no_such_tenant(tenant: &Tenant) -> String {
     format!("tenant '{}' does not exist", tenant.as_str())
 }

@@ -23,7 +23,7 @@ mod transitions;
 use std::{path::Path, sync::Arc};
 
 use anyhow::{Context as _, bail, ensure};
-use chassis::{Context, Listener, channel::LARGEST_MESSAGE, settings};
+use chassis::{Context, Listener, mesh::channel::LARGEST_MESSAGE, settings};
 use proto::{
     inventory::{Group, Hardware},
     simulation::fleet_service_server::FleetServiceServer,

@@ -1,15 +1,19 @@
 //! Conversion between messages and domain types: evidence in, decisions and reports out.
 
-use chassis::convert::{
-    component::{decided_by_to_wire, phase_to_wire},
-    observation, time, trouble,
+use chassis::{
+    kinds::{
+        component::{decided_by_to_wire, phase_to_wire},
+        observation, trouble,
+    },
+    mesh::time,
+    observe::mirror::OwnerOutage,
 };
 use domain::{
     boot::{
         component::report::StatusReport,
         evaluation::{Decision, Evidence},
     },
-    core::id::ComponentId,
+    core::{bos_time, id::ComponentId, trouble::Trouble},
 };
 use proto::{component, configuration::ConfigurationState, evaluation as wire, power::PowerState};
 
@@ -26,6 +30,13 @@ pub(crate) fn evidence(
         power_trouble: power.and_then(observation::power_trouble),
         configuration_trouble: configuration.and_then(observation::configuration_trouble),
     }
+}
+
+/// Converts the outage of the `author` of observations to the trouble of a component.
+pub(crate) fn outage_trouble(author: &str, outage: Option<OwnerOutage>) -> Option<Trouble> {
+    let OwnerOutage { since, error } = outage?;
+    let since = bos_time::text(since);
+    Some(Trouble::waiting_for(format_args!("{author} (failing since {since}Z: {error})")))
 }
 
 /// Converts a decision for subscribers and callers.
@@ -54,6 +65,7 @@ pub(crate) fn report(report: &StatusReport) -> component::StatusReport {
         error: report.error.text().map(str::to_owned),
         decided_by: decided_by_to_wire(report.decided_by),
         error_kind: trouble::kind_to_wire(report.error.trouble()).into(),
+        reason: report.reason.to_string(),
     }
 }
 
@@ -101,6 +113,7 @@ mod tests {
                     },
                 ),
                 error_kind: Failed,
+                reason: "configuration_failed",
             }
         "#]]
         .assert_debug_eq(&report(

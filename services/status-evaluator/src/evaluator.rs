@@ -2,16 +2,17 @@
 
 use std::{
     collections::HashSet,
-    pin::pin,
+    convert::Infallible,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
 use chassis::{
-    Channel, clock,
-    lease::{Leases, Shard},
-    pause, within,
-    work::WorkQueue,
+    Channel,
+    lease::Term,
+    observe::work::WorkQueue,
+    process::{clock, pause},
+    within,
 };
 use domain::{
     boot::{
@@ -21,7 +22,6 @@ use domain::{
     },
     core::{decision::DecisionVersion, id::ComponentId, time::Timestamp},
 };
-use futures_util::StreamExt;
 use proto::component::{
     ReportStatusesRequest, ReportStatusesResponse, report_service_client::ReportServiceClient,
 };
@@ -38,14 +38,29 @@ const BATCH: usize = 5000;
 /// arrive are stale by then and change nothing.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Decides components until it is dropped.
-pub(crate) struct StatusEvaluator {
-    mirrors: EvidenceMirrors,
-    queue: WorkQueue<ComponentId>,
-    leases: Leases,
-    registry: ReportServiceClient<Channel>,
-    announced: broadcast::Sender<Announced>,
-    compatibility: Compatibility,
+/// Everything that an evaluator works with. Clones share it.
+#[derive(Clone)]
+pub(crate) struct EvaluatorPeers {
+    pub(crate) mirrors: EvidenceMirrors,
+    pub(crate) queue: WorkQueue<ComponentId>,
+    pub(crate) registry: ReportServiceClient<Channel>,
+    pub(crate) announced: broadcast::Sender<Announced>,
+    pub(crate) compatibility: Compatibility,
+}
+
+impl EvaluatorPeers {
+    /// Decides all components, and each of them again when its evidence changes, until it is dropped.
+    pub(crate) async fn evaluate(self, term: Term) -> anyhow::Result<Infallible> {
+        let _open = self.queue.open();
+        self.queue.mark(self.mirrors.enabled());
+        StatusEvaluator { peers: self, term, yields: AtomicBool::default() }.work().await
+    }
+}
+
+/// Decides components.
+struct StatusEvaluator {
+    peers: EvaluatorPeers,
+    term: Term,
     /// Whether a warning about decisions of newer rules was logged.
     yields: AtomicBool,
 }
@@ -57,37 +72,13 @@ struct DecidedComponent {
 }
 
 impl StatusEvaluator {
-    pub(crate) fn new(
-        mirrors: EvidenceMirrors,
-        queue: WorkQueue<ComponentId>,
-        leases: Leases,
-        registry: ReportServiceClient<Channel>,
-        announced: broadcast::Sender<Announced>,
-        compatibility: Compatibility,
-    ) -> Self {
-        let yields = AtomicBool::default();
-        Self { mirrors, queue, leases, registry, announced, compatibility, yields }
-    }
-
-    pub(crate) async fn run(self) {
-        tokio::join!(self.mark_acquired(), self.work());
-    }
-
-    /// Queues the components that this replica acquires, as after a start.
-    async fn mark_acquired(&self) {
-        let mut changes = pin!(self.leases.changes());
-        while let Some(handover) = changes.next().await {
-            let enabled = self.mirrors.enabled();
-            self.queue.mark(enabled.filter(|id| handover.gained.contains(&Shard::of(id.as_str()))));
-        }
-    }
-
-    async fn work(&self) {
+    async fn work(&self) -> anyhow::Result<Infallible> {
         let mut failures = 0;
         loop {
-            let ids = self.queue.next(BATCH).await;
+            let ids = self.peers.queue.next(BATCH).await;
             // A mirror that is being replaced by another incarnation may contradict the others.
-            self.mirrors.reached().await;
+            self.peers.mirrors.subjects_reached().await;
+            let _turn = self.term.turn("evaluate");
             let decided = self.decide(ids, clock::now());
             if decided.is_empty() {
                 continue;
@@ -109,15 +100,14 @@ impl StatusEvaluator {
     fn decide(&self, ids: Vec<ComponentId>, now: Timestamp) -> Vec<DecidedComponent> {
         // The version is read first: options that change in between then have the older revision, and trigger another
         // decision.
-        let version = self.mirrors.version();
-        let options = self.mirrors.options();
+        let version = self.peers.mirrors.version();
+        let options = self.peers.mirrors.options();
         let mut decided = Vec::new();
         for id in ids {
-            let ours = self.leases.holds(id.as_str());
-            let component = self.mirrors.component(id.as_str());
-            match component.filter(|component| ours && component.is_enabled()) {
+            let component = self.peers.mirrors.component(id.as_str());
+            match component.filter(|component| component.is_enabled()) {
                 Some(component) => decided.extend(self.decide_one(&component, &options, version, now)),
-                None => self.queue.unmark(&id),
+                None => self.peers.queue.unmark(&id),
             }
         }
         decided
@@ -132,15 +122,15 @@ impl StatusEvaluator {
         now: Timestamp,
     ) -> Option<DecidedComponent> {
         if version.is_older_than(component.decided_by) {
-            self.queue.unmark(&component.id);
+            self.peers.queue.unmark(&component.id);
             self.log_newer(component, version);
             return None;
         }
-        let decision = evaluate(component, &self.mirrors.evidence(component), options, now);
-        let decision = decision.followed(component, self.compatibility);
+        let decision = evaluate(component, &self.peers.mirrors.evidence(component), options, now);
+        let decision = decision.followed(component, self.peers.compatibility);
         match decision.until {
-            Some(until) => self.queue.mark_at(component.id.clone(), Instant::now() + until.since(now)),
-            None => self.queue.unmark(&component.id),
+            Some(until) => self.peers.queue.mark_at(component.id.clone(), Instant::now() + until.since(now)),
+            None => self.peers.queue.unmark(&component.id),
         }
         let report = decision.report(component, version)?;
         Some(DecidedComponent { decision, report })
@@ -164,7 +154,7 @@ impl StatusEvaluator {
     /// will arrive at the mirror and queue them again.
     async fn report(&self, decided: &[DecidedComponent]) -> Result<HashSet<String>, Status> {
         let reports = decided.iter().map(|one| convert::report(&one.report)).collect();
-        let mut registry = self.registry.clone();
+        let mut registry = self.peers.registry.clone();
         let call = registry.report_statuses(ReportStatusesRequest { reports });
         let ReportStatusesResponse { stale_ids } = within(DEADLINE, call).await?.into_inner();
         Ok(stale_ids.into_iter().collect())
@@ -186,7 +176,7 @@ impl StatusEvaluator {
             taken.map(|one| convert::decision(&one.report.id, &one.decision)).collect();
         if !decisions.is_empty() {
             // There may be no subscribers.
-            let _listeners = self.announced.send(decisions);
+            let _listeners = self.peers.announced.send(decisions);
         }
     }
 
@@ -194,7 +184,7 @@ impl StatusEvaluator {
     fn retry_later(&self, decided: Vec<DecidedComponent>, failures: u32) {
         let at = Instant::now() + pause::after(failures);
         for one in decided {
-            self.queue.mark_at(one.report.id, at);
+            self.peers.queue.mark_at(one.report.id, at);
         }
     }
 }

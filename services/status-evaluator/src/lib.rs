@@ -8,8 +8,8 @@
 //! decided again when a part of its evidence changes, and at the time that its last decision names; there is no
 //! periodic scan.
 //!
-//! Replicas with a database share the components through leases. Without a database each replica decides all
-//! components, which is harmless: a report about an outdated record changes nothing.
+//! Of replicas with a database one decides, and the others stand by. Without a database each replica decides all components,
+//! which is harmless: a report about an outdated record changes nothing.
 
 mod convert;
 mod evaluator;
@@ -18,9 +18,9 @@ mod rpc;
 
 use chassis::{
     Context, Listener,
-    channel::LARGEST_MESSAGE,
-    lease::{self, Leases},
-    work::WorkQueue,
+    lease::{self, Role},
+    mesh::channel::LARGEST_MESSAGE,
+    observe::work::WorkQueue,
 };
 use domain::boot::bos::compatibility::Compatibility;
 use proto::{
@@ -30,7 +30,7 @@ use proto::{
 use tokio::sync::broadcast;
 
 use crate::{
-    evaluator::StatusEvaluator,
+    evaluator::EvaluatorPeers,
     mirrors::EvidenceMirrors,
     rpc::{Announced, EvaluationRpc},
 };
@@ -45,8 +45,8 @@ const BACKLOG: usize = 256;
 /// # Errors
 /// The address of another service is invalid, or the configured database cannot be used.
 pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
-    let leases = leases(&context).await?;
-    let queue = WorkQueue::default();
+    let role = role(&context).await?;
+    let queue = WorkQueue::closed();
     let mirrors = EvidenceMirrors::start(&context, &queue)?;
     let registry = chassis::channel(&context.settings.component_registry.url)?;
     let registry = ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
@@ -58,24 +58,29 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     server.add(EvaluationServiceServer::new(rpc));
     let ready = chassis::serve(&context, "status-evaluator", listener, server).await?;
 
-    let evaluator = StatusEvaluator::new(mirrors.clone(), queue, leases, registry, announced, compatibility);
-    context.tasks.spawn_until_shutdown("evaluator", async move {
-        // Evidence that has not arrived yet looks like evidence that does not exist.
-        mirrors.reached().await;
+    let peers = EvaluatorPeers { mirrors: mirrors.clone(), queue, registry, announced, compatibility };
+    let complete = mirrors.clone();
+    context.tasks.spawn_until_shutdown("evaluator-readiness", async move {
+        complete.reached().await;
         ready.now();
-        evaluator.run().await;
-        Ok(())
+        std::future::pending::<anyhow::Result<()>>().await
+    });
+    context.tasks.spawn_until_shutdown("evaluator", async move {
+        // A component that has not arrived yet looks like one that does not exist.
+        mirrors.subjects_reached().await;
+        role.while_held(|term| peers.clone().evaluate(term)).await
     });
     Ok(())
 }
 
-/// Returns the leases that select the components of this replica.
-async fn leases(context: &Context) -> anyhow::Result<Leases> {
+/// Returns the role of the evaluator. Without a database every replica has it.
+async fn role(context: &Context) -> anyhow::Result<Role> {
     let set = &context.settings.status_evaluator.database_url;
     if set.is_empty() {
-        return Ok(Leases::everything());
+        return Ok(Role::forever());
     }
     let url = context.database_url("status-evaluator", set)?;
-    let database = chassis::database::connect_as::<lease::Migrator>(&url, &context.settings.database).await?;
-    Ok(Leases::start(context, "status-evaluator", &database).await?)
+    let database =
+        chassis::store::database::connect_as::<lease::Migrator>(&url, &context.settings.database).await?;
+    Ok(Role::start(context, "status-evaluator", &database).await?)
 }

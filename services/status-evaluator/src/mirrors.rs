@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use chassis::{
     Context,
-    kinds::OptionsRecord,
-    mirror::{Change, Mirror},
-    resource::Resource,
-    work::WorkQueue,
+    kinds::options::OptionsRecord,
+    observe::{
+        mirror::{Change, Mirror},
+        work::WorkQueue,
+    },
+    store::resource::Resource,
 };
 use domain::{
     boot::{
@@ -20,6 +22,12 @@ use domain::{
 use proto::{configuration::ConfigurationState, power::PowerState};
 
 use crate::convert;
+
+/// Author of power states, in texts for people.
+const POWER_CONTROLLER: &str = "the power controller";
+
+/// Author of configuration states, in texts for people.
+const CONFIG_COORDINATOR: &str = "the config coordinator";
 
 /// Evidence of all decisions. Clones share the mirrors.
 #[derive(Clone)]
@@ -49,21 +57,23 @@ impl EvidenceMirrors {
         let configuration_states = Mirror::start(context, configuration, about(&components, queue));
         let marked = queue.clone();
         let concerned = components.clone();
-        power_states.on_current(move || marked.mark(concerned.enabled()));
+        power_states.on_availability_change(move || marked.mark(concerned.enabled()));
         let marked = queue.clone();
         let concerned = components.clone();
-        configuration_states.on_current(move || marked.mark(concerned.enabled()));
+        configuration_states.on_availability_change(move || marked.mark(concerned.enabled()));
         Ok(Self { power_states, configuration_states, components, options })
     }
 
     /// Waits until every mirror is complete.
     pub(crate) async fn reached(&self) {
-        tokio::join!(
-            self.components.reached(1),
-            self.options.reached(1),
-            self.power_states.reached(1),
-            self.configuration_states.reached(1),
-        );
+        let observations =
+            async { tokio::join!(self.power_states.reached(1), self.configuration_states.reached(1)) };
+        tokio::join!(self.subjects_reached(), observations);
+    }
+
+    /// Waits until components and options are complete. Incomplete observations count as unknown.
+    pub(crate) async fn subjects_reached(&self) {
+        tokio::join!(self.components.reached(1), self.options.reached(1));
     }
 
     /// Returns the kind of an incomplete mirror, if there is one.
@@ -106,12 +116,20 @@ impl EvidenceMirrors {
 
     /// Returns the evidence about `component` besides its record. An observation counts while its mirror is
     /// connected: its author withdraws an observation that is no longer known, and without a connection a withdrawal
-    /// would not arrive.
+    /// would not arrive. The outage of an author is a trouble of the component.
     pub(crate) fn evidence(&self, component: &Component) -> Evidence {
         let id = component.id.as_str();
         let power = self.power_state(id).filter(|_| self.power_states.is_current());
         let configuration = self.configuration_state(id).filter(|_| self.configuration_states.is_current());
-        convert::evidence(power.as_deref(), configuration.as_deref(), component.generation)
+        let evidence = convert::evidence(power.as_deref(), configuration.as_deref(), component.generation);
+        let power_outage = self.power_states.outage();
+        let configuration_outage = self.configuration_states.outage();
+        Evidence {
+            power_trouble: convert::outage_trouble(POWER_CONTROLLER, power_outage).or(evidence.power_trouble),
+            configuration_trouble: convert::outage_trouble(CONFIG_COORDINATOR, configuration_outage)
+                .or(evidence.configuration_trouble),
+            ..evidence
+        }
     }
 }
 

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use chassis::{
-    Fault, clock,
-    convert::{self as shared, Interner, time},
-    resource::Resource,
+    Fault,
+    kinds::{self as shared, Interner},
+    mesh::time,
+    process::clock,
+    store::resource::Resource,
 };
 use domain::{
     boot::{

@@ -74,12 +74,12 @@ impl CircuitBreaker {
         }
     }
 
-    /// Whether every call passes.
+    /// Returns whether every call passes.
     pub(crate) fn is_open(&self) -> bool {
         self.state == CircuitState::Closed
     }
 
-    /// Whether a call at `now` passes.
+    /// Returns whether a call at `now` passes.
     pub(crate) fn admits(&self, now: Instant) -> bool {
         match self.state {
             CircuitState::Closed => true,

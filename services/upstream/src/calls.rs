@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use chassis::{clock, failpoint};
+use chassis::process::{clock, failpoint};
 use domain::core::{bos_time, clock_offset::ClockOffset, time::Timestamp};
 use http::{HeaderMap, StatusCode, header::DATE};
 use parking_lot::Mutex;
@@ -34,7 +34,7 @@ pub(crate) struct PeerCalls {
     pub wire: PeerWire,
     slots: Semaphore,
     circuits: PeerCircuits,
-    /// Offset of the system's clock; none: no answer had a date.
+    /// Offset of the system's clock; `None`: no answer had a date.
     clock: Mutex<Option<ClockOffset>>,
 }
 

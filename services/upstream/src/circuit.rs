@@ -253,7 +253,7 @@ mod tests {
         let [list, patch, get] = ["list", "patch", "get"].map(|operation| circuit(&outage, operation));
         let began = failed(&list);
         // Timestamps have a resolution of milliseconds.
-        while chassis::clock::now() <= began {}
+        while chassis::process::clock::now() <= began {}
         assert_eq!([failed(&patch), failed(&list)], [began, began]);
         get.acquire().unwrap().works();
         assert_eq!(failed(&patch), began, "this operation has not worked since");

@@ -20,7 +20,7 @@ pub(crate) struct HttpClients {
 }
 
 struct ClientCache {
-    /// File with the authorities; none: the authorities of the system.
+    /// File with the authorities; `None`: the authorities of the system.
     authorities: Option<WatchedFile>,
     encrypted: Option<Client>,
     plain: Option<Client>,

@@ -49,7 +49,7 @@ pub struct ClientGrant {
     pub scope: String,
 }
 
-/// How a peer is shown its credentials, which decides the kinds that it can use.
+/// Way in which a peer gets its credentials, which decides the kinds that it can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CredentialUse {
     /// In a header of each call, or to log in.

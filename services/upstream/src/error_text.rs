@@ -55,7 +55,7 @@ pub(crate) fn of_json_error(error: &serde_json::Error) -> String {
     format!("not the JSON that was expected: {}", tidy(&shown, &[]))
 }
 
-/// Whether the character changes the direction of the following text.
+/// Returns whether the character changes the direction of the following text.
 fn turns_text(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -127,13 +127,13 @@ fn refusal(status: StatusCode, headers: &HeaderMap, words: String, now: SystemTi
     let trouble =
         |kind| FailureCause::Trouble(PeerTrouble { kind, status: Some(status), error, retry_after });
     match status.as_u16() {
-        // No service has such pages. Whoever stands before it does not know where it is.
+        // Services have no such pages. A proxy that answers so does not know where the service is.
         404 if is_page(headers) => {
             FailureCause::Trouble(PeerTrouble::unreachable(format!("{status}, as a web page: {words}")))
         }
         429 => trouble(FailureKind::Unreachable),
         503 if retry_after.is_some() => trouble(FailureKind::Unreachable),
-        // The peer gave up waiting for the rest of the request, and may have used what it had.
+        // The peer stopped waiting for the rest of the request, and may have used the first part.
         408 => trouble(FailureKind::Ambiguous),
         300..=399 => {
             FailureCause::No { kind: FailureKind::Denied, status, words: "redirects are not followed".into() }

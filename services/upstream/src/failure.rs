@@ -98,19 +98,19 @@ impl PeerTrouble {
         Self { kind: FailureKind::Unreachable, status: None, error: error.into(), retry_after: None }
     }
 
-    /// An error of a call whose effect is unknown.
+    /// Creates an error of a call whose effect is unknown.
     pub(crate) fn ambiguous(error: impl Into<String>) -> Self {
         Self { kind: FailureKind::Ambiguous, status: None, error: error.into(), retry_after: None }
     }
 
-    /// Whether the peer answered with a bad answer, and did not ask for a pause.
+    /// Returns whether the peer answered with a bad answer, and did not ask for a pause.
     pub(crate) fn is_answer(&self) -> bool {
         self.retry_after.is_none()
             && self.status.is_some_and(|status| status != StatusCode::TOO_MANY_REQUESTS)
     }
 
-    /// Whether both errors have the same cause. A peer may word the same error differently each time, for example
-    /// with the time of day in it.
+    /// Returns whether both errors have the same cause. A peer may word the same error differently each time, for
+    /// example with the time of day in it.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.status == other.status && (self.status.is_some() || self.error == other.error)
     }

@@ -23,7 +23,7 @@ pub(crate) fn guard(builder: RequestBuilder, bytes: Bytes, still_wanted: StillWa
     builder.header(CONTENT_LENGTH, length).body(Body::wrap_stream(stream::once(body)))
 }
 
-/// Whether a request failed because its call was no longer wanted.
+/// Returns whether a request failed because its call was no longer wanted.
 pub(crate) fn was_withdrawn(error: &reqwest::Error) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {

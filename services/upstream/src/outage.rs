@@ -1,6 +1,6 @@
 //! Outage of a peer across all its operations.
 
-use chassis::clock::now;
+use chassis::process::clock::now;
 use domain::core::time::Timestamp;
 use parking_lot::Mutex;
 
@@ -33,7 +33,7 @@ impl PeerOutage {
         *self.state.lock().denied_since.get_or_insert_with(now)
     }
 
-    /// Whether an error of that kind has to be logged: no operation has logged it in this outage.
+    /// Returns whether an error of that kind has to be logged: no operation has logged it in this outage.
     pub(crate) fn is_new(&self, kind: &str) -> bool {
         let mut state = self.state.lock();
         let is_new = state.logged.len() < MOST_KINDS && !state.logged.iter().any(|logged| logged == kind);

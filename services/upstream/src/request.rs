@@ -159,7 +159,7 @@ impl Request {
 }
 
 impl Request {
-    /// Whether the peer is to be shown credentials.
+    /// Returns whether the peer is to be shown credentials.
     pub(crate) fn needs_credentials(&self) -> bool {
         let brings = |name| self.headers.contains_key(name);
         !self.anonymous && !brings(AUTHORIZATION.as_str()) && !brings(X_AUTH_TOKEN)

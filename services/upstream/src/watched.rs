@@ -48,7 +48,7 @@ impl WatchedFile {
         Some(content.map_err(|error| error.to_string()))
     }
 
-    /// Whether every user of this machine may read the file.
+    /// Returns whether every user of this machine may read the file.
     pub(crate) fn is_public(&self) -> bool {
         fs::metadata(&self.path).is_ok_and(|file| file.mode() & 0o004 != 0)
     }

@@ -8,7 +8,7 @@ use http::{
 };
 use tokio::time::Instant;
 
-use chassis::request_id;
+use chassis::mesh::request_id;
 
 use crate::{
     Answer, FailureKind, PeerError, Request, Secret,

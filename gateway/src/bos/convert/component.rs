@@ -79,8 +79,8 @@ impl From<wire::ComponentStatus> for message::Status {
     }
 }
 
-/// A component as a read answers it: with the computed status, and without the stamp of its booted artifacts (BOS
-/// reference 2.6.1).
+/// Returns a component for the answer to a read: with the computed status, and without the stamp of its booted
+/// artifacts (BOS reference 2.6.1).
 pub(crate) fn rendered(mut component: message::Component) -> wire::Component {
     let status = rendered_status(component.status.take());
     let booted = component.actual_state.as_mut().and_then(|actual| actual.boot_artifacts.as_mut());
@@ -90,7 +90,7 @@ pub(crate) fn rendered(mut component: message::Component) -> wire::Component {
     wire::Component { status: Some(status), ..stored(component) }
 }
 
-/// The status as a read shows it; with empty members if the record never had one.
+/// Returns the status for a read; with empty members if the record never had one.
 fn rendered_status(status: Option<message::Status>) -> wire::ComponentStatus {
     match status {
         Some(mut status) => {
@@ -108,7 +108,7 @@ fn rendered_status(status: Option<message::Status>) -> wire::ComponentStatus {
 /// The computed status of a component without phase and override (BOS reference 3.5, row 8).
 const STATUS_OF_NOTHING: &str = "stable";
 
-/// A component as a write answers it: the stored record (BOS reference 2.6.3).
+/// Returns a component for the answer to a write: the stored record (BOS reference 2.6.3).
 pub(crate) fn stored(component: message::Component) -> wire::Component {
     wire::Component {
         actual_state: component.actual_state.map(Into::into),
@@ -130,7 +130,7 @@ fn stored_status(status: message::Status) -> wire::ComponentStatus {
     wire::ComponentStatus { phase, status: None, status_override: status.status_override }
 }
 
-/// The variant that a number of a message stands for, if clients may see that variant.
+/// Returns the variant with this number in messages, if clients may see that variant.
 fn spelled<E: EnumWord + TryFrom<i32>>(number: i32) -> Option<SpelledEnum<E>> {
     let variant = E::try_from(number).ok()?;
     E::WORDS.iter().any(|(_, known)| *known == variant).then_some(SpelledEnum(variant))
@@ -247,6 +247,7 @@ mod tests {
             session: Some("s".into()),
             retry_policy: Some(2),
             revision: 9,
+            last_event: 9,
             generation: 8,
             preparation: Some(message::BootPreparation::default()),
             assignment: "a".into(),

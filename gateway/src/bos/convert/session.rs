@@ -5,7 +5,7 @@ use proto::session::{self as message, LeftOutReason, Operation, Progress};
 use super::none_if_empty;
 use crate::bos::wire::{session as wire, stamp::BosTime, words::SpelledEnum};
 
-/// A session as clients see it; if `strict`, without members that BOS does not have.
+/// Returns a session as clients see it; if `strict`, without members that BOS does not have.
 pub(crate) fn shown(session: message::Session, strict: bool) -> wire::Session {
     wire::Session {
         components: session.components.join(","),
@@ -26,7 +26,7 @@ pub(crate) fn shown(session: message::Session, strict: bool) -> wire::Session {
     }
 }
 
-/// The call that creates the session which `tenant` wishes for.
+/// Returns the call that creates the session of `wish` for `tenant`.
 pub(crate) fn creation(wish: wire::NewSession, tenant: String) -> message::CreateSessionRequest {
     message::CreateSessionRequest {
         name: wish.name.unwrap_or_default(),
@@ -39,7 +39,7 @@ pub(crate) fn creation(wish: wire::NewSession, tenant: String) -> message::Creat
     }
 }
 
-/// The call that changes the session `name` of `tenant`.
+/// Returns the call that changes the session `name` of `tenant`.
 pub(crate) fn update(
     patch: wire::SessionPatch,
     name: String,
@@ -66,7 +66,7 @@ impl From<message::LeftOutMember> for wire::LeftOutMember {
     }
 }
 
-/// The status of a session as clients see it; if `strict`, without members that BOS does not have.
+/// Returns the status of a session as clients see it; if `strict`, without members that BOS does not have.
 pub(crate) fn status_shown(status: message::SessionStatus, strict: bool) -> wire::SessionStatus {
     let errors = status
         .error_summary
@@ -140,7 +140,7 @@ mod tests {
         let components: Vec<_> = (0..40_000).map(|number| format!("x{number:014}")).collect();
         let session = message::Session { components: components.clone(), ..Default::default() };
         let text = shown(session, true).components;
-        // More than a request may hold.
+        // The text is longer than a request may be.
         assert!(text.len() > 524_288);
         assert!(text.split(',').eq(components.iter().map(String::as_str)));
     }

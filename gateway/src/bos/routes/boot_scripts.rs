@@ -7,7 +7,7 @@ use axum::{
 };
 use chassis::{
     Fault,
-    call_class::{self, Class},
+    mesh::call_class::{self, Class},
 };
 use http::{
     HeaderMap, HeaderValue, Uri,
@@ -33,8 +33,8 @@ pub(super) const LONGEST_MAC: usize = 64;
 /// Seconds until firmware repeats a request that could not be answered: a restart of a service is over by then.
 const PAUSE: u32 = 10;
 
-/// The script of a node. A node that is not known or not prepared has none, and no node has one where another service
-/// serves scripts.
+/// Shows the script of a node. A node that is not known or not prepared has none, and no node has one where another
+/// service serves scripts.
 ///
 /// Firmware takes every error for "boot something else", which is right in these cases. While the mesh cannot answer,
 /// firmware gets a script that waits and repeats the request: a node that was switched on to boot must not end up on
@@ -67,8 +67,8 @@ pub(super) async fn show(
     }
 }
 
-/// The node by the first parameter given of MAC address, name and number, as with other boot script services. Firmware
-/// sends an empty parameter for a value that it does not know.
+/// Returns the node in the first given parameter of MAC address, name and number, as with other boot script services.
+/// Firmware sends an empty parameter for a value that it does not know.
 fn asked_for(query: &Query) -> Result<Node, Problem> {
     let given = |name, longest| {
         let text = query.text(name, 0..=longest);
@@ -84,7 +84,7 @@ fn asked_for(query: &Query) -> Result<Node, Problem> {
     nid.map(Node::Nid).ok_or_else(|| Problem::bad_request("one of mac, name and nid has to be given"))
 }
 
-/// A script that waits and repeats the request at the address where it was made.
+/// Returns a script that waits and repeats the request at the same address.
 fn wait_and_ask(uri: &Uri, headers: &HeaderMap, reason: &str) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let scheme = text("x-forwarded-proto").filter(|scheme| *scheme == "https").unwrap_or("http");
@@ -99,7 +99,7 @@ fn wait_and_ask(uri: &Uri, headers: &HeaderMap, reason: &str) -> String {
     )
 }
 
-/// The letter, or a space for one that could make a word of the reason a command to firmware.
+/// Returns the letter, or a space for one that could make a word of the reason a command to firmware.
 fn harmless(letter: char) -> char {
     if letter.is_ascii_alphanumeric() || ".:-_/".contains(letter) { letter } else { ' ' }
 }
@@ -121,7 +121,7 @@ mod tests {
     use tonic::Status;
     use tower::ServiceExt;
 
-    /// Answers by what it is asked for.
+    /// Service that answers by the requested node.
     struct Scripts;
 
     #[tonic::async_trait]

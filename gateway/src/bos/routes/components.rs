@@ -89,7 +89,7 @@ pub(super) async fn put_many(
     kept(replace(face, &tenant, selection::of_each(components, &tenant)?, false).await?)
 }
 
-/// A tenant can replace its own nodes only. BOS lets it replace any (BOS reference 12, BUG-29).
+/// Replaces components. A tenant can replace its own nodes only. BOS lets it replace any (BOS reference 12, BUG-29).
 async fn replace(
     face: BosFace,
     tenant: &Tenant,
@@ -159,7 +159,7 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// The components that exist to the tenant, of those that a request is `about`.
+/// Returns the components that exist to the tenant, of those that a request is `about`.
 async fn scope(mesh: &Mesh, tenant: &Tenant, about: Vec<String>) -> Result<TenantScope, BosProblem> {
     TenantScope::of(tenant, mesh, about).await.map_err(|fault| without_scope(tenant, fault))
 }

@@ -49,8 +49,8 @@ async fn update(mesh: Mesh, change: Options, validate_only: bool) -> Result<Resp
     Ok(json(StatusCode::OK, &sorted(&repeated(change, kept(answer.record)?))?)?)
 }
 
-/// The stored options, with members of `sent` that are stored in another way or not at all: members that are no option,
-/// the option that BOS lost, and the letter case of an age (BOS reference 2.5; 12, BUG-07).
+/// Returns the stored options, with members of `sent` that are stored in another way or not at all: members that are no
+/// option, the option that BOS lost, and the letter case of an age (BOS reference 2.5; 12, BUG-07).
 fn repeated(sent: Options, kept: Options) -> Options {
     Options {
         unknown: sent.unknown,
@@ -71,7 +71,7 @@ fn check_members(change: &Options) -> Result<(), Problem> {
     }
 }
 
-/// The options by way of a map, which puts members that are no option in order between those that are.
+/// Returns the options through a map, which sorts members that are no option between those that are.
 fn sorted(options: &Options) -> Result<Value, Problem> {
     serde_json::to_value(options).map_err(|error| Problem::internal(&error.to_string()))
 }

@@ -14,10 +14,11 @@ use crate::{
     mesh::{Mesh, REGISTRY},
 };
 
-/// The release of BOS whose contract is served. Clients adapt their requests to it.
+/// Release of BOS whose contract is served. Clients adapt their requests to it.
 const RELEASE: [&str; 3] = ["2", "50", "0"];
 
-/// Time for the answer of the registry. Monitoring asks every few seconds and must learn quickly that there is none.
+/// Deadline for the answer of the registry. Monitoring asks every few seconds and must learn quickly that there is
+/// none.
 const HEALTH_DEADLINE: Duration = Duration::from_secs(2);
 
 /// A version of the contract.
@@ -67,9 +68,9 @@ fn release(links: Vec<VersionLink>) -> ContractVersion {
     ContractVersion { links, major, minor, patch }
 }
 
-/// The address at which the client found the service. A request that a proxy forwarded came through the prefix, even if
-/// the proxy took it off; the path itself says nothing (BOS reference 2.5), and links without the prefix work for
-/// clients that reached the gateway directly.
+/// Returns the address at which the client found the service. A request that a proxy forwarded came through the prefix,
+/// even if the proxy removed it; the path itself does not show that (BOS reference 2.5), and links without the prefix
+/// work for clients that reached the gateway directly.
 fn base(uri: &Uri, headers: &HeaderMap) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let scheme = text("x-forwarded-proto").unwrap_or("http");

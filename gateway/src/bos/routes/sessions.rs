@@ -49,7 +49,7 @@ pub(super) async fn list(
     Ok(stream::array(SESSIONS, face.mesh.sessions.clone().list_sessions(call(request)), page).await?)
 }
 
-/// The sessions that query parameters ask for (BOS reference 2.9.2).
+/// Returns the filter of the query parameters (BOS reference 2.9.2).
 fn filter(query: &Query, tenant: &Tenant) -> Result<SessionFilter, Problem> {
     let age = |name| query.text(name, 1..=LONGEST_AGE).map(|age| age.unwrap_or_default().to_owned());
     Ok(SessionFilter {
@@ -75,7 +75,7 @@ pub(super) async fn create(
     Ok(json(StatusCode::CREATED, &shown(promised(answer.session)?, face.strict))?)
 }
 
-/// The problem of a creation. A resource that is missing, if not the tenant, is the template: to the caller a mistake
+/// Returns the problem of a creation. A missing resource, if not the tenant, is the template: to the caller a mistake
 /// in the body, not in the path.
 fn not_created(fault: Fault, tenant: &Tenant) -> BosProblem {
     match fault {
@@ -99,9 +99,9 @@ pub(super) async fn delete_many(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// The sessions that a deletion removes: those of a list with the same parameters. Without parameters only complete
-/// sessions are removed, because a forgotten parameter must not end running sessions; BOS removes all (BOS reference
-/// 12, BUG-02).
+/// Returns the filter of the sessions that a deletion removes: those of a list with the same parameters. Without
+/// parameters only complete sessions are removed, because a forgotten parameter must not end running sessions; BOS
+/// removes all (BOS reference 12, BUG-02).
 fn doomed(query: &Query, tenant: &Tenant, strict: bool) -> Result<SessionFilter, Problem> {
     let mut filter = filter(query, tenant)?;
     let narrowed = ["min_age", "max_age", "status"].into_iter().any(|name| query.has(name));
@@ -156,7 +156,7 @@ pub(super) async fn status(
     Ok(json(StatusCode::OK, &status_shown(promised(answer.status)?, face.strict))?)
 }
 
-/// Lists the members that the session leaves alone, with the reasons. BOS has no such path.
+/// Lists the nodes that the session leaves out, with the reasons. BOS has no such path.
 pub(super) async fn left_out(
     State(face): State<BosFace>,
     tenant: Tenant,

@@ -103,7 +103,7 @@ pub(super) async fn patch(
     Ok(json(StatusCode::OK, &SessionTemplate::from(promised(answer.session_template)?))?)
 }
 
-/// Refuses an empty object of boot sets, which a message cannot tell from an absent one.
+/// Refuses an empty object of boot sets, which a message cannot distinguish from an absent one.
 fn check_boot_sets(template: &SessionTemplate) -> Result<(), BosProblem> {
     match &template.boot_sets {
         Some(sets) if sets.0.is_empty() => {
@@ -135,7 +135,7 @@ pub(super) async fn validate(
     Ok(json(StatusCode::OK, &answer.findings)?)
 }
 
-/// A template to copy and fill in (BOS reference 2.8.5).
+/// Shows a template to copy and fill in (BOS reference 2.8.5).
 pub(super) async fn example() -> Result<Response, BosProblem> {
     let set = json!({
         "cfs": { "configuration": "bootset-specific-cfs-override" },

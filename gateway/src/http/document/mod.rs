@@ -36,7 +36,7 @@ pub(crate) struct DescribedPath<'a> {
     pub operations: &'a [(Method, ApiOperation)],
 }
 
-/// The document about `paths` as it is found under `prefix`; empty: at the root.
+/// Returns the document about `paths` for the place under `prefix`; empty: at the root.
 pub(crate) fn document(about: &ApiAbout, paths: &[DescribedPath<'_>], prefix: &str) -> Value {
     let mut schemas = DocumentSchemas::default();
     let problem = schemas.answered(of::<ProblemDocument<'static>>());

@@ -45,18 +45,18 @@ pub(crate) struct ApiParameter {
     schema: Describe,
 }
 
-/// A query parameter that is written like a `T`.
+/// Returns a query parameter with the form of a `T`.
 pub(crate) fn query<T: JsonSchema>(name: &'static str, about: &'static str) -> ApiParameter {
     ApiParameter { name, place: "query", about, schema: of::<T>() }
 }
 
-/// A header that is written like a `T`.
+/// Returns a header with the form of a `T`.
 pub(crate) fn header<T: JsonSchema>(name: &'static str, about: &'static str) -> ApiParameter {
     ApiParameter { name, place: "header", about, schema: of::<T>() }
 }
 
 impl ApiOperation {
-    /// An operation that answers 200 without a body.
+    /// Creates an operation that answers 200 without a body.
     pub(crate) fn new(summary: &'static str) -> Self {
         Self {
             summary,
@@ -110,7 +110,7 @@ impl ApiOperation {
         self
     }
 
-    /// As [`Self::refuses`], unless this status has a reason already.
+    /// Adds a refusal as [`Self::refuses`] does, unless this status has a reason already.
     pub(crate) fn may_answer(&mut self, status: StatusCode, why: &'static str) {
         self.refusals.entry(status).or_insert(why);
     }
@@ -189,12 +189,12 @@ impl ApiOperation {
     }
 }
 
-/// Names of the parameters in a path.
+/// Returns the names of the parameters in a path.
 fn names(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
 
-/// A name for generated clients, such as `get_v2_components_id`.
+/// Returns a name for generated clients, such as `get_v2_components_id`.
 fn id(path: &str, method: &Method) -> String {
     let words = path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.fold(method.as_str().to_ascii_lowercase(), |id, word| format!("{id}_{word}"))

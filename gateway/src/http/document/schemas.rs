@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// Generates the schema of a type.
 pub(super) type Describe = fn(&mut SchemaGenerator) -> Schema;
 
-/// The schema of `T`, to be generated later.
+/// Returns the schema of `T`, to be generated later.
 pub(super) fn of<T: JsonSchema>() -> Describe {
     SchemaGenerator::subschema_for::<T>
 }
@@ -17,8 +17,7 @@ pub(super) fn of<T: JsonSchema>() -> Describe {
 /// Place of the schemas in a document.
 const PLACE: &str = "#/components/schemas/";
 
-/// Schemas of requests and of answers. A type may look different in the two: a member that is only read is none of
-/// a request.
+/// Schemas of requests and of answers. A type may differ in the two: a read-only member is not part of a request.
 pub(super) struct DocumentSchemas {
     sent: SchemaGenerator,
     answered: SchemaGenerator,
@@ -35,12 +34,12 @@ impl Default for DocumentSchemas {
 }
 
 impl DocumentSchemas {
-    /// The schema of a part of a request.
+    /// Returns the schema of a part of a request.
     pub(super) fn sent(&mut self, describe: Describe) -> Value {
         mark_references(describe(&mut self.sent).to_value())
     }
 
-    /// The schema of a part of an answer.
+    /// Returns the schema of a part of an answer.
     pub(super) fn answered(&mut self, describe: Describe) -> Value {
         describe(&mut self.answered).to_value()
     }
@@ -63,7 +62,7 @@ impl DocumentSchemas {
             if let Some(Value::String(text)) = object.get_mut("description") {
                 *text = without_references(text, source);
             }
-            // A list of required members says already which have no default, and a member that is only read has none.
+            // The list of required members implies the members without a default, and a read-only member has none.
             let default = object.get("default").filter(|value| value.is_null() || *value == "");
             if default.is_some() && object.contains_key("type") {
                 object.remove("default");
@@ -72,7 +71,7 @@ impl DocumentSchemas {
     }
 }
 
-/// The text without references such as ` (SOURCE 2.8)`, which serve readers of the code.
+/// Returns the text without references such as ` (SOURCE 2.8)`, which serve readers of the code.
 fn without_references(text: &str, source: &str) -> String {
     let opening = format!(" ({source} ");
     let mut parts = text.split(&opening);
@@ -80,10 +79,10 @@ fn without_references(text: &str, source: &str) -> String {
     parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 
-/// Ending of the name of a type in requests, if the type looks different there.
+/// Ending of the name of a type in requests, if the type differs there.
 const SENT: &str = "Input";
 
-/// Marks a reference to a type as one that is sent, until it is known whether that makes a difference.
+/// Mark of a reference to a type in requests, until it is known whether the type differs there.
 const MARK: &str = "?";
 
 fn mark_references(mut schema: Value) -> Value {
@@ -105,7 +104,7 @@ fn settle_reference(object: &mut Map<String, Value>, different: &[String]) {
     *target = format!("{PLACE}{name}{ending}");
 }
 
-/// The types that look different where they are sent, or refer to such types.
+/// Returns the types that differ in requests, or refer to such types.
 fn different(sent: &Map<String, Value>, answered: &Map<String, Value>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     loop {

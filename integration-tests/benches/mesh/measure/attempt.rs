@@ -15,7 +15,7 @@ use super::BenchRun;
 const SHOWN: usize = 300;
 
 impl BenchRun<'_> {
-    /// Measures `rows` within `minutes` if any of them was picked. Returns none if not, or after a failure, which is
+    /// Measures `rows` within `minutes` if any of them was picked. Returns `None` if not, or after a failure, which is
     /// noted with the rows.
     pub async fn attempt<T>(
         &mut self,

@@ -20,11 +20,11 @@ const QUARTER: u32 = 25_000;
 /// Components that filtered lists show.
 const CHOSEN: usize = 1_000;
 
-/// How long an idle mesh is watched each time, and how long it has to come to rest.
+/// Time for which an idle mesh is watched each time, and time for it to come to rest.
 const IDLE: Duration = Duration::from_secs(20);
 const REST: Duration = Duration::from_secs(10);
 
-/// Per cent of a core below which idle meshes cannot be told apart: the clock of processes has steps of 10 ms.
+/// Per cent of a core below which idle meshes cannot be distinguished: the clock of processes has steps of 10 ms.
 const NOISE: f64 = 0.5;
 
 /// Pause after a start, in which memory of the start is returned.
@@ -111,7 +111,7 @@ async fn idling(bench: &mut BenchRun<'_>, site: &PlayedSurroundings) {
     }
 }
 
-/// Gives the CPU, in per cent of a core, and passes on every figure.
+/// Returns the CPU, in per cent of a core, and records every figure.
 async fn watch_idle(
     bench: &mut BenchRun<'_>,
     site: &PlayedSurroundings,

@@ -1,4 +1,4 @@
-//! How long a node waits for the mesh.
+//! Delays of nodes by the mesh.
 
 use std::{
     collections::HashMap,
@@ -43,7 +43,7 @@ const AT_ONCE: u32 = 10_000;
 /// Default seed of simulated hardware.
 const SEED: u64 = 1;
 
-/// When something happened to nodes, in milliseconds since 1970.
+/// Times of events of nodes, in milliseconds since 1970.
 type Times = HashMap<String, i64>;
 
 /// Measures single decisions and whole reboots on hardware that takes its time.
@@ -79,7 +79,7 @@ async fn all_at_once(bench: &mut BenchRun<'_>) {
     server.stop().await;
 }
 
-/// Begins to reboot a fleet and gives the session and when nodes were seen off.
+/// Begins to reboot a fleet. Returns the session, and the times at which nodes were seen off.
 async fn rebooting(server: &Server, nodes: u32) -> (String, Times) {
     let members = sessions::members(nodes);
     let request = WatchPowerRequest {};
@@ -99,8 +99,8 @@ async fn rebooting(server: &Server, nodes: u32) -> (String, Times) {
     (session, off)
 }
 
-/// For nodes that were seen off, how many milliseconds later the upstream was asked to switch them on, which comes after
-/// their boot data were prepared. Both ends are the simulated upstream's.
+/// Returns, for each node that was seen off, how many milliseconds later the upstream was asked to switch it on, which
+/// comes after its boot data were prepared. Both ends are the simulated upstream's.
 async fn waits(server: &Server, off: Times, began: i64) -> Vec<f64> {
     let since = Timestamp { seconds: began / 1000, nanos: 0 };
     let request = ListTransitionsRequest { since: Some(since) };
@@ -125,7 +125,7 @@ fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_millis() as i64
 }
 
-/// When the upstream took a transition, in milliseconds since 1970.
+/// Returns when the upstream took a transition, in milliseconds since 1970.
 fn created(transition: &AcceptedTransition) -> i64 {
     transition.created_at.as_ref().map_or(0, |at| at.seconds * 1000 + i64::from(at.nanos) / 1_000_000)
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use chassis::call_class::{Class, scope};
+use chassis::mesh::call_class::{Class, scope};
 use futures_util::future::join_all;
 use proto::component::{ComponentFilter, ListComponentsRequest};
 
@@ -12,7 +12,7 @@ use crate::{
     stage::{Registry, Server},
 };
 
-/// How often a filtered list is asked for in a run.
+/// Number of filtered lists in a run.
 const ASKED: usize = 100;
 
 /// Clients that list everything at a time.
@@ -85,10 +85,10 @@ pub async fn filtered(bench: &mut BenchRun<'_>, server: &Server, chosen: usize, 
     }
 }
 
-/// Lists over gRPC; gives when the first message came and when the last.
+/// Lists over gRPC; returns the times of the first and the last message.
 ///
 /// # Panics
-/// When it is not as long as that.
+/// When the list has another length.
 pub async fn grpc(registry: &Registry, request: ListComponentsRequest, count: usize) -> (Duration, Duration) {
     let mut registry = registry.clone();
     let began = Instant::now();
@@ -103,7 +103,7 @@ pub async fn grpc(registry: &Registry, request: ListComponentsRequest, count: us
     (first.unwrap_or_default(), began.elapsed())
 }
 
-/// Lists over REST; gives when the first byte of the body came and when the last.
+/// Lists over REST; returns the times of the first and the last byte of the body.
 ///
 /// # Panics
 /// When it fails.
@@ -118,7 +118,7 @@ pub async fn rest(client: &reqwest::Client, url: &str) -> (Duration, Duration) {
     (first.unwrap_or_default(), began.elapsed())
 }
 
-/// The newest revision of the components.
+/// Returns the newest revision of the components.
 ///
 /// # Panics
 /// When there are none.

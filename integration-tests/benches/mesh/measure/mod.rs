@@ -24,19 +24,19 @@ use crate::{
     targets::target,
 };
 
-/// For how long callers call.
+/// Time for which callers call.
 const LASTING: Duration = Duration::from_secs(2);
 
-/// Why a row has a value on one of two databases alone.
+/// Reason why a row has a value on one of two databases alone.
 const ONE_DATABASE: &str = "takes long, and so is measured on one database only";
 
 /// Context of a measurement.
 pub struct BenchRun<'a> {
     /// The command line.
     pub command: &'a BenchCommand,
-    /// Where to measure.
+    /// Stage of the measurement.
     pub stage: &'a Stage,
-    /// Where results go.
+    /// Report for the results.
     pub report: &'a mut BenchReport,
 }
 
@@ -62,12 +62,13 @@ pub async fn on(mut bench: BenchRun<'_>) {
 }
 
 impl BenchRun<'_> {
-    /// Whether any of these rows was asked for.
+    /// Returns whether any of these rows was requested.
     pub fn wants(&self, ids: &[&str]) -> bool {
         ids.iter().any(|id| target(id).is_picked(&self.command.only))
     }
 
-    /// Whether any of these rows was asked for, at a scale that allows it. Notes where it does not.
+    /// Returns whether any of these rows was requested, at a scale that allows it. Notes the rows for which it does
+    /// not.
     pub fn wants_full(&mut self, ids: &[&str]) -> bool {
         if self.command.scale == BenchScale::Full {
             return self.wants(ids);
@@ -76,17 +77,17 @@ impl BenchRun<'_> {
         false
     }
 
-    /// How often to measure something.
+    /// Returns the number of measurements of a figure.
     pub fn runs(&self) -> u32 {
         self.command.runs
     }
 
-    /// How often to measure something that takes a minute or more.
+    /// Returns the number of measurements of a figure that takes a minute or more.
     pub fn few_runs(&self) -> u32 {
         self.runs().min(self.command.scale.of(1, 3))
     }
 
-    /// Whether another database follows, for rows that take too long to be measured on both.
+    /// Returns whether another database follows, for rows that take too long to be measured on both.
     pub fn is_first_of_two(&self) -> bool {
         self.command.database == DatabaseChoice::Both && matches!(self.stage.database, Database::Sqlite)
     }
@@ -103,7 +104,7 @@ impl BenchRun<'_> {
         }
     }
 
-    /// Committed transactions so far; none where the database does not count them.
+    /// Returns the number of committed transactions so far; `None` where the database does not count them.
     pub async fn commits(&self) -> Option<u64> {
         Database::commits(&self.stage.database).await
     }

@@ -93,7 +93,7 @@ struct ListStage {
     server: Server,
     client: reqwest::Client,
     url: String,
-    /// In order.
+    /// Ids in order.
     ids: Vec<String>,
 }
 

@@ -21,11 +21,11 @@ const COMPONENTS: usize = 10_000;
 /// Callers that get the most out of the mesh.
 const CALLERS: usize = 64;
 
-/// For how long normal work is watched before, and after.
+/// Times for which normal work is watched before the overload, and after it.
 const BEFORE: Duration = Duration::from_secs(6);
 const AFTER: Duration = Duration::from_secs(12);
 
-/// Parts of the time after, each of which is as before or not.
+/// Window after the overload, in which answers are as quick as before or not.
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// Answers are as quick as before when they take at most this much longer, and as many milliseconds.

@@ -1,4 +1,4 @@
-//! How soon work goes on after something broke.
+//! Times of recovery after a failure.
 
 use std::time::{Duration, Instant};
 
@@ -19,10 +19,10 @@ use crate::{
 
 const COMPONENTS: usize = 100;
 
-/// Nodes that two replicas share.
+/// Nodes of the machine whose mesh has two replicas.
 const SHARED: u32 = 1_000;
 
-/// Pause between two polls for the holder of the work.
+/// Pause between two checks of the holders of roles.
 const LOOK: Duration = Duration::from_millis(20);
 
 const REPLICAS: [&str; 2] = ["T12b", "T12b.handover"];
@@ -38,39 +38,34 @@ pub async fn measure(bench: &mut BenchRun<'_>) {
     }
 }
 
-/// The one that dies leaves half of the work, and a session of all nodes is created at that moment.
+/// The process that dies holds every role, and a session of all nodes is created at that moment.
 async fn end_of_replica(bench: &mut BenchRun<'_>) {
     let site =
         PlayedSurroundings::start(bench.stage, MachinePlan { up: true, ..MachinePlan::quick(SHARED) }).await;
-    site.server.bos.template("image").await;
-    let all = site.server.shards().await;
+    let mut active = site.server;
+    active.bos.template("image").await;
+    let all = active.roles().await;
     for _ in 0..bench.runs() {
-        let other = sharing(&site.server, all).await;
-        let mut watched = SessionWatch::of(&site.server).await;
+        let standby = active.replica().await;
+        let mut watched = SessionWatch::of(&standby).await;
         let died = Instant::now();
-        other.kill().await;
-        let name = site.server.bos.session("image", "reboot").await;
+        active.kill().await;
+        let name = standby.bos.session("image", "reboot").await;
         watched.reach(&name, Progress::Complete).await;
         bench.note("T12b", SHARED as usize, died.elapsed().as_secs_f64());
-        let other = sharing(&site.server, all).await;
-        let held = async {
-            while site.server.shards().await < all {
-                tokio::time::sleep(LOOK).await
-            }
-        };
-        let (_, took) = tokio::join!(other.stop(), timed(held));
+        hold(&standby, all).await;
+        active = standby.replica().await;
+        let (_, took) = tokio::join!(standby.stop(), timed(hold(&active, all)));
         bench.note("T12b.handover", SHARED as usize, took.1.as_secs_f64());
     }
-    site.server.stop().await;
+    active.stop().await;
 }
 
-/// A second replica, as soon as it holds a third of the work or more.
-async fn sharing(server: &Server, all: u32) -> Server {
-    let other = server.replica().await;
-    while other.shards().await < all / 3 || other.shards().await + server.shards().await != all {
+/// Waits until a process holds that many roles.
+async fn hold(server: &Server, roles: u32) {
+    while server.roles().await < roles {
         tokio::time::sleep(LOOK).await;
     }
-    other
 }
 
 async fn crash_of_database(bench: &mut BenchRun<'_>) {

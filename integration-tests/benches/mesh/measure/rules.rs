@@ -1,4 +1,4 @@
-//! How many components the status rules judge in a second on one core.
+//! Number of components that the status rules judge in a second on one core.
 
 use std::{hint::black_box, sync::Arc, time::Instant};
 

@@ -59,9 +59,9 @@ async fn of_large_fleet(bench: &mut BenchRun<'_>) {
 struct RebootTimes {
     /// Creation, in milliseconds.
     post: f64,
-    /// From creation until running, in seconds.
+    /// Time from creation until running, in seconds.
     running: f64,
-    /// From creation until complete, in seconds.
+    /// Time from creation until complete, in seconds.
     complete: f64,
     /// Time of all cores, the simulated fleet's included, in seconds for each node.
     cpu: f64,
@@ -92,7 +92,7 @@ pub async fn succeeded(server: &Server, name: &str) {
     assert_eq!(status["percent_failed"], 0.0, "{status}");
 }
 
-/// How many nodes of a fleet a session of all of them takes.
+/// Returns the number of nodes of a fleet in a session of all of them.
 pub fn members(nodes: u32) -> usize {
     topology::generate(nodes).iter().filter(|node| node.role == "Compute").count()
 }

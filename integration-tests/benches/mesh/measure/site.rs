@@ -41,12 +41,11 @@ const SHARE: f64 = 0.1;
 /// The fleet of a small reboot.
 const FEW: u32 = 3;
 
-/// For how long waiting nodes are watched each time.
+/// Time for which waiting nodes are watched each time.
 const WAITING: Duration = Duration::from_secs(20);
 
-/// Sizes of fleets that the original was measured with, and the rows for until running, until booted, until shut down,
-/// CPU of the boot and
-/// memory, of which that of 30,000 is not known.
+/// Sizes of fleets in the measurements of the original, and the rows for until running, until booted, until shut down,
+/// CPU of the boot and memory; the memory of 30,000 nodes is unknown.
 const ORIGINAL: [(u32, &[&str]); 3] = [
     (1_000, &["O6.1k", "O7.1k", "O8.1k", "O9.1k", "O11.1k"]),
     (10_000, &["O6", "O7", "O8", "O9", "O11"]),
@@ -121,7 +120,7 @@ fn fewest(nodes: u32) -> f64 {
     f64::from(3 + 2 * of_power + 1 + 2 * of_configuration + 2 + 2)
 }
 
-/// How long a session took, in seconds.
+/// Durations of a session, in seconds.
 struct SessionTimes {
     running: f64,
     complete: f64,
@@ -189,8 +188,8 @@ async fn waiting(bench: &mut BenchRun<'_>) {
     site.server.stop().await;
 }
 
-/// How long a reboot takes through a power service that reads its hardware now and then depends on when it begins. So
-/// reboots begin at times that are spread evenly between two readings.
+/// Measures reboots of a few nodes. Their duration through a power service that reads its hardware now and then depends
+/// on the time of their beginning. So reboots begin at times that are spread evenly between two readings.
 async fn few_nodes(bench: &mut BenchRun<'_>) {
     let pace = Pace { soft_off: OFF, power_on: ON, boot: UP, ..Pace::default() };
     let plan = MachinePlan { pace: Some(pace), up: true, ..target("O12").power.plan(FEW) };

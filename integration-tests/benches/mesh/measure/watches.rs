@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chassis::call_class::{Class, scope};
+use chassis::mesh::call_class::{Class, scope};
 use proto::component::{WatchComponentsRequest, WatchComponentsResponse};
 use tokio::task::JoinSet;
 use tonic::Streaming;
@@ -97,7 +97,7 @@ async fn open(server: &Server, count: usize) -> Vec<Watch> {
     watches
 }
 
-/// Reads until nothing came for a while that is long against all delays; gives how late each change of a run came.
+/// Reads until a silence that is long against all delays; returns the delay of each change of a run.
 async fn read(mut watch: Watch, run: String, written: Arc<Vec<OnceLock<Instant>>>) -> Vec<f64> {
     let mut times = Vec::new();
     while let Ok(batch) = tokio::time::timeout(Duration::from_secs(5), watch.message()).await {

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chassis::call_class::{Class, scope};
+use chassis::mesh::call_class::{Class, scope};
 use tokio::task::JoinSet;
 
 use super::{BenchRun, LASTING, lists};
@@ -34,7 +34,7 @@ const UNDER_WAY: usize = 4_000;
 /// Delay of PostgreSQL's count of transactions: an idle connection reports its last ones after ten seconds.
 const COUNT_DELAY: Duration = Duration::from_secs(11);
 
-/// For how long transactions are counted: until one more or less does not matter.
+/// Time for which transactions are counted: so long that one more or less does not matter.
 const COUNTED: Duration = Duration::from_secs(12);
 
 type Taken = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -119,7 +119,7 @@ async fn repeated_reports(bench: &mut BenchRun<'_>, server: &Server) {
         return;
     }
     for _ in 0..bench.runs().min(3) {
-        // Replicas that share a database poll it for changes and renew their leases, reports or none.
+        // Replicas that share a database poll it for changes and renew their leases, with or without reports.
         let idle = commits(bench, tokio::time::sleep(COUNTED)).await;
         let during = commits(bench, load::callers(CALLERS, COUNTED, report.clone())).await;
         let Some((idle, during)) = idle.zip(during) else { continue };
@@ -128,7 +128,7 @@ async fn repeated_reports(bench: &mut BenchRun<'_>, server: &Server) {
     }
 }
 
-/// Does something, and gives how many transactions there were in each second until all of them were counted.
+/// Does `work`, and returns how many transactions there were in each second until all of them were counted.
 async fn commits(bench: &BenchRun<'_>, work: impl Future) -> Option<f64> {
     tokio::time::sleep(COUNT_DELAY).await;
     let (began, before) = (Instant::now(), bench.commits().await);

@@ -7,17 +7,17 @@ use prost_types::Timestamp;
 /// Date, commit and machine of a measurement.
 #[derive(Clone, Debug)]
 pub struct BenchHost {
-    /// When it began, in UTC.
+    /// Beginning of the run, in UTC.
     pub date: String,
     /// The commit, with `+` where something but results was changed since; `unknown` without a repository.
     pub commit: String,
-    /// How the measured program was built.
+    /// Build profile of the measured program.
     pub profile: &'static str,
     /// Cores that may be used.
     pub cores: usize,
     /// Name of the processor.
     pub processor: String,
-    /// In GiB.
+    /// Size of the memory in GiB.
     pub memory: f64,
     /// The average load of the minute before.
     pub load_before: f64,

@@ -28,7 +28,7 @@ use crate::{
 /// Outcomes by row and database.
 type Outcomes = BTreeMap<(&'static str, &'static str), RowOutcome>;
 
-/// Stands for the database where none matters.
+/// Name in place of the database where the database does not matter.
 const NO_DATABASE: &str = "any";
 
 /// The names that a row's outcomes have.
@@ -38,7 +38,7 @@ const DATABASES: [&str; 3] = ["sqlite", "postgresql", NO_DATABASE];
 pub struct BenchReport {
     command: BenchCommand,
     host: BenchHost,
-    /// Where files go.
+    /// Directory for the files.
     out: PathBuf,
     /// Results of earlier runs.
     earlier: Outcomes,

@@ -11,11 +11,11 @@ use crate::{
 /// Outcome of one row on one database, with its date and commit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RowOutcome {
-    /// When it was measured, in UTC.
+    /// Time of the measurement, in UTC.
     pub date: String,
-    /// Of which commit.
+    /// Measured commit.
     pub commit: String,
-    /// How thoroughly.
+    /// Scale of the measurement.
     pub scale: String,
     /// The average load of the last minute when the last value was there.
     pub load: f64,
@@ -28,7 +28,7 @@ pub struct RowOutcome {
     /// The power service. Missing in earlier reports.
     #[serde(default)]
     pub power: Option<String>,
-    /// Why there is no value, or why there are not more.
+    /// Reason why there is no value, or why there are not more.
     pub trouble: Option<String>,
 }
 
@@ -48,18 +48,18 @@ impl RowOutcome {
         }
     }
 
-    /// Whether a measurement was tried, rather than skipped with a reason.
+    /// Returns whether a measurement was tried, rather than skipped with a reason.
     pub fn was_tried(&self) -> bool {
         self.seconds > 0.0
     }
 
-    /// Whether there are values.
+    /// Returns whether there are values.
     pub fn is_measured(&self) -> bool {
         !self.values.is_empty()
     }
 
-    /// Whether the outcome belongs to the row's present power service. In the reports without this field no row used
-    /// one as shipped, or none at all.
+    /// Returns whether the outcome belongs to the row's present power service. In the reports without this field no row
+    /// used one as shipped, or none at all.
     pub fn is_of(&self, target: &RowTarget) -> bool {
         match &self.power {
             Some(power) => power == target.power.word(),

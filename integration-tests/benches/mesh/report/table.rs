@@ -78,7 +78,7 @@ pub fn times(times: &[(String, f64)]) -> String {
     lines.chain([format!("{sum:8.1} s  together\n")]).collect()
 }
 
-/// How a value stands to goal and floor, and by how much it misses them.
+/// Returns the relation of a value to goal and floor, and the factor by which it misses them.
 pub fn verdict(target: &RowTarget, value: f64) -> String {
     let misses = |bar| format!("{}x", number(target.distance(value, bar)));
     if target.meets(value, target.goal) {
@@ -91,7 +91,7 @@ pub fn verdict(target: &RowTarget, value: f64) -> String {
     }
 }
 
-/// Figures of the original; empty: none that can be compared.
+/// Returns the figures of the original; empty: there are none to compare with.
 pub fn original(target: &RowTarget) -> String {
     match target.original() {
         None => String::new(),

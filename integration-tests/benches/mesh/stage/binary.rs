@@ -8,8 +8,8 @@ use std::{path::PathBuf, process::Command};
 /// When it cannot be built.
 pub fn build() -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
-    // With both packages named, dependencies have the features that they were built with for this program. Otherwise
-    // most of them would be built once more.
+    // With both packages named, dependencies have the same features as in the build of this program. Otherwise most of
+    // them would be built once more.
     cargo.args(["build", "--quiet", "--package", "integration-tests", "--package", "reveille"]);
     cargo.args(["--bin", "reveille"]);
     if !cfg!(debug_assertions) {

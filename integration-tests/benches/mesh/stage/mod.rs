@@ -12,7 +12,7 @@ pub use postgres::PostgresServer;
 pub use server::{Registry, Server};
 pub use surroundings::PlayedSurroundings;
 
-/// Where a mesh keeps its data.
+/// Storage of a mesh.
 pub enum Database {
     /// A file for each part.
     Sqlite,
@@ -21,7 +21,7 @@ pub enum Database {
 }
 
 impl Database {
-    /// Its name in reports.
+    /// Returns the name of the database in reports.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Sqlite => "sqlite",
@@ -29,7 +29,7 @@ impl Database {
         }
     }
 
-    /// Committed transactions so far; none where the database does not count them.
+    /// Returns the number of committed transactions so far; `None` where the database does not count them.
     pub async fn commits(&self) -> Option<u64> {
         match self {
             Self::Sqlite => None,
@@ -40,7 +40,7 @@ impl Database {
 
 /// The stage for one measurement after the other.
 pub struct Stage {
-    /// Where meshes keep their data.
+    /// Storage of the meshes.
     pub database: Database,
     /// The program.
     pub program: PathBuf,

@@ -39,7 +39,7 @@ impl PostgresServer {
     /// Starts a server.
     ///
     /// # Panics
-    /// When there is none to start.
+    /// When no server can be started.
     pub async fn start() -> Self {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
         let mut script = Command::new("bash")
@@ -64,10 +64,10 @@ impl PostgresServer {
         test_databases::create_on(&self.url).await
     }
 
-    /// Ends the server without warning and starts it again. Gives when it took connections again.
+    /// Ends the server without warning and starts it again. Returns the time at which it took connections again.
     ///
     /// # Panics
-    /// When it does not come back.
+    /// When it does not start again.
     pub async fn crash_and_recover(&self) -> std::time::Instant {
         let mut server = self.server.lock().await;
         let input = server.script.stdin.as_mut().expect("piped");

@@ -26,9 +26,9 @@ pub type Registry = ComponentServiceClient<chassis::Channel>;
 
 /// A running mesh. It is killed when it is dropped.
 pub struct Server {
-    /// Its settings, with the addresses of every part.
+    /// Settings of the mesh, with the addresses of every part.
     pub settings: Settings,
-    /// Its REST contract.
+    /// Client of the mesh's gateway.
     pub bos: Bos,
     directory: TempDir,
     arguments: Vec<String>,
@@ -102,7 +102,7 @@ impl Server {
         panic!("reveille does not become ready:\n{}", self.log());
     }
 
-    /// Ends the process in order, starts it again, and gives how long that start took until it was ready.
+    /// Ends the process in order, starts it again, and returns the time from that start until it was ready.
     ///
     /// # Panics
     /// When it does not end or does not start.
@@ -130,14 +130,14 @@ impl Server {
         self.child.kill().await.expect("a running process");
     }
 
-    /// Shards of the work of all parts that the process holds.
+    /// Returns the number of parts whose role the process holds.
     ///
     /// # Panics
     /// When the metrics cannot be read.
-    pub async fn shards(&self) -> u32 {
+    pub async fn roles(&self) -> u32 {
         let asked = reqwest::get(format!("{}/metrics", self.settings.gateway.url)).await.expect("an answer");
         let text = asked.text().await.expect("a whole answer");
-        let held = text.lines().filter(|line| line.starts_with("reveille_shards_held{"));
+        let held = text.lines().filter(|line| line.starts_with("reveille_role_held{"));
         held.filter_map(|line| line.rsplit(' ').next()?.parse::<u32>().ok()).sum()
     }
 

@@ -9,7 +9,7 @@ use super::{Server, Stage};
 
 /// A mesh and the systems around it.
 pub struct PlayedSurroundings {
-    /// The mesh, with the default periods of looking where nothing else is said.
+    /// Mesh, with the default poll periods unless others are set.
     pub server: Server,
     /// The systems.
     pub upstreams: Upstreams,

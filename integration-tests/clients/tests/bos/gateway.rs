@@ -7,7 +7,7 @@ use csm_rs::{Error, ShastaClient};
 /// Bearer token of every call. The proxy in front of the gateway judges it.
 pub const TOKEN: &str = "a-token";
 
-/// Where the gateway is: the URL of a site's API, under which `/bos/v2` is found.
+/// Variable with the gateway: the URL of a site's API, under which `/bos/v2` is found.
 const GATEWAY: &str = "REVEILLE_TEST_GATEWAY";
 
 /// A client of the gateway.
@@ -35,10 +35,10 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Why a call was refused.
+    /// Returns the refusal of a call.
     ///
     /// # Panics
-    /// When it was not, or not with a problem document.
+    /// When the call was not refused, or not with a problem document.
     pub fn of<T: Debug>(answer: Result<T, Error>) -> Self {
         match answer {
             Err(Error::CsmError { status, detail, .. }) => Self { status, detail },

@@ -62,7 +62,7 @@ fn shown(session: &BosSession) -> Value {
     shown
 }
 
-/// Whether the text is a time as BOS writes it: `2026-11-20T09:05:00`, without a zone.
+/// Returns whether the text is a time as BOS writes it: `2026-11-20T09:05:00`, without a zone.
 fn is_time(text: &str) -> bool {
     let zeros: String =
         text.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect();

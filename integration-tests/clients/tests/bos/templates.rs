@@ -59,7 +59,7 @@ async fn a_stored_template_comes_back_whole() {
             "type": "s3",
             "etag": "1cc4eef4f407bd8a62d7d66ee4b9e9c8",
             "kernel_parameters": "ip=dhcp quiet",
-            // As the inventory spells it, and for the usual processors.
+            // The spelling is that of the inventory, and the architecture the usual one.
             "node_list": ["x1000c0s0b0n0"],
             "arch": "X86",
             "rootfs_provider": "sbps",

@@ -33,8 +33,8 @@ pub enum WatchRule {
     OneTruth,
     /// Every delivered state was written, by a write that had begun and was not refused.
     Written,
-    /// A write is committed at a later revision than any that was known when it began, and at none later than the one
-    /// that its answer names.
+    /// A write is committed at a later revision than any that was known when it began, and at the revision in its
+    /// answer or an earlier one.
     InOrder,
     /// The effect of an acknowledged write is delivered, unless an overlapping or later write overwrote it.
     Seen,
@@ -77,7 +77,7 @@ pub struct WatchContract {
     pub remembered: usize,
 }
 
-/// Every rule that `history` breaks.
+/// Returns every rule that `history` breaks.
 pub fn check(history: &RunHistory, contract: WatchContract) -> Vec<RuleViolation> {
     let (truth, mut findings) = truth::ObservedTruth::of(history);
     findings.extend(truth.judge());

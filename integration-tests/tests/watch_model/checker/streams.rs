@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::{RuleViolation, WatchContract, WatchRule, truth::ObservedTruth};
 use crate::history::{ComponentEvent, Key, LANES, Lanes, Moment, WatcherEntry};
 
-/// The newest revision of each component, and its lanes; none where it was deleted.
+/// Newest revision of each component, and its lanes; `None` where it was deleted.
 type Copy = HashMap<Key, (u64, Option<Lanes>)>;
 
 /// Ends of a watch that crashes and restarts explain.

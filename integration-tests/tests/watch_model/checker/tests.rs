@@ -1,13 +1,13 @@
 //! Histories made by hand: one for each way to break a rule, and those that look odd but are in order.
 //!
-//! A line is what happened at one moment:
+//! Each line stands for one moment:
 //!
 //! - `begin put|patch|report|assign|delete KEY...`: a write begins. The first one is w0, and w0 is also the text that it
 //!   sets: `put` and `patch` as error, `report` as report, `assign` as session;
-//! - `ack N [REVISION]`, `refuse N`: what became of it;
+//! - `ack N [REVISION]`, `refuse N`: outcome of the write;
 //! - `WATCHER open FROM`, `WATCHER told BOOKMARK [synced] EVENT...`, `WATCHER list REVISION EVENT...`,
 //!   `WATCHER expired|broke|stuck`;
-//! - `last REVISION`: what everybody has to reach.
+//! - `last REVISION`: revision that every watcher has to reach.
 //!
 //! An event is `KEY@REVISION=ERROR/REPORT/SESSION`, where the end may be left out, or `-KEY@REVISION` for a deletion.
 
@@ -106,7 +106,7 @@ fn event(word: &str) -> ComponentEvent {
     ComponentEvent { key: key.into(), revision: revision.parse().unwrap(), lanes }
 }
 
-/// What is found in each of the histories.
+/// Returns the violations found in each of the histories.
 fn found(rows: &[(&str, &str)]) -> String {
     let mut told = String::new();
     for (what, history) in rows {
@@ -117,7 +117,7 @@ fn found(rows: &[(&str, &str)]) -> String {
     told
 }
 
-/// Two components that were made, and A who has both.
+/// Two components that were created, and A has both.
 const MADE: &str = "
     begin put a
     ack 0

@@ -271,7 +271,8 @@ impl<'h> ObservedTruth<'h> {
         })
     }
 
-    /// Whether a change that shows a write may be that of a later one: then the step between was never delivered.
+    /// Returns whether a change that shows a write may be that of a later one: then the step between was never
+    /// delivered.
     fn may_be_of_another(&self, index: usize, revision: u64) -> bool {
         let event = self.events[&revision].event;
         let began = self.history.writes[index].invoked;
@@ -282,14 +283,14 @@ impl<'h> ObservedTruth<'h> {
         })
     }
 
-    /// The latest beginning of the writes that show in a change: it was not committed before. None when its lanes show
-    /// no write.
+    /// Returns the latest beginning of the writes that show in a change: it was not committed before. `None` when its
+    /// lanes show no write.
     fn invoked(&self, event: &ComponentEvent) -> Option<Moment> {
         let texts = event.lanes.iter().flatten();
         texts.filter_map(|text| Some(self.history.writes[*self.marks.get(&**text)?].invoked)).max()
     }
 
-    /// Whether a change of `key` beyond `revision` may have been committed at that moment.
+    /// Returns whether a change of `key` beyond `revision` may have been committed at that moment.
     pub(super) fn superseded(&self, key: &str, revision: u64, at: Moment) -> bool {
         let revisions = self.of_key.get(key).map_or(&[][..], Vec::as_slice);
         revisions.iter().rev().take_while(|later| **later > revision).any(|later| {
@@ -301,7 +302,7 @@ impl<'h> ObservedTruth<'h> {
         })
     }
 
-    /// Whether a delivered change may have been followed by an undelivered deletion before a moment.
+    /// Returns whether a delivered change may have been followed by an undelivered deletion before a moment.
     pub(super) fn may_be_deleted(&self, event: &ComponentEvent, before: Moment) -> bool {
         let changed = self.invoked(event).unwrap_or_default();
         let deletions = self.sources(&event.key, 0, None);
@@ -332,7 +333,7 @@ impl<'h> ObservedTruth<'h> {
         self.writes.keys().copied()
     }
 
-    /// How many deletions there may have been.
+    /// Returns the largest possible number of deletions.
     pub(super) fn deletions(&self) -> usize {
         let writes = self.history.writes.iter();
         writes
@@ -346,7 +347,7 @@ impl<'h> ObservedTruth<'h> {
 /// The first revision at which a write shows in a component.
 type FirstSeen<'h> = HashMap<(usize, &'h str), u64>;
 
-/// When something was written that a lane shows.
+/// Times of the write that a lane shows.
 struct LaneSource {
     invoked: Moment,
     ended: Moment,

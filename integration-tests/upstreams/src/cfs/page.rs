@@ -93,7 +93,7 @@ pub(super) fn list(state: &MachineState, call: &SystemCall) -> Result<SystemAnsw
     Ok(SystemAnswer::json(&ComponentPage { components, next }).about(items))
 }
 
-/// Where the candidates after `after_id` are.
+/// Returns the positions of the candidates after `after_id`.
 fn positions(state: &MachineState, wanted: &PageQuery) -> Vec<usize> {
     let id = |position: &usize| state.inventory.nodes[*position].id.as_str();
     let after = wanted.after_id.as_deref().unwrap_or_default();

@@ -60,7 +60,7 @@ impl<'a> ComponentView<'a> {
         }
     }
 
-    /// Whether it has one of the wanted values of every property that is asked for.
+    /// Returns whether the component has one of the wanted values of every requested property.
     fn passes(&self, filters: &[(String, String)]) -> bool {
         let wanted = |name: &str, is: &dyn Fn(&str) -> bool| {
             let mut values = filters.iter().filter(|(key, _)| key == name).peekable();
@@ -88,7 +88,7 @@ pub(super) fn truth(text: &str) -> Option<bool> {
 }
 
 impl MachineState {
-    /// Where the node is in its life, in the words of the inventory.
+    /// Returns the state of the node, in the words of the inventory.
     pub(crate) fn node_state(&self, position: usize) -> &'static str {
         let node = &self.machine.nodes()[position];
         match (node.is_on(), node.is_up()) {

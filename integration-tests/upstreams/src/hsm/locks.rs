@@ -13,7 +13,7 @@ use crate::{
     state::MachineState,
 };
 
-/// How long the real service grants a reservation at a time; the holder renews it.
+/// Time for which the real service grants a reservation; the holder renews it.
 const GRANTED: Duration = Duration::from_secs(15 * 60);
 
 #[derive(Serialize)]

@@ -28,12 +28,12 @@ enum TaskVerdict {
 }
 
 impl MachineState {
-    /// Whether the node was on when the power service read it last.
+    /// Returns whether the node was on when the power service read it last.
     pub(super) fn reads_on(&self, position: usize) -> bool {
         self.power.reading(self.now, position, self.machine.nodes()[position].is_on())
     }
 
-    /// How long until the power service reads the hardware again.
+    /// Returns the time until the power service reads the hardware again.
     pub(crate) fn until_reading(&self) -> Duration {
         self.power.next_reading(self.now).saturating_sub(self.now)
     }
@@ -91,7 +91,7 @@ impl MachineState {
         }
     }
 
-    /// Has the workers of all transitions die.
+    /// Kills the workers of all transitions.
     pub(crate) fn kill_workers(&mut self) {
         self.power.kill_all(self.now);
     }
@@ -102,7 +102,7 @@ impl MachineState {
         self.power.restart(self.now, self.now + down);
     }
 
-    /// Has the service read no hardware for so long.
+    /// Stops the readings of hardware for `pause`.
     pub(crate) fn pause_sampling(&mut self, pause: Duration) {
         self.power.pause_sampling(self.now, self.now + pause);
     }
@@ -128,7 +128,8 @@ impl MachineState {
         self.history.note(self.now, position, what);
     }
 
-    /// Asks for a transition to be aborted; whether it was not over yet. None if there is no such transition.
+    /// Requests the abortion of a transition; returns whether it was not over yet. `None` if there is no such
+    /// transition.
     pub(super) fn signal_abort(&mut self, id: &str) -> Option<bool> {
         let number = self.power.number(id)?;
         let transition = self.power.get_mut(number)?;
@@ -248,9 +249,9 @@ impl MachineState {
         TaskVerdict::Goes
     }
 
-    /// Sends the commands of the present tier, or of the first after it that has something to do; without one the
-    /// transition is over. As in the real service, that it is to abort is noticed before something is sent and before
-    /// each wait, and no longer once nothing is left to do.
+    /// Sends the commands of the present tier, or of the first later tier that has something to do. Without such a tier
+    /// the transition is over. As in the real service, an abort is noticed before commands are sent and before each
+    /// wait, and no longer once nothing is left to do.
     fn enter(&mut self, number: u64) {
         while let Some(transition) = self.power.get(number) {
             let (operation, deadline) = (transition.operation, transition.deadline);
@@ -284,7 +285,7 @@ impl MachineState {
         }
     }
 
-    /// Whether a tier's command is for the node of a task and was not sent to it by a worker that died.
+    /// Returns whether a tier's command is for the node of a task and was not sent to it by a worker that died.
     fn is_for(&self, transition: &PowerTransition, task: &NodeTask, tier: CommandTier) -> bool {
         let on = task.position.is_some_and(|position| self.reads_on(position));
         task.task_status == TaskStatus::InProgress
@@ -484,7 +485,7 @@ impl MachineState {
         }
     }
 
-    /// How long from now until the power service has something to do.
+    /// Returns the time until the next step of the power service.
     pub(crate) fn power_due(&self) -> Option<Duration> {
         self.power.next_due()
     }

@@ -9,7 +9,7 @@ use std::{
 use super::transition::{PowerTransition, TransitionStatus};
 use crate::{history::PowerRecord, plan::PowerService};
 
-/// How many tasks all kept transitions may have together: a day of a large machine.
+/// Most tasks of all kept transitions together: a day of a large machine.
 const MOST_TASKS: usize = 1_000_000;
 
 /// A scheduled step of the service.
@@ -33,13 +33,13 @@ pub(super) enum AgendaStep {
 struct PowerReading {
     period: SamplingPeriod,
     was_on: bool,
-    /// When the service last read something else than before, and when it will have done so once this period ends.
+    /// Time at which the service last read a changed state, and the time at which it will have once this period ends.
     read: Duration,
     readable: Duration,
 }
 
 impl PowerReading {
-    /// Whether the node changed in this period. A pause may have made the period longer meanwhile.
+    /// Returns whether the node changed in this period. A pause may have made the period longer meanwhile.
     fn is_of(self, period: SamplingPeriod) -> bool {
         self.period.until > Duration::ZERO && self.period.from == period.from
     }
@@ -67,7 +67,7 @@ pub(crate) struct PowerRecords {
     /// While nothing is read from the hardware.
     pause: SamplingPeriod,
     pub(super) agenda: BTreeSet<(Duration, u64, AgendaStep)>,
-    /// By position: numbers of the transitions that have no result for the node.
+    /// Numbers of the transitions that have no result for the node, by position.
     pub(super) open: Vec<Vec<u64>>,
     pub(crate) records: Vec<PowerRecord>,
 }
@@ -169,7 +169,7 @@ impl PowerRecords {
         abandoned.into_iter().map(|(number, _)| number).collect()
     }
 
-    /// Has transitions that are too many looked for.
+    /// Schedules a reaper round when there are more transitions than the plan allows.
     pub(super) fn ended(&mut self, now: Duration) {
         if self.transitions.len() > self.plan.most_ended {
             self.reap_after(now);
@@ -184,7 +184,7 @@ impl PowerRecords {
         self.agenda.insert((round, 0, AgendaStep::Reap));
     }
 
-    /// Has the worker of a transition die.
+    /// Kills the worker of a transition.
     pub(super) fn kill(&mut self, number: u64, now: Duration) {
         let Some(transition) = self.transitions.get_mut(&number).filter(|one| !one.status.is_over()) else {
             return;
@@ -195,7 +195,7 @@ impl PowerRecords {
         self.reap_after(now + 3 * self.plan.keep_alive);
     }
 
-    /// Has the workers of all transitions die.
+    /// Kills the workers of all transitions.
     pub(super) fn kill_all(&mut self, now: Duration) {
         let open = self.transitions.iter().filter(|(_, transition)| !transition.status.is_over());
         for number in open.map(|(number, _)| *number).collect::<Vec<_>>() {
@@ -203,7 +203,7 @@ impl PowerRecords {
         }
     }
 
-    /// Has the service end, and start again at a time. The rounds that it would have made do not take place.
+    /// Stops the service and starts it again at `started`. The rounds that it would have made do not take place.
     pub(super) fn restart(&mut self, now: Duration, started: Duration) {
         self.started = started;
         self.kill_all(now);
@@ -211,7 +211,7 @@ impl PowerRecords {
         self.reap_after(started);
     }
 
-    /// Has the hardware not read until a time, or until the first regular reading after it.
+    /// Stops the readings of hardware until `until`, or until the first regular reading after it.
     pub(super) fn pause_sampling(&mut self, now: Duration, until: Duration) {
         let from = self.period(now).map_or(now, |period| period.from);
         let sampling = self.plan.sampling_period;
@@ -220,14 +220,15 @@ impl PowerRecords {
         self.pause = SamplingPeriod { from, until: next };
     }
 
-    /// When the hardware was read last, pauses apart; none: it is never read, because everything is known at once.
+    /// Returns when the hardware was read last, pauses apart; `None`: it is never read, because everything is known at
+    /// once.
     fn sampled_at(&self, now: Duration) -> Option<Duration> {
         let sampling = self.plan.sampling_period;
         let periods = now.as_nanos().checked_div(sampling.as_nanos())?;
         Some(sampling.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX)))
     }
 
-    /// The present sampling period; none: readings are immediate.
+    /// Returns the present sampling period; `None`: readings are immediate.
     fn period(&self, now: Duration) -> Option<SamplingPeriod> {
         if (self.pause.from..self.pause.until).contains(&now) {
             return Some(self.pause);
@@ -236,7 +237,7 @@ impl PowerRecords {
         Some(SamplingPeriod { from, until: from + self.plan.sampling_period })
     }
 
-    /// When the hardware is read next.
+    /// Returns when the hardware is read next.
     pub(super) fn next_reading(&self, now: Duration) -> Duration {
         self.period(now).map_or(now, |period| period.until)
     }
@@ -251,7 +252,7 @@ impl PowerRecords {
         period.until
     }
 
-    /// Whether a node that is `on` now was on when the service read it last.
+    /// Returns whether a node that is `on` now was on when the service read it last.
     pub(super) fn reading(&self, now: Duration, position: usize, on: bool) -> bool {
         let reading = self.readings[position];
         if self.period(now).is_some_and(|period| reading.is_of(period)) { reading.was_on } else { on }

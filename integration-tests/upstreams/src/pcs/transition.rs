@@ -1,4 +1,4 @@
-//! One transition: its operation, its nodes, and the progress of each.
+//! A transition: its operation, its nodes, and the progress of each.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -66,12 +66,12 @@ impl PowerOperation {
         }
     }
 
-    /// Whether nodes are on in the end.
+    /// Returns whether nodes are on in the end.
     pub(super) fn ends_on(self) -> bool {
         self.tiers().ends_with(&[CommandTier::On])
     }
 
-    /// Whether a node that is on already is in the wanted state, or one that is off.
+    /// Returns whether a node that is on already is in the wanted state, or one that is off.
     pub(super) fn is_done(self, on: bool) -> bool {
         match self {
             Self::On => on,
@@ -80,7 +80,7 @@ impl PowerOperation {
         }
     }
 
-    /// Whether it can only be done to a node that is on.
+    /// Returns whether the operation needs a node that is on.
     pub(super) fn needs_on(self) -> bool {
         matches!(self, Self::SoftRestart | Self::HardRestart)
     }
@@ -104,13 +104,13 @@ impl CommandTier {
         }
     }
 
-    /// Whether nodes are on when it worked.
+    /// Returns whether nodes are on after its success.
     pub(super) fn ends_on(self) -> bool {
         self == Self::On
     }
 }
 
-/// How long each step may take.
+/// Deadline of each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskDeadline {
     /// No result is awaited: a sent command counts as done.
@@ -119,7 +119,7 @@ pub(crate) enum TaskDeadline {
     Never,
 }
 
-/// How far a transition is.
+/// Progress of a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransitionStatus {
     New,
@@ -145,7 +145,7 @@ impl TransitionStatus {
     }
 }
 
-/// How far a node is.
+/// Progress of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum TaskStatus {
@@ -197,7 +197,7 @@ pub(super) struct NodeTask {
     pub(super) reserved: bool,
 }
 
-/// How many tasks are how far.
+/// Number of tasks by progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct TaskCounts {
@@ -222,14 +222,14 @@ pub(super) struct PowerTransition {
     pub(super) places: HashMap<usize, usize>,
     /// Which of the operation's tiers is under way.
     pub(super) tier: usize,
-    /// Until when this tier must have its effect.
+    /// Time until which this tier must have its effect.
     pub(super) overdue_at: Option<Duration>,
-    /// When the worker died that performed it; none: it is alive.
+    /// Time at which its worker died; `None`: the worker is alive.
     pub(super) worker_died: Option<Duration>,
 }
 
 impl PowerTransition {
-    /// Whether the worker died before the transition ended.
+    /// Returns whether the worker died before the transition ended.
     pub(super) fn is_left(&self) -> bool {
         self.worker_died.is_some() && !self.status.is_over()
     }

@@ -102,6 +102,6 @@ async fn tenants_have_nodes() {
     let (_, blue) = stage.get(Tapms, "/tenants/blue").await;
     assert_eq!(blue["status"]["tenantresources"][0]["xnames"], json!(["x1000c0s0b0n0"]));
     let (_, all) = stage.get(Tapms, "/tenants").await;
-    assert_eq!(all, json!([blue]));
+    assert_eq!(all["items"], json!([blue]));
     assert_eq!(stage.get(Tapms, "/tenants/red").await.0, StatusCode::NOT_FOUND);
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
-use chassis::{Context, channel::LARGEST_MESSAGE, mirror::Mirror};
+use chassis::{Context, mesh::channel::LARGEST_MESSAGE, observe::mirror::Mirror};
 use domain::{boot::component::Component, core::id::ComponentId};
 use proto::session::{Progress, Session, WatchSessionsRequest, session_service_client::SessionServiceClient};
 use tokio::{

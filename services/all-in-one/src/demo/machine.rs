@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, ensure};
 use chassis::{
     Context, Settings, bind,
-    channel::LARGEST_MESSAGE,
+    mesh::channel::LARGEST_MESSAGE,
     settings::{ImagesDriver, PowerDriver},
 };
 use proto::simulation::{ListFaultsRequest, fleet_service_client::FleetServiceClient};

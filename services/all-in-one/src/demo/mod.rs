@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
-use chassis::{Context, clock};
+use chassis::{Context, process::clock};
 use domain::core::bos_time;
 use proto::session::Session;
 use reveille::mesh::{self, Listeners};

@@ -1,185 +1,194 @@
-//! Which part of the work this replica does.
+//! The replica of a part that acts.
 //!
-//! The work of a part is cut into 64 *shards* by a hash of the key, the same everywhere and for ever. Where the
-//! database is shared, each shard is leased to one replica at a time, in a row whose *epoch* goes up whenever
-//! somebody takes the shard. Expiry is judged by the clock of the database; who holds a lease stops earlier, by
-//! a clock of its own that nobody can set. A write says by a [`Fence`] under which epochs it was decided, and
-//! changes nothing when one of them is over: a replica that slept through the end of its lease does no harm.
+//! A part has a *role*, and one replica holds it at a time. Where the database is shared, the role is leased in a row
+//! whose *epoch* goes up whenever a replica acquires it. Expiry is judged by the clock of the database; the holder
+//! stops earlier, by a monotonic clock of its own that cannot be set. A [`Fence`] in a write names the epoch under
+//! which the write was decided; the write changes nothing when that epoch is over, so a replica that slept through the
+//! end of its lease does no harm.
 //!
-//! Whoever asks while a lease is not acted upon drops the work. So an epoch that was not acted upon for a moment never
-//! comes back: the shard comes under a new one, as if from another replica, and all of its work is looked at anew.
+//! **A take-over is a start.** [`Role::while_held`] builds the engine of a part when the role is acquired, and drops it
+//! when the role is lost: an engine knows nothing of the time before its [`Term`], and outlives none. An epoch that
+//! lapsed for a moment never returns: the role is acquired under a new one, as if from another replica. The other
+//! replicas are hot standbys, which answer calls.
 //!
-//! Whoever has more than its share, because another replica has come, gives nothing away before it has taken over all that
-//! it holds, for half the time of a lease at most: where the database has lost commits it may know what is not on record any
-//! more, and records it while it takes over.
-//!
-//! Where the database is not shared, this replica holds everything and none of this costs anything.
+//! Where the database is not shared, this replica holds the role for ever and none of this costs anything.
 
-mod custody;
 mod keeper;
 mod migrator;
 #[cfg(feature = "simulation")]
 mod simulated;
 mod table;
+mod turns;
 
-use std::{collections::BTreeMap, pin::pin, sync::Arc};
+use std::{pin::pin, sync::Arc};
 
 use futures_util::{Stream, StreamExt, stream};
-use parking_lot::RwLock;
 use sea_orm::{DatabaseConnection, DbErr};
 use tokio::{sync::watch, time::Instant};
 use uuid::Uuid;
 
-pub use custody::{Custody, Takeover};
 pub use migrator::Migrator;
-pub use table::Migration;
+pub use table::{Migration, RoleMigration};
+pub use turns::EngineTurn;
 
 use crate::Context;
-pub use crate::fence::{Fence, SHARDS, Shard};
+pub use crate::store::fence::Fence;
 use keeper::Keeper;
 #[cfg(feature = "simulation")]
-use simulated::{Rows, is_shared};
+use simulated::{RoleTable, is_shared};
 #[cfg(not(feature = "simulation"))]
-use table::{Rows, is_shared};
+use table::{RoleTable, is_shared};
+use turns::EngineTurns;
 
-/// The shards that this replica holds. Clones share it.
+/// The role of a part, as one replica sees it. Clones share it.
 #[derive(Clone)]
-pub struct Leases {
+pub struct Role {
     part: &'static str,
-    /// Tells this start of this replica from every other; empty where nothing is shared.
+    /// Distinguishes this start of this replica from every other; empty where nothing is shared.
     holder: Arc<str>,
-    held: watch::Receiver<Arc<Held>>,
-    taken: Taken,
+    held: watch::Receiver<Option<HeldEpoch>>,
+    taken_over: TakenOver,
+    turns: EngineTurns,
+    /// Whether this replica acquires the role when it can.
+    takes_part: Arc<watch::Sender<bool>>,
 }
 
-/// Under which epoch each shard was taken over; none where what is held is acted upon at once. Clones share it.
-type Taken = Arc<RwLock<Option<BTreeMap<Shard, u64>>>>;
+/// Newest epoch whose holder, on any replica, is known to have taken over. Clones share it.
+type TakenOver = Arc<watch::Sender<Option<u64>>>;
 
-/// What is held, and how long it may be acted upon.
-#[derive(Debug, Clone)]
-struct Held {
-    epochs: BTreeMap<Shard, u64>,
-    /// By the monotonic clock; none: for ever.
+/// The epoch under which a role is held, and how long it may be acted under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct HeldEpoch {
+    epoch: u64,
+    /// End of the time to act, by the monotonic clock; `None`: for ever.
     until: Option<Instant>,
 }
 
-impl Held {
-    fn nothing() -> Self {
-        Self { epochs: BTreeMap::new(), until: Some(Instant::now()) }
-    }
-
-    fn everything() -> Self {
-        Self { epochs: Shard::all().map(|shard| (shard, 0)).collect(), until: None }
-    }
-
-    /// The epoch under which `shard` is held now, if it is.
-    fn epoch(&self, shard: Shard) -> Option<u64> {
-        self.epochs.get(&shard).copied().filter(|_| self.is_in_time())
-    }
-
+impl HeldEpoch {
     fn is_in_time(&self) -> bool {
         self.until.is_none_or(|until| Instant::now() < until)
     }
+}
 
-    /// What is acted upon now.
-    fn acted_upon(&self) -> Vec<Shard> {
-        if self.is_in_time() { self.epochs.keys().copied().collect() } else { Vec::new() }
+/// The epoch of `held`, if it may be acted under now.
+fn current(held: Option<HeldEpoch>) -> Option<u64> {
+    held.filter(HeldEpoch::is_in_time).map(|held| held.epoch)
+}
+
+/// Returns whether `next` continues the epoch of `held` after a moment in which the role could not be used: a caller
+/// may have checked it in that moment, and has dropped the work.
+fn lapses(held: Option<HeldEpoch>, next: Option<HeldEpoch>) -> bool {
+    let is_same = held.zip(next).is_some_and(|(held, next)| held.epoch == next.epoch);
+    is_same && current(held).is_none()
+}
+
+/// Unbroken time of holding a role, from its acquisition to its loss.
+#[derive(Clone)]
+pub struct Term {
+    fence: Fence,
+    held: watch::Receiver<Option<HeldEpoch>>,
+    taken_over: TakenOver,
+    turns: EngineTurns,
+}
+
+impl Term {
+    /// The fencing token of every write that is decided in this term.
+    pub fn fence(&self) -> Fence {
+        self.fence.clone()
     }
 
-    /// Whether `next`, told now, goes on with an epoch that is not acted upon now: somebody may have asked meanwhile.
-    fn lapses_before(&self, next: &Self) -> bool {
-        let same = |(shard, epoch): (&Shard, &u64)| self.epochs.get(shard) == Some(epoch);
-        !self.is_in_time() && next.epochs.iter().any(same)
+    /// Returns whether the term lasts: to be checked right before an effect that cannot be fenced. False from some time
+    /// before the lease ends, and for ever after.
+    pub fn is_current(&self) -> bool {
+        current(*self.held.borrow()) == Some(self.fence.epoch)
+    }
+
+    /// Returns whether another replica may have held the role before, and may still be busy with a call that it made
+    /// then. Where the database is not shared, an earlier run is over.
+    pub fn follows_another(&self) -> bool {
+        !self.fence.holder.is_empty()
+    }
+
+    /// Reports that the work of the previous holder is taken over: from now on every replica may show the record.
+    pub fn took_over(&self) {
+        self.taken_over.send_replace(Some(self.fence.epoch));
+    }
+
+    /// Begins a turn of the loop `name` of the engine. If a turn makes no progress for `leases.stall_seconds`, the role is
+    /// released, so that another replica acts.
+    pub fn turn(&self, name: &'static str) -> EngineTurn {
+        self.turns.begin(name)
+    }
+
+    /// Reports that a turn retries because a peer is away, and does not hang.
+    pub fn make_progress(&self) {
+        self.turns.make_progress();
     }
 }
 
-/// Shards that came and went.
-///
-/// One in both was lost and gained again: whatever it was thought to be busy with has to be looked at anew.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Handover {
-    /// Held from now on: somebody else may have worked on them until now.
-    pub gained: std::collections::BTreeSet<Shard>,
-    /// Not held any more: somebody else may work on them already.
-    pub lost: std::collections::BTreeSet<Shard>,
-}
-
-/// The epochs of the shards of `keys`; none when one of the shards has none.
-fn epochs<'a>(
-    keys: impl IntoIterator<Item = &'a str>,
-    epoch: impl Fn(Shard) -> Option<u64>,
-) -> Option<BTreeMap<Shard, u64>> {
-    keys.into_iter().map(Shard::of).map(|shard| Some((shard, epoch(shard)?))).collect()
-}
-
-impl Handover {
-    /// Whether the shard of `key` came or went.
-    pub fn concerns(&self, key: &str) -> bool {
-        let shard = Shard::of(key);
-        self.gained.contains(&shard) || self.lost.contains(&shard)
-    }
-}
-
-impl Leases {
-    /// Takes part in sharing the work of `part`, whose `database` was migrated. Holds everything for ever where the
-    /// database is SQLite; elsewhere shards come within moments, as [`Self::changes`] tells. They are given back when
-    /// the context is shut down.
+impl Role {
+    /// Takes part in holding the role of `part`, whose `database` was migrated. Holds it for ever where the database is
+    /// SQLite; elsewhere the role is acquired within moments, unless another replica holds it. It is released when the
+    /// context is shut down.
     ///
     /// # Errors
-    /// When the rows of the leases cannot be made, or the settings of leases contradict one another.
+    /// When the row of the role cannot be created, or the settings of leases contradict one another.
     pub async fn start(
         context: &Context,
         part: &'static str,
         database: &DatabaseConnection,
     ) -> Result<Self, DbErr> {
         if !is_shared(context, database) {
-            return Ok(Self::everything());
+            return Ok(Self::forever());
         }
         let holder: Arc<str> = Uuid::now_v7().to_string().into();
-        let (told, held) = watch::channel(Arc::new(Held::nothing()));
-        let leases = Self { part, holder, held, taken: Taken::default() };
-        let keeper = Keeper::new(context, &leases, database, told).await?;
+        let (told, held) = watch::channel(None);
+        let (taken_over, turns) = (TakenOver::default(), EngineTurns::default());
+        let role = Self { part, holder, held, taken_over, turns, takes_part: Arc::default() };
+        let keeper = Keeper::new(context, &role, database, told).await?;
         let shutdown = context.tasks.shutdown();
         context.tasks.spawn("leases", keeper.run(shutdown));
-        Ok(leases)
+        Ok(role)
     }
 
-    /// Holds everything for ever: for a part that shares its work with nobody.
-    pub fn everything() -> Self {
+    /// Creates a role that is held for ever: for a part that shares it with no replica.
+    pub fn forever() -> Self {
         // The receiver shows the last value although the sender is gone.
-        let (_, held) = watch::channel(Arc::new(Held::everything()));
-        Self { part: "", holder: "".into(), held, taken: Taken::default() }
+        let (_, held) = watch::channel(Some(HeldEpoch { epoch: 0, until: None }));
+        let (taken_over, turns) = (TakenOver::default(), EngineTurns::default());
+        Self { part: "", holder: "".into(), held, taken_over, turns, takes_part: Arc::default() }
     }
 
-    /// Whether this replica may act on `key` now. False from some time before the lease ends.
-    pub fn holds(&self, key: &str) -> bool {
-        self.holds_shard(Shard::of(key))
+    /// Returns whether this replica may act now. False from some time before the lease ends.
+    pub fn is_held(&self) -> bool {
+        current(*self.held.borrow()).is_some()
     }
 
-    /// Whether this replica may act on the keys of `shard` now.
-    pub fn holds_shard(&self, shard: Shard) -> bool {
-        self.held.borrow().epoch(shard).is_some()
+    /// Waits until a holder has taken over, this replica or another: records from before the start of all replicas are
+    /// not shown as current any more.
+    pub async fn taken_over(&self) {
+        let mut taken_over = self.taken_over.subscribe();
+        // This role keeps the sender.
+        let _taken = taken_over.wait_for(Option::is_some).await;
     }
 
-    /// What a change of these keys has to be written under; none when one of them is not held now. To be asked
-    /// before the change is decided, not right before it is written.
-    pub fn fence<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Option<Fence> {
-        let held = self.held.borrow();
-        let epochs = epochs(keys, |shard| held.epoch(shard))?;
-        Some(Fence { part: self.part, holder: Arc::clone(&self.holder), epochs })
+    /// Lets this replica acquire the role from now on. Before, it only follows the other replicas: an engine that lacks the
+    /// data of its peers would hold the role and not act.
+    pub fn take_part(&self) {
+        self.takes_part.send_replace(true);
     }
 
-    /// Does `work` from its beginning whenever this replica holds `key`, and drops it when it holds it no more: for what
-    /// one replica does for all. The work may be dropped anywhere.
+    /// Runs `work` from its beginning whenever this replica acquires the role, and drops it when the role is lost. The
+    /// work may be dropped anywhere.
     ///
     /// # Errors
-    /// What `work` ends with.
-    pub async fn while_holding<F: Future<Output = anyhow::Result<T>>, T>(
+    /// The error with which `work` ends.
+    pub async fn while_held<F: Future<Output = anyhow::Result<T>>, T>(
         self,
-        key: &'static str,
-        mut work: impl FnMut() -> F,
+        mut work: impl FnMut(Term) -> F,
     ) -> anyhow::Result<T> {
-        let mut changes = pin!(self.changes());
+        self.take_part();
+        let mut terms = pin!(self.terms());
         let mut under_way = pin!(None);
         loop {
             let working = async {
@@ -188,44 +197,41 @@ impl Leases {
                     None => std::future::pending().await,
                 }
             };
-            let handover = tokio::select! {
+            let term = tokio::select! {
                 biased;
-                Some(handover) = changes.next() => handover,
+                Some(term) = terms.next() => term,
                 ended = working => return ended,
             };
-            if handover.concerns(key) {
-                under_way.set(handover.gained.contains(&Shard::of(key)).then(&mut work));
-            }
+            // The last term's work is dropped before the next one begins.
+            under_way.set(None);
+            under_way.set(term.map(&mut work));
         }
     }
 
-    /// Shards as they come and go, without end. The first item is all that is held now, and may be empty. A shard that
-    /// was not acted upon for a while, and that nobody else had meanwhile, has gone and come.
-    ///
-    /// Who is slow to read gets the sum of what happened. A shard that is lost is not held any more when the item
-    /// is read, and may be somebody else's for some time already.
-    pub fn changes(&self) -> impl Stream<Item = Handover> + Send + use<> {
-        let start = (self.held.clone(), BTreeMap::new(), true);
-        stream::unfold(start, |(mut held, known, first)| async move {
+    /// Returns the terms as they begin, and `None` where one ends, without end. The first item is the present state. A
+    /// stream that is read slowly skips terms that are over.
+    pub fn terms(&self) -> impl Stream<Item = Option<Term>> + Send + use<> {
+        let start = (self.clone(), self.held.clone(), None);
+        stream::unfold(start, |(role, mut held, known)| async move {
             loop {
-                let newest = held.borrow_and_update().epochs.clone();
-                if first || newest != known {
-                    return Some((handover(&known, &newest), (held, newest, false)));
+                let newest = held.borrow_and_update().map(|held| held.epoch);
+                if known != Some(newest) {
+                    let term = newest.map(|epoch| role.term(epoch));
+                    return Some((term, (role, held, Some(newest))));
                 }
                 if held.changed().await.is_err() {
-                    // Nothing changes any more: everything is held for ever, or the process ends.
+                    // The state is final: the role is held for ever, or the process ends.
                     std::future::pending::<()>().await;
                 }
             }
         })
     }
-}
 
-fn handover(before: &BTreeMap<Shard, u64>, after: &BTreeMap<Shard, u64>) -> Handover {
-    let not_in = |one: &BTreeMap<Shard, u64>, other: &BTreeMap<Shard, u64>| {
-        one.iter().filter(|(shard, epoch)| other.get(shard) != Some(epoch)).map(|(shard, _)| *shard).collect()
-    };
-    Handover { gained: not_in(after, before), lost: not_in(before, after) }
+    fn term(&self, epoch: u64) -> Term {
+        let fence = Fence { part: self.part, holder: Arc::clone(&self.holder), epoch };
+        let (taken_over, turns) = (Arc::clone(&self.taken_over), self.turns.clone());
+        Term { fence, held: self.held.clone(), taken_over, turns }
+    }
 }
 
 #[cfg(test)]
@@ -236,86 +242,82 @@ mod tests {
 
     use super::*;
 
+    /// Returns a role and the sender of its keeper.
+    fn role() -> (watch::Sender<Option<HeldEpoch>>, Role) {
+        let (told, held) = watch::channel(None);
+        let (taken_over, turns) = (TakenOver::default(), EngineTurns::default());
+        (
+            told,
+            Role { part: "test", holder: "me".into(), held, taken_over, turns, takes_part: Arc::default() },
+        )
+    }
+
+    fn held(epoch: u64) -> Option<HeldEpoch> {
+        Some(HeldEpoch { epoch, until: Some(Instant::now() + Duration::from_secs(4)) })
+    }
+
     #[tokio::test]
-    async fn who_shares_with_nobody_holds_everything() {
-        let leases = Leases::everything();
-        assert!(leases.holds("x1000c0s0b0n0") && leases.holds(""));
-        assert!(leases.fence(["a", "b"]).is_some());
-        let mut changes = Box::pin(leases.changes());
-        let first = changes.next().await.unwrap();
-        assert_eq!((first.gained.len(), first.lost.len()), (SHARDS as usize, 0));
-        assert!(changes.next().now_or_never().is_none());
+    async fn unshared_role_is_held_for_ever() {
+        let role = Role::forever();
+        let mut terms = Box::pin(role.terms());
+        let term = terms.next().await.unwrap().unwrap();
+        assert!(role.is_held() && term.is_current() && !term.follows_another());
+        assert!(terms.next().now_or_never().is_none());
+        assert!(role.taken_over().now_or_never().is_none());
+        term.took_over();
+        role.taken_over().await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_one_does_for_all_begins_anew_whenever_it_comes() {
-        let (told, held) = watch::channel(Arc::new(Held::nothing()));
-        let leases = Leases { part: "test", holder: "me".into(), held, taken: Taken::default() };
+    async fn work_begins_anew_in_every_term() {
+        let (told, role) = role();
         let (began, mut begun) = tokio::sync::mpsc::unbounded_channel();
-        let work = move || {
+        let work = move |term: Term| {
             let began = began.clone();
             async move {
-                began.send(()).unwrap();
+                began.send(term.fence.epoch).unwrap();
                 std::future::pending::<anyhow::Result<()>>().await
             }
         };
-        let task = tokio::spawn(leases.while_holding("a", work));
-        let hold = |epochs: &[(Shard, u64)]| {
-            let until = Some(Instant::now() + Duration::from_secs(4));
-            told.send_replace(Arc::new(Held { epochs: epochs.iter().copied().collect(), until }));
-        };
-        hold(&[(Shard::of("a"), 1)]);
-        begun.recv().await.unwrap();
-        hold(&[]);
+        let task = tokio::spawn(role.while_held(work));
+        told.send_replace(held(1));
+        assert_eq!(begun.recv().await, Some(1));
+        told.send_replace(held(1));
+        told.send_replace(None);
         tokio::task::yield_now().await;
-        hold(&[(Shard::of("a"), 2)]);
-        begun.recv().await.unwrap();
+        told.send_replace(held(2));
+        assert_eq!(begun.recv().await, Some(2));
+        told.send_replace(held(4));
+        assert_eq!(begun.recv().await, Some(4), "another replica held it meanwhile");
         assert!(begun.try_recv().is_err());
         task.abort();
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_lease_is_not_acted_upon_until_its_end() {
-        let (told, held) = watch::channel(Arc::new(Held::nothing()));
-        let leases = Leases { part: "test", holder: "me".into(), held, taken: Taken::default() };
-        let shard = Shard::of("a");
-        assert!(!leases.holds("a") && leases.fence(["a"]).is_none());
-        let until = Some(Instant::now() + Duration::from_secs(4));
-        told.send_replace(Arc::new(Held { epochs: [(shard, 7)].into(), until }));
-        assert!(leases.holds("a") && leases.fence(["a"]).unwrap().epochs == [(shard, 7)].into());
-        let foreign = (0..).map(|n| n.to_string()).find(|key| Shard::of(key) != shard).unwrap();
-        assert!(leases.fence(["a", &foreign]).is_none(), "one of two is not held");
+    async fn term_ends_before_its_lease_and_does_not_return() {
+        let (told, role) = role();
+        let mut terms = Box::pin(role.terms());
+        assert!(terms.next().await.unwrap().is_none() && !role.is_held());
+        told.send_replace(held(7));
+        let term = terms.next().await.unwrap().unwrap();
+        assert!(role.is_held() && term.is_current());
         tokio::time::advance(Duration::from_secs(4)).await;
-        assert!(!leases.holds("a") && leases.fence(["a"]).is_none());
+        assert!(!role.is_held() && !term.is_current());
+        told.send_replace(held(8));
+        assert!(role.is_held() && !term.is_current());
+        let next = terms.next().await.unwrap().unwrap();
+        assert!(next.is_current() && next.fence() != term.fence());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_epoch_goes_on_after_a_time_without_it() {
-        let [one, two] = ["a", "b"].map(Shard::of);
-        let held = |epochs: &[(Shard, u64)]| {
-            let until = Some(Instant::now() + Duration::from_secs(4));
-            Held { epochs: epochs.iter().copied().collect(), until }
-        };
-        let before = held(&[(one, 1), (two, 1)]);
-        assert_eq!(before.acted_upon().len(), 2);
-        assert!(!before.lapses_before(&held(&[(one, 1), (two, 1)])), "renewed in time");
+    async fn lapsed_epoch_is_not_renewed() {
+        let before = held(1);
+        assert!(!lapses(before, held(1)), "renewed in time");
         tokio::time::advance(Duration::from_secs(4)).await;
-        assert!(before.acted_upon().is_empty());
-        for (next, lapses) in [
-            (held(&[(one, 1), (two, 1)]), true),
-            (held(&[(one, 2), (two, 1)]), true),
-            (held(&[(one, 2), (two, 2)]), false),
-            (held(&[]), false),
-        ] {
-            assert_eq!(before.lapses_before(&next), lapses, "{next:?}");
+        for (next, expected) in [(held(1), true), (held(2), false), (None, false)] {
+            assert_eq!(lapses(before, next), expected, "{next:?}");
         }
-        assert!(!Held::everything().lapses_before(&Held::everything()));
-    }
-
-    #[test]
-    fn a_shard_that_was_away_is_both_lost_and_gained() {
-        let [one, two, three] = ["a", "b", "c"].map(Shard::of);
-        let changed = handover(&[(one, 1), (two, 1)].into(), &[(two, 3), (three, 1)].into());
-        assert_eq!(changed, Handover { gained: [two, three].into(), lost: [one, two].into() });
+        let forever = Some(HeldEpoch { epoch: 0, until: None });
+        assert!(!lapses(forever, forever) && !lapses(None, held(1)));
     }
 }

@@ -1,42 +1,43 @@
-//! Either place for the rows of leases: the database, or the disk in memory that the context of a simulation has.
+//! Store of the row of a role: the database, or the disk in memory of a simulation's context.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use sea_orm::{DatabaseConnection, DbErr};
 use tokio::sync::watch;
 
-use super::{Shard, table, table::topic};
+use super::table::{self, topic};
 use crate::{
-    Context, database,
-    hints::Hub,
-    simulation::{Disk, Holder, LeaseTransaction},
+    Context,
+    store::{
+        database,
+        disk::{Disk, Holder, LeaseTransaction},
+        fence::HeldElsewhere,
+        hints::{Hub, Hubs},
+    },
 };
 
-/// Whether several replicas may use what is kept in `database`.
+/// Returns whether several replicas may use `database`.
 pub(super) fn is_shared(context: &Context, database: &DatabaseConnection) -> bool {
-    context.disk.as_ref().map_or_else(|| database::is_shared(database), Disk::is_shared)
+    Disk::attached_to(context).map_or_else(|| database::is_shared(database), |disk| disk.is_shared())
 }
 
-/// The rows of one part, as one replica sees them.
-pub(super) enum Rows {
-    Database(table::Rows),
-    Disk { part: &'static str, who: Holder, disk: Disk, hub: Arc<Hub> },
+/// Row of one role, as one replica uses it.
+#[derive(Clone)]
+pub(super) enum RoleTable {
+    Database(table::RoleTable),
+    Disk(DiskRole),
 }
 
-/// A change of the rows.
-pub(super) enum Transaction {
-    Database(table::Transaction),
-    Disk { part: &'static str, transaction: LeaseTransaction, is_hinted: AtomicBool },
+/// Row of a role on a disk.
+#[derive(Clone)]
+pub(super) struct DiskRole {
+    part: &'static str,
+    holder: Holder,
+    disk: Disk,
+    hub: Arc<Hub>,
 }
 
-impl Rows {
+impl RoleTable {
     pub(super) fn new(
         context: &Context,
         part: &'static str,
@@ -44,110 +45,79 @@ impl Rows {
         ttl: Duration,
         database: &DatabaseConnection,
     ) -> Self {
-        let Some(disk) = context.disk.clone() else {
-            return Self::Database(table::Rows::new(context, part, id, ttl, database));
+        let Some(disk) = Disk::attached_to(context) else {
+            return Self::Database(table::RoleTable::new(context, part, id, ttl, database));
         };
-        let who = Holder { id, ttl, start: disk.start() };
-        let hub = context.hubs.of_disk(&context.tasks, &disk);
-        Self::Disk { part, who, disk, hub }
+        let holder = Holder { id, ttl, start: disk.start() };
+        let hub = context.shared.of::<Hubs>().of_disk(&context.tasks, &disk);
+        Self::Disk(DiskRole { part, holder, disk, hub })
     }
 
     pub(super) fn hints(&self) -> watch::Receiver<u64> {
         match self {
-            Self::Database(rows) => rows.hints(),
-            Self::Disk { part, hub, .. } => hub.subscribe(&topic(part)),
+            Self::Database(row) => row.hints(),
+            Self::Disk(row) => row.hub.subscribe(&topic(row.part)),
         }
     }
 
     pub(super) async fn make(&self) -> Result<(), DbErr> {
         match self {
-            Self::Database(rows) => rows.make().await,
-            Self::Disk { who, disk, .. } => {
-                let transaction = LeaseTransaction::begin(disk, who.clone()).await?;
-                transaction.change(|rows, _, now| rows.make(now)).await?;
+            Self::Database(row) => row.make().await,
+            Self::Disk(row) => {
+                let transaction = row.begin().await?;
+                transaction.change(|row, _, now| row.make(now)).await?;
                 transaction.commit(None).await
             }
         }
     }
 
-    pub(super) async fn begin(&self) -> Result<Transaction, DbErr> {
+    pub(super) async fn renew(&self, epoch: u64, taken_over: bool) -> Result<bool, DbErr> {
         match self {
-            Self::Database(rows) => rows.begin().await.map(Transaction::Database),
-            Self::Disk { part, who, disk, .. } => {
-                let transaction = LeaseTransaction::begin(disk, who.clone()).await?;
-                Ok(Transaction::Disk { part, transaction, is_hinted: AtomicBool::new(false) })
+            Self::Database(row) => row.renew(epoch, taken_over).await,
+            Self::Disk(row) => {
+                let transaction = row.begin().await?;
+                let renew = transaction.change(|row, holder, now| row.renew(holder, epoch, taken_over, now));
+                let renewed = renew.await?;
+                transaction.commit(None).await.map(|()| renewed)
+            }
+        }
+    }
+
+    pub(super) async fn acquire(&self) -> Result<Option<u64>, DbErr> {
+        match self {
+            Self::Database(row) => row.acquire().await,
+            Self::Disk(row) => {
+                let transaction = row.begin().await?;
+                let acquired = transaction.acquire().await?;
+                if acquired.is_some() {
+                    transaction.commit(None).await?;
+                }
+                Ok(acquired)
+            }
+        }
+    }
+
+    pub(super) async fn look(&self) -> Result<Option<HeldElsewhere>, DbErr> {
+        match self {
+            Self::Database(row) => row.look().await,
+            Self::Disk(row) => row.begin().await?.change(|row, _, now| row.look(now)).await,
+        }
+    }
+
+    pub(super) async fn release(&self) -> Result<(), DbErr> {
+        match self {
+            Self::Database(row) => row.release().await,
+            Self::Disk(row) => {
+                let transaction = row.begin().await?;
+                transaction.release().await?;
+                transaction.commit(Some(topic(row.part))).await
             }
         }
     }
 }
 
-impl Transaction {
-    pub(super) async fn live(&self) -> Result<(u64, bool), DbErr> {
-        match self {
-            Self::Database(transaction) => transaction.live().await,
-            Self::Disk { transaction, .. } => transaction.change(|rows, who, now| rows.live(who, now)).await,
-        }
-    }
-
-    pub(super) async fn renew(&self, acted_upon: &[Shard]) -> Result<BTreeMap<Shard, u64>, DbErr> {
-        match self {
-            Self::Database(transaction) => transaction.renew(acted_upon).await,
-            Self::Disk { transaction, .. } => {
-                transaction.change(|rows, who, now| rows.renew(who, acted_upon, now)).await
-            }
-        }
-    }
-
-    pub(super) async fn take(
-        &self,
-        most: usize,
-        acted_upon: &[Shard],
-    ) -> Result<BTreeMap<Shard, u64>, DbErr> {
-        match self {
-            Self::Database(transaction) => transaction.take(most, acted_upon).await,
-            Self::Disk { transaction, .. } => transaction.take(most, acted_upon).await,
-        }
-    }
-
-    pub(super) async fn next_change(&self, held: &[Shard], short: bool) -> Result<Option<Duration>, DbErr> {
-        match self {
-            Self::Database(transaction) => transaction.next_change(held, short).await,
-            Self::Disk { transaction, .. } => {
-                transaction.change(|rows, who, now| rows.next_change(who, held, short, now)).await
-            }
-        }
-    }
-
-    pub(super) async fn release_others(&self, held: &[Shard]) -> Result<u64, DbErr> {
-        match self {
-            Self::Database(transaction) => transaction.release_others(held).await,
-            Self::Disk { transaction, .. } => transaction.release_others(held).await,
-        }
-    }
-
-    pub(super) async fn leave(&self) -> Result<(), DbErr> {
-        match self {
-            Self::Database(transaction) => transaction.leave().await,
-            Self::Disk { transaction, .. } => transaction.leave().await,
-        }
-    }
-
-    pub(super) async fn hint(&self) -> Result<(), DbErr> {
-        match self {
-            Self::Database(transaction) => transaction.hint().await,
-            Self::Disk { is_hinted, .. } => {
-                is_hinted.store(true, Ordering::Relaxed);
-                Ok(())
-            }
-        }
-    }
-
-    pub(super) async fn commit(self) -> Result<(), DbErr> {
-        match self {
-            Self::Database(transaction) => transaction.commit().await,
-            Self::Disk { part, transaction, is_hinted } => {
-                transaction.commit(is_hinted.into_inner().then(|| topic(part))).await
-            }
-        }
+impl DiskRole {
+    async fn begin(&self) -> Result<LeaseTransaction, DbErr> {
+        LeaseTransaction::begin(&self.disk, self.holder.clone()).await
     }
 }

@@ -1,22 +1,21 @@
-//! The rows of leases and replicas. All times in them are the database's.
+//! The rows of roles. All times in them are the database's.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, QueryResult, Statement,
-    TransactionTrait, Value,
-};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, QueryResult, Statement, Value};
 use sea_orm_migration::prelude::{MigrationTrait, SchemaManager, async_trait};
 use tokio::sync::watch;
 
-use super::{SHARDS, Shard};
 use crate::{
-    Context, database, fence,
-    hints::{CHANNEL, Hub},
+    Context,
+    store::{
+        database,
+        fence::HeldElsewhere,
+        hints::{CHANNEL, Hub, Hubs},
+    },
 };
 
-/// Creates the tables of leases and replicas. Every part that shares its work runs it; where a database is not
-/// shared it does nothing.
+/// Creates the tables of leases by shard, which [`RoleMigration`] replaces. Where a database is not shared it does nothing.
 pub struct Migration;
 
 impl sea_orm_migration::MigrationName for Migration {
@@ -50,25 +49,62 @@ impl MigrationTrait for Migration {
     }
 }
 
-/// Whether several replicas may use `database`.
+/// Replaces the leases by shard by one lease per role. Every part that has a role runs this migration; where a database
+/// is not shared it does nothing.
+///
+/// A replica of the previous version renews its shards until their table is gone, and acts until the end of its last
+/// renewal. So the first lease of a role begins when the longest lease of its shards is over.
+pub struct RoleMigration;
+
+impl sea_orm_migration::MigrationName for RoleMigration {
+    fn name(&self) -> &str {
+        "roles"
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for RoleMigration {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        if manager.get_database_backend() != DbBackend::Postgres {
+            return Ok(());
+        }
+        let connection = manager.get_connection();
+        // A row that is renewed every other second stays on its page. The lock waits for renewals under way.
+        let statements = [
+            "CREATE TABLE roles (part text PRIMARY KEY, holder text NOT NULL, epoch bigint NOT NULL, \
+             expires_at timestamptz NOT NULL, taken_over boolean NOT NULL) WITH (fillfactor = 50)",
+            "LOCK TABLE leases IN ACCESS EXCLUSIVE MODE",
+            "INSERT INTO roles (part, holder, epoch, expires_at, taken_over) \
+             SELECT part, max(holder), max(epoch), max(expires_at), false FROM leases GROUP BY part",
+            "DROP TABLE leases",
+            "DROP TABLE replicas",
+        ];
+        for statement in statements {
+            connection.execute_unprepared(statement).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether several replicas may use `database`.
 #[cfg(not(feature = "simulation"))]
 pub(super) fn is_shared(_: &Context, database: &DatabaseConnection) -> bool {
     database::is_shared(database)
 }
 
-/// The rows of one part, as one replica sees them.
+/// The row of one role, as one replica uses it.
 #[derive(Clone)]
-pub(super) struct Rows {
+pub(super) struct RoleTable {
     part: &'static str,
     holder: Arc<str>,
     ttl: Duration,
-    /// A connection of its own: however busy the others are, leases are renewed.
+    /// A connection of its own: however busy the others are, the lease is renewed.
     database: DatabaseConnection,
     hub: Arc<Hub>,
 }
 
-impl Rows {
-    /// Those in `database`, which must be shared.
+impl RoleTable {
+    /// The row in `database`, which must be shared.
     pub(super) fn new(
         context: &Context,
         part: &'static str,
@@ -76,166 +112,92 @@ impl Rows {
         ttl: Duration,
         database: &DatabaseConnection,
     ) -> Self {
-        let hub = Arc::clone(&context.hubs.of(&context.tasks, database).hub);
+        let hub = Arc::clone(&context.shared.of::<Hubs>().of(&context.tasks, database).hub);
         Self { part, holder, ttl, database: database::reserved(database, 1), hub }
     }
 
-    /// A number that changes with every hint at the rows.
+    /// A number that changes with every hint at the row.
     pub(super) fn hints(&self) -> watch::Receiver<u64> {
         self.hub.subscribe(&topic(self.part))
     }
 
-    /// Makes the row of every shard that has none, held by nobody.
+    /// Creates the row without a holder, if there is none.
     pub(super) async fn make(&self) -> Result<(), DbErr> {
-        let sql = "INSERT INTO leases (part, shard, holder, epoch, expires_at) \
-                   SELECT $1, shard, '', 0, now() FROM generate_series(0, $2 - 1) AS shard \
-                   ON CONFLICT DO NOTHING";
-        execute(&self.database, sql, [self.part.into(), i64::from(SHARDS).into()]).await.map(drop)
+        let sql = "INSERT INTO roles (part, holder, epoch, expires_at, taken_over) \
+                   VALUES ($1, '', 0, now(), false) ON CONFLICT DO NOTHING";
+        self.execute(sql, [self.part.into()]).await.map(drop)
     }
 
-    /// Begins to change the rows.
-    pub(super) async fn begin(&self) -> Result<Transaction, DbErr> {
-        Ok(Transaction { rows: self.clone(), on: self.database.begin().await? })
+    /// Renews the lease under `epoch`, and records whether this replica has taken over. Returns whether the lease
+    /// continues: an expired one is not renewed, it can only be acquired.
+    ///
+    /// No lock here blocks [`fence::check`](crate::store::fence::check), so that a long write costs no lease.
+    pub(super) async fn renew(&self, epoch: u64, taken_over: bool) -> Result<bool, DbErr> {
+        let sql = "UPDATE roles SET expires_at = now() + $3 * interval '1 second', taken_over = $5 \
+                   WHERE part = $1 AND holder = $2 AND epoch = $4 AND expires_at >= now()";
+        let values = self.and_ttl().into_iter().chain([epoch.cast_signed().into(), taken_over.into()]);
+        Ok(self.execute(sql, values).await? > 0)
+    }
+
+    /// Acquires the role under a new epoch, if no replica holds it, or this one does and does not act under it any more.
+    /// While a write is made under the last epoch the role cannot be had.
+    pub(super) async fn acquire(&self) -> Result<Option<u64>, DbErr> {
+        let sql = "WITH free AS (SELECT part FROM roles WHERE part = $1 \
+                   AND (holder = '' OR holder = $2 OR expires_at < now()) FOR UPDATE SKIP LOCKED) \
+                   UPDATE roles SET holder = $2, epoch = epoch + 1, expires_at = now() + $3 * interval '1 second', \
+                   taken_over = false FROM free WHERE roles.part = free.part RETURNING roles.epoch";
+        let acquired = self.query(sql, self.and_ttl()).await?;
+        let epoch = acquired.map(|row| row.try_get::<i64>("", "epoch")).transpose()?;
+        Ok(epoch.map(i64::cast_unsigned))
+    }
+
+    /// Returns how the role is held; `None` if it has no row.
+    pub(super) async fn look(&self) -> Result<Option<HeldElsewhere>, DbErr> {
+        let sql = "SELECT epoch, taken_over AND holder <> '' AS taken_over, CASE WHEN holder = '' THEN 0 ELSE \
+                   CAST(extract(epoch FROM expires_at - now()) AS double precision) END AS seconds \
+                   FROM roles WHERE part = $1";
+        let Some(row) = self.query(sql, [self.part.into()]).await? else { return Ok(None) };
+        let epoch: i64 = row.try_get("", "epoch")?;
+        let seconds: f64 = row.try_get("", "seconds")?;
+        Ok(Some(HeldElsewhere {
+            epoch: epoch.cast_unsigned(),
+            left: Duration::from_secs_f64(seconds.clamp(0.0, 3600.0)),
+            taken_over: row.try_get("", "taken_over")?,
+        }))
+    }
+
+    /// Releases the role, after the writes under its epoch have ended, and notifies the other replicas. A role that
+    /// this replica does not hold stays unchanged.
+    pub(super) async fn release(&self) -> Result<(), DbErr> {
+        let sql = "WITH mine AS (SELECT part FROM roles WHERE part = $1 AND holder = $2 FOR UPDATE) \
+                   UPDATE roles SET holder = '', expires_at = now() FROM mine WHERE roles.part = mine.part";
+        if self.execute(sql, [self.part.into(), (&*self.holder).into()]).await? > 0 {
+            let hint = [CHANNEL.into(), topic(self.part).into()];
+            self.execute("SELECT pg_notify($1, $2)", hint).await?;
+        }
+        Ok(())
     }
 
     fn and_ttl(&self) -> [Value; 3] {
         [self.part.into(), (&*self.holder).into(), self.ttl.as_secs_f64().into()]
     }
-}
 
-/// A change of the rows.
-pub(super) struct Transaction {
-    rows: Rows,
-    on: DatabaseTransaction,
-}
-
-impl Transaction {
-    /// Says that this replica lives, forgets those that do not, and counts the living. Also says whether this
-    /// replica was not known before.
-    pub(super) async fn live(&self) -> Result<(u64, bool), DbErr> {
-        let sql = "INSERT INTO replicas (part, id, expires_at) \
-                   VALUES ($1, $2, now() + $3 * interval '1 second') \
-                   ON CONFLICT (part, id) DO UPDATE SET expires_at = excluded.expires_at \
-                   RETURNING xmax = 0 AS is_new";
-        let is_new = query(&self.on, sql, self.rows.and_ttl()).await?;
-        let is_new = is_new.first().map_or(Ok(false), |row| row.try_get("", "is_new"))?;
-        execute(
-            &self.on,
-            "DELETE FROM replicas WHERE part = $1 AND expires_at < now()",
-            [self.rows.part.into()],
-        )
-        .await?;
-        let rows = query(
-            &self.on,
-            "SELECT count(*) AS alive FROM replicas WHERE part = $1",
-            [self.rows.part.into()],
-        );
-        let alive: i64 = rows.await?.first().map_or(Ok(0), |row| row.try_get("", "alive"))?;
-        Ok((alive.cast_unsigned().max(1), is_new))
-    }
-
-    /// Renews what this replica acts upon, and gives what it has of it. A lease that has run out is not renewed: it can
-    /// only be taken.
-    ///
-    /// No lock here is in the way of [`fence::check`], so that a long write costs no lease.
-    pub(super) async fn renew(&self, acted_upon: &[Shard]) -> Result<BTreeMap<Shard, u64>, DbErr> {
-        // Locked in the order of shards, so that replicas never wait for each other in a circle.
-        let sql = "WITH mine AS (SELECT shard FROM leases WHERE part = $1 AND holder = $2 AND shard = ANY($4) \
-                   AND expires_at >= now() ORDER BY shard FOR NO KEY UPDATE) \
-                   UPDATE leases SET expires_at = now() + $3 * interval '1 second' \
-                   FROM mine WHERE leases.part = $1 AND leases.shard = mine.shard AND leases.holder = $2 \
-                   RETURNING leases.shard, leases.epoch";
-        let values = self.rows.and_ttl().into_iter().chain([numbers(acted_upon)]);
-        epochs(&query(&self.on, sql, values).await?)
-    }
-
-    /// Takes up to `most` shards, each under a new epoch: that nobody holds, or that are this replica's and not acted
-    /// upon any more. Those that somebody is just writing under are left for the next time.
-    pub(super) async fn take(
+    async fn query(
         &self,
-        most: usize,
-        acted_upon: &[Shard],
-    ) -> Result<BTreeMap<Shard, u64>, DbErr> {
-        let sql = "WITH free AS (SELECT shard FROM leases WHERE part = $1 AND (holder = '' OR expires_at < now() \
-                   OR (holder = $2 AND shard <> ALL($5))) ORDER BY shard LIMIT $4 FOR UPDATE SKIP LOCKED) \
-                   UPDATE leases SET holder = $2, epoch = epoch + 1, expires_at = now() + $3 * interval '1 second' \
-                   FROM free WHERE leases.part = $1 AND leases.shard = free.shard \
-                   RETURNING leases.shard, leases.epoch";
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let values = self.rows.and_ttl().into_iter().chain([most.into(), numbers(acted_upon)]);
-        epochs(&query(&self.on, sql, values).await?)
+        sql: &str,
+        values: impl IntoIterator<Item = Value>,
+    ) -> Result<Option<QueryResult>, DbErr> {
+        let statement = Statement::from_sql_and_values(DbBackend::Postgres, sql, values);
+        self.database.query_one_raw(statement).await
     }
 
-    /// How soon there may be something to do about the shards beside those that are `held`: at once for what this
-    /// replica still has to take or release, and, when it is `short` of shards, when the next lease of another may run
-    /// out.
-    pub(super) async fn next_change(&self, held: &[Shard], short: bool) -> Result<Option<Duration>, DbErr> {
-        let sql = "SELECT CAST(extract(epoch FROM min(CASE WHEN holder = $2 THEN now() ELSE expires_at END) - now()) \
-                   AS double precision) AS seconds \
-                   FROM leases WHERE part = $1 AND shard <> ALL($3) AND (holder = $2 OR $4)";
-        let values = [self.rows.part.into(), (&*self.rows.holder).into(), numbers(held), short.into()];
-        let rows = query(&self.on, sql, values).await?;
-        let seconds: Option<f64> = rows.first().map_or(Ok(None), |row| row.try_get("", "seconds"))?;
-        Ok(seconds.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 3600.0))))
-    }
-
-    /// Gives back what this replica has beside the shards that are `held`, and counts it. Those that it is just writing
-    /// under are left for the next time.
-    pub(super) async fn release_others(&self, held: &[Shard]) -> Result<u64, DbErr> {
-        let sql = "WITH other AS (SELECT shard FROM leases WHERE part = $1 AND holder = $2 AND shard <> ALL($3) \
-                   ORDER BY shard FOR UPDATE SKIP LOCKED) \
-                   UPDATE leases SET holder = '', expires_at = now() \
-                   FROM other WHERE leases.part = $1 AND leases.shard = other.shard";
-        execute(&self.on, sql, [self.rows.part.into(), (&*self.rows.holder).into(), numbers(held)]).await
-    }
-
-    /// Gives everything back, after the writes under it have ended, and says that this replica lives no more.
-    pub(super) async fn leave(&self) -> Result<(), DbErr> {
-        let me = || [Value::from(self.rows.part), Value::from(&*self.rows.holder)];
-        let sql = "WITH mine AS (SELECT shard FROM leases WHERE part = $1 AND holder = $2 ORDER BY shard FOR UPDATE) \
-                   UPDATE leases SET holder = '', expires_at = now() \
-                   FROM mine WHERE leases.part = $1 AND leases.shard = mine.shard";
-        execute(&self.on, sql, me()).await?;
-        execute(&self.on, "DELETE FROM replicas WHERE part = $1 AND id = $2", me()).await.map(drop)
-    }
-
-    /// Tells every replica to look at the leases of the part, once this is committed.
-    pub(super) async fn hint(&self) -> Result<(), DbErr> {
-        let topic = topic(self.rows.part);
-        execute(&self.on, "SELECT pg_notify($1, $2)", [CHANNEL.into(), topic.into()]).await.map(drop)
-    }
-
-    pub(super) async fn commit(self) -> Result<(), DbErr> {
-        self.on.commit().await
+    async fn execute(&self, sql: &str, values: impl IntoIterator<Item = Value>) -> Result<u64, DbErr> {
+        let statement = Statement::from_sql_and_values(DbBackend::Postgres, sql, values);
+        Ok(self.database.execute_raw(statement).await?.rows_affected())
     }
 }
 
-fn numbers(shards: &[Shard]) -> Value {
-    shards.iter().map(|shard| i64::from(shard.number())).collect::<Vec<_>>().into()
-}
-
-fn epochs(rows: &[QueryResult]) -> Result<BTreeMap<Shard, u64>, DbErr> {
-    rows.iter().map(fence::shard_and_epoch).collect()
-}
-
-async fn query(
-    on: &impl ConnectionTrait,
-    sql: &str,
-    values: impl IntoIterator<Item = Value>,
-) -> Result<Vec<QueryResult>, DbErr> {
-    on.query_all_raw(Statement::from_sql_and_values(DbBackend::Postgres, sql, values)).await
-}
-
-async fn execute(
-    on: &impl ConnectionTrait,
-    sql: &str,
-    values: impl IntoIterator<Item = Value>,
-) -> Result<u64, DbErr> {
-    let statement = Statement::from_sql_and_values(DbBackend::Postgres, sql, values);
-    Ok(on.execute_raw(statement).await?.rows_affected())
-}
-
-/// What hints about the leases of `part` are about.
+/// The topic of hints about the role of `part`.
 pub(super) fn topic(part: &str) -> String {
-    format!("leases/{part}")
+    format!("roles/{part}")
 }

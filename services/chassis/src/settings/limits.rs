@@ -1,4 +1,4 @@
-//! How much a part takes at the same time.
+//! Limits of the concurrent work of a part.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct Limits {
     pub watches: u32,
     /// Most bytes that all streams of a process may hold for their clients; a quarter of its memory limit at most.
     pub stream_bytes: u64,
-    /// Seconds after which a stream is closed whose client does not read.
+    /// Seconds after which a stream is closed if its client does not read.
     pub stalled_seconds: u32,
     /// Most bytes of the messages that a part is receiving or working on; a quarter of its memory limit at most.
     pub body_bytes: u64,

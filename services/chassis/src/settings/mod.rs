@@ -8,13 +8,14 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::database::{DatabaseSettings, without_password};
-
+mod database;
 mod leases;
 mod limits;
 mod profile;
 mod upstreams;
 
+pub use database::DatabaseSettings;
+pub(crate) use database::without_password;
 pub use leases::Leases;
 pub use limits::Limits;
 pub use profile::Profile;
@@ -31,15 +32,15 @@ const ENVIRONMENT_PREFIX: &str = "REVEILLE";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Where SQLite files go.
+    /// Directory of SQLite files.
     pub data_dir: PathBuf,
     /// Seconds that calls under way get when the process is asked to stop.
     pub shutdown_grace_seconds: u32,
     /// Filter and format of the log.
     pub log: Log,
-    /// How closely to follow BOS where a difference harms no client.
+    /// Strictness of following BOS where a difference harms no client.
     pub compat: Compat,
-    /// How much each part takes at the same time, over gRPC.
+    /// Limits of the concurrent work of each part over gRPC.
     pub limits: Limits,
     /// The component registry.
     pub component_registry: Owner,
@@ -64,15 +65,15 @@ pub struct Settings {
     pub boot_parameters: BootParameters,
     /// Configuration service of the nodes.
     pub configuration: Configuration,
-    /// Where images are.
+    /// Sources of images.
     pub images: Images,
     /// Source of the tenants' nodes.
     pub tenants: Tenants,
-    /// When sessions are over.
+    /// Conditions for the end of sessions.
     pub sessions: Sessions,
-    /// How each part uses its database.
+    /// Use of the database by each part.
     pub database: DatabaseSettings,
-    /// How replicas that share a database share the work.
+    /// Sharing of the work among replicas that share a database.
     pub leases: Leases,
     /// The simulated upstreams.
     pub simulator: Simulator,
@@ -102,7 +103,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// How closely to follow BOS.
+/// Strictness of following BOS.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Compat {
@@ -110,7 +111,7 @@ pub struct Compat {
     pub strict_bos: bool,
 }
 
-/// When sessions are over.
+/// Conditions for the end of sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sessions {
@@ -126,7 +127,7 @@ pub struct Sessions {
 pub struct Gateway {
     /// Address to listen on.
     pub listen: SocketAddr,
-    /// Where others reach it.
+    /// Address for other parts.
     pub url: String,
     /// Most connections at the same time. Further ones wait until one of these ends, as those do on which nothing is
     /// asked.
@@ -159,7 +160,7 @@ pub struct Gateway {
 pub struct Owner {
     /// Address to listen on.
     pub listen: SocketAddr,
-    /// Where others reach it.
+    /// Address for other parts.
     pub url: String,
     /// `postgres://…` or `sqlite://…`; empty: an SQLite file in the data directory.
     pub database_url: String,
@@ -171,13 +172,13 @@ pub struct Owner {
 pub struct Simulator {
     /// Address to listen on.
     pub listen: SocketAddr,
-    /// Where others reach it.
+    /// Address for other parts.
     pub url: String,
     /// Number of nodes, when no inventory file is given.
     pub nodes: u32,
     /// Seed of delays and faults: equal seeds give equal runs.
     pub seed: u64,
-    /// How long hardware takes compared with real machines: 1 is real time, 0 is no delay.
+    /// Duration of hardware actions relative to real machines: 1 is real time, 0 is no delay.
     pub speed: f64,
     /// Injected faults: a fraction such as `0.05` or a list such as `stuck-off=2,never-reports=1`.
     pub faults: String,
@@ -192,7 +193,7 @@ pub struct Simulator {
     pub results: bool,
 }
 
-/// Why the settings cannot be used.
+/// Reason why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// A source cannot be read, has an unknown key or a value of the wrong kind.
@@ -269,7 +270,7 @@ impl Settings {
         Ok(builder.build()?.try_deserialize()?)
     }
 
-    /// Whether any concern is served by the simulated fleet.
+    /// Returns whether any concern is served by the simulated fleet.
     pub fn is_simulated(&self) -> bool {
         self.inventory.driver == InventoryDriver::Simulated
             || self.power.driver == PowerDriver::Simulated
@@ -278,8 +279,8 @@ impl Settings {
             || self.images.driver == ImagesDriver::Simulated
     }
 
-    /// The settings as a TOML file that yields the same settings, for people: credentials of databases and peers are
-    /// left out.
+    /// Returns the settings as a TOML file that yields the same settings, for operators: credentials of databases and
+    /// peers are left out.
     ///
     /// # Errors
     /// Never for settings that were loaded; the type of the error says so for others.
@@ -340,7 +341,7 @@ impl Gateway {
             // Slower than any network that a node boots over.
             least_rate: 1024,
             stall_seconds: 15,
-            // One transaction of the registry, and the reports that wait for the next.
+            // The limit is one transaction of the registry, and the reports that wait for the next.
             reports: 1024,
             operators: 512,
             lists: 64,

@@ -21,10 +21,10 @@ pub struct Peer {
     pub ca_file: PathBuf,
     /// Whether certificates are checked.
     pub verify_tls: bool,
-    /// Where the credentials are: `file:PATH` or `env:NAME`; empty: none are sent. It is a TOML document with one
-    /// of `token`; `username` and `password`; `token_url`, `client_id`, `client_secret` and perhaps `scope`, by
-    /// which a token is fetched (OAuth2 client credentials); `access_key` and `secret_key`, which requests are
-    /// signed with. A file is read again when it changes.
+    /// Location of the credentials: `file:PATH` or `env:NAME`; empty: none are sent. It is a TOML document with one of
+    /// `token`; `username` and `password`; `token_url`, `client_id`, `client_secret` and perhaps `scope`, by which a
+    /// token is fetched (OAuth2 client credentials); `access_key` and `secret_key`, which requests are signed with. A
+    /// file is read again when it changes.
     pub credentials: String,
     /// Seconds that a connection may take, TLS included.
     pub connect_seconds: f64,
@@ -104,7 +104,7 @@ pub struct Notifications {
     pub subscribe: bool,
     /// Name of the subscriber; one per mesh.
     pub subscriber: String,
-    /// Where the hardware state manager reaches the gateway's `/scn`, such as `http://gateway:7700/scn`.
+    /// Address at which the hardware state manager reaches the gateway's `/scn`, such as `http://gateway:7700/scn`.
     pub webhook_url: String,
 }
 
@@ -118,8 +118,8 @@ pub struct Power {
     /// Seconds between polls of transitions under way, which take turns.
     pub follow_seconds: f64,
     /// Period in seconds in which the power control service itself checks its transitions: results show at no other
-    /// time. A transition is read back once, and then polled `follow_seconds` after each of these checks. 0: polled as
-    /// `follow_seconds` and `poll_seconds` say.
+    /// time. A transition is read back once, and then polled `follow_seconds` after each of these checks. 0: polls
+    /// follow only `follow_seconds` and `poll_seconds`.
     pub confirm_seconds: f64,
     /// Seconds between polls of the power of nodes that were acted on just now, and at most between polls of the same
     /// transition. At most six times as many where nothing has been done for long, or the upstream sends notifications.
@@ -175,7 +175,7 @@ pub enum BootParametersDriver {
 pub struct BootScripts {
     /// Base URL of artifacts named `s3://BUCKET/KEY`, to which `/BUCKET/KEY` is added.
     pub artifact_url: String,
-    /// Where nodes reach the gateway, for asking again; empty: the gateway's `url`.
+    /// Address at which nodes reach the gateway, for asking again; empty: the gateway's `url`.
     pub script_url: String,
 }
 
@@ -205,7 +205,7 @@ pub enum ConfigurationDriver {
     None,
 }
 
-/// Where images are.
+/// Sources of images.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Images {

@@ -1,59 +1,56 @@
-//! Defects that are planted on purpose, to see that what a simulation checks finds them.
+//! Defects that are planted on purpose, to show that the checks of a simulation find them.
 
-use std::{
-    cell::{Cell, RefCell},
-    collections::BTreeMap,
-};
+use std::cell::Cell;
 
-use domain::boot::power::PowerObservation;
-use proto::power::{PowerReading, PowerState};
-
-/// Something that is broken on purpose.
+/// Defect that is planted on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Defect {
-    /// Disks let everybody write, also who was decided upon under leases that are over.
+    /// Disks take every write, including those decided under leases that are over.
     UnfencedWrites,
-    /// Nobody can take one of the shards once it was given back.
-    LostShard,
-    /// Disks say that commits that failed were kept.
+    /// No replica can acquire a role that another one has held.
+    LostRole,
+    /// A role is acquired under the epoch of its last holder, and only the epoch decides whether a write counts.
+    SameEpochs,
+    /// Disks report failed commits as kept.
     FalsePromises,
     /// Readings of any generation count for every other.
     OldReadings,
-    /// A node whose power is not known counts as off.
+    /// A node with an unknown power counts as off.
     GuessedPower,
-    /// The power service does by itself what nobody asked for.
+    /// The power service acts without a request.
     OwnInitiative,
     /// The power service takes every call twice.
     RepeatedCalls,
     /// The power service takes calls a minute after they were made.
     LateCalls,
-    /// The boot script server forgets what it takes.
+    /// The boot script server forgets the data that it takes.
     LostBootData,
-    /// The configuration service forgets what it takes.
+    /// The configuration service forgets the configurations that it takes.
     LostConfigurations,
-    /// The configuration service is never done.
+    /// The configuration service never finishes.
     EndlessConfigurations,
-    /// The power service says of one node what failed on another.
+    /// The power service reports the failure of one node for another.
     WrongNode,
-    /// The power service says of every transition that it has ended.
+    /// The power service reports every transition as ended.
     EarlyEnds,
-    /// The power service does not tell what it has under an id, so that ids of others are believed.
+    /// The power service does not report its record under an id, so that ids of other transitions are believed.
     UnreadReplies,
-    /// Nobody notes what the inventory leaves out, as if absences counted that it never showed.
+    /// Omissions of the inventory are not recorded, as if absences counted that it never showed.
     HalfLists,
-    /// Reports count whatever boot they come from.
+    /// Reports count, whichever boot they come from.
     OldReports,
-    /// What was read of power before a start counts after it.
+    /// Readings of power from before a start count after it.
     InheritedReadings,
     /// Decisions of every version of the rules count alike.
     EqualRules,
 }
 
 impl Defect {
-    /// Each with its name.
-    pub const ALL: [(&'static str, Self); 18] = [
+    /// All defects, each with its name.
+    pub const ALL: [(&'static str, Self); 19] = [
         ("unfenced-writes", Self::UnfencedWrites),
-        ("lost-shard", Self::LostShard),
+        ("lost-role", Self::LostRole),
+        ("same-epochs", Self::SameEpochs),
         ("false-promises", Self::FalsePromises),
         ("old-readings", Self::OldReadings),
         ("guessed-power", Self::GuessedPower),
@@ -72,7 +69,12 @@ impl Defect {
         ("equal-rules", Self::EqualRules),
     ];
 
-    /// Whether it is planted in this thread.
+    /// Defect that is planted in this thread.
+    pub(crate) fn planted() -> Option<Self> {
+        PLANTED.get()
+    }
+
+    /// Returns whether the defect is planted in this thread.
     pub fn is_planted(self) -> bool {
         PLANTED.get() == Some(self)
     }
@@ -80,39 +82,9 @@ impl Defect {
 
 thread_local! {
     static PLANTED: Cell<Option<Defect>> = const { Cell::new(None) };
-    /// The last reading of each node, which one of the defects remembers.
-    static READ: RefCell<BTreeMap<String, PowerReading>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// From now on, what runs in this thread has that defect, or none.
+/// Plants a defect in this thread, or removes it.
 pub fn plant(defect: Option<Defect>) {
     PLANTED.set(defect);
-}
-
-/// What a state of power is wrongly taken for, if that is planted.
-pub(crate) fn wrong_power(state: Option<&PowerState>) -> Option<PowerObservation> {
-    let reading = state.map(PowerState::reading).unwrap_or_default();
-    match PLANTED.get()? {
-        Defect::InheritedReadings => inherited(state?),
-        Defect::GuessedPower if !matches!(reading, PowerReading::On | PowerReading::Off) => {
-            Some(PowerObservation::Off)
-        }
-        Defect::OldReadings if reading == PowerReading::On => Some(PowerObservation::On),
-        Defect::OldReadings if reading == PowerReading::Off => Some(PowerObservation::Off),
-        _ => None,
-    }
-}
-
-/// The reading that a node had before it was withdrawn.
-fn inherited(state: &PowerState) -> Option<PowerObservation> {
-    let reading = state.reading();
-    if reading != PowerReading::Unspecified {
-        READ.with_borrow_mut(|read| read.insert(state.id.clone(), reading));
-        return None;
-    }
-    match READ.with_borrow(|read| read.get(&state.id).copied())? {
-        PowerReading::On => Some(PowerObservation::On),
-        PowerReading::Off => Some(PowerObservation::Off),
-        PowerReading::Unspecified | PowerReading::Undefined | PowerReading::Missing => None,
-    }
 }

@@ -1,4 +1,4 @@
-//! Where the tasks of a process that is stopped wait until it goes on.
+//! A gate at which the tasks of a paused process wait until it continues.
 
 use std::{
     future::{Future, poll_fn},
@@ -9,25 +9,25 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// Open, or closed with those that wait. Clones are the same gate.
+/// Gate, open or closed with waiting tasks. Clones are the same gate.
 #[derive(Clone, Default)]
 pub(crate) struct Gate {
     waiting: Arc<Mutex<Option<Vec<Waker>>>>,
 }
 
 impl Gate {
-    /// Lets nobody through until it is opened.
+    /// Holds all tasks until the gate is opened.
     pub(crate) fn close(&self) {
         self.waiting.lock().get_or_insert_default();
     }
 
-    /// Lets everybody through, in the order in which they came.
+    /// Releases all tasks, in the order of their arrival.
     pub(crate) fn open(&self) {
         let waiting = self.waiting.lock().take();
         waiting.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// Does `task`, but nothing of it while the gate is closed. What it waits for happens meanwhile, and time passes.
+    /// Runs `task`, but not while the gate is closed. Events and time continue meanwhile.
     pub(crate) async fn pass<F: Future>(self, task: F) -> F::Output {
         let mut task = pin!(task);
         poll_fn(
@@ -36,7 +36,7 @@ impl Gate {
         .await
     }
 
-    /// Whether `who` has to wait, and is woken when the gate is opened.
+    /// Returns whether `who` has to wait; it is woken when the gate is opened.
     fn holds(&self, who: &Waker) -> bool {
         let mut waiting = self.waiting.lock();
         if let Some(waiting) = waiting.as_mut() {

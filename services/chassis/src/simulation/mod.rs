@@ -1,26 +1,16 @@
-//! What a simulation puts in place of the network and the databases: a [`Network`] in memory and [`Disk`]s in memory.
+//! Replacement for the network in a simulation: a [`Network`] in memory. The [disks](crate::store::disk) that replace
+//! databases stand in the store.
 //!
-//! The services above know nothing of it. They get settings whose addresses and databases name things in here, and
-//! run on a runtime of one thread whose clock stands while anybody has something to do. Who may talk to whom, how long
-//! it takes, and what becomes of a commit is said by whoever runs the simulation.
+//! The services above do not know of them. Their settings have addresses and databases of this module, and they run on
+//! a runtime of one thread whose clock stands while any task has work. The program that runs the simulation decides
+//! which hosts may communicate, with which latency, and the outcome of commits.
 
 mod defect;
-mod disk;
 mod gate;
-mod leases;
-mod locks;
 mod network;
-mod shelf;
-mod transaction;
 
 pub use defect::{Defect, plant};
-pub use disk::{Commit, Custodian, Disk, Fate};
 pub use network::{Listening, Network, Way};
 
-pub(crate) use defect::wrong_power;
 pub(crate) use gate::Gate;
-pub(crate) use leases::Holder;
-pub(crate) use locks::Lock;
 pub(crate) use network::{unhurried, way};
-pub(crate) use shelf::Shelf;
-pub(crate) use transaction::{LeaseTransaction, Transaction};

@@ -1,5 +1,5 @@
-//! A network in memory. Hosts have names; each start of a host is a name of its own, such as `session-manager-2`, so
-//! that what an earlier start left behind reaches nobody.
+//! A network in memory. Hosts have names; each start of a host has a name of its own, such as `session-manager-2`, so
+//! that messages of an earlier start reach no host.
 
 use std::{
     cell::RefCell,
@@ -26,10 +26,10 @@ use tower::Service;
 /// Bytes that may be under way in one direction of a connection.
 const UNDER_WAY: usize = 256 << 10;
 
-/// Bytes that are delivered at once at most.
+/// Most bytes that are delivered at once.
 const SEGMENT: usize = 16 << 10;
 
-/// How often the ends of a connection look whether the other is there, and how long it may take to say so.
+/// Time between keep-alive pings of a connection, and the time to answer one.
 const PING: Duration = Duration::from_secs(15);
 const PONG: Duration = Duration::from_secs(5);
 
@@ -37,7 +37,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Network>> = const { RefCell::new(None) };
 }
 
-/// The network. Clones share it.
+/// Network. Clones share it.
 #[derive(Clone)]
 pub struct Network {
     shared: Arc<Shared>,
@@ -45,27 +45,27 @@ pub struct Network {
 
 struct Shared {
     state: Mutex<State>,
-    /// Something about the ways between hosts has changed.
+    /// Notifies tasks of a change of the ways between hosts.
     changed: Notify,
 }
 
 struct State {
     chance: SmallRng,
-    /// Who listens, by the name of the host.
+    /// Listening sockets, by the name of the host.
     listening: BTreeMap<Arc<str>, Socket>,
     /// Starts that are over.
     dead: BTreeSet<Arc<str>>,
-    /// Starts that are stopped.
+    /// Starts that are paused.
     paused: BTreeSet<Arc<str>>,
-    /// By host that sends and host that receives; any other way is fair.
+    /// Ways by sending and receiving host; every other way is fair.
     ways: BTreeMap<(Arc<str>, Arc<str>), Way>,
     connections: Vec<Connection>,
 }
 
 struct Socket {
-    /// The start that listens.
+    /// Start that listens.
     start: Arc<str>,
-    /// What it does. Whoever calls a service gets any of the hosts that do it.
+    /// Service of the host. A caller of a service gets any of its hosts.
     service: Arc<str>,
     connections: mpsc::UnboundedSender<DuplexStream>,
 }
@@ -76,14 +76,14 @@ struct Connection {
     cut: CancellationToken,
 }
 
-/// How what one host sends gets to another.
+/// Latency and state of the way from one host to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Way {
-    /// How long it takes at least.
+    /// Least latency.
     pub least: Duration,
-    /// How long it takes at most.
+    /// Most latency.
     pub most: Duration,
-    /// Nothing gets through until this is over; what was sent is kept and delivered then.
+    /// Whether the way is blocked; messages are kept meanwhile and delivered afterwards.
     pub blocked: bool,
 }
 
@@ -93,13 +93,13 @@ impl Default for Way {
     }
 }
 
-/// Where connections to a host arrive.
+/// Incoming connections of a host.
 pub struct Listening {
     incoming: mpsc::UnboundedReceiver<DuplexStream>,
 }
 
 impl Listening {
-    /// The next connection. After the host has died there is none any more.
+    /// Returns the next connection; never after the host has died.
     pub(crate) fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<DuplexStream> {
         match ready!(self.incoming.poll_recv(context)) {
             Some(pipe) => Poll::Ready(pipe),
@@ -109,7 +109,7 @@ impl Listening {
 }
 
 impl Network {
-    /// A network in which nothing is wrong.
+    /// Creates a network without faults.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let state = State {
@@ -123,18 +123,18 @@ impl Network {
         Self { shared: Arc::new(Shared { state: Mutex::new(state), changed: Notify::new() }) }
     }
 
-    /// Makes it the network of this thread: [`crate::channel`] to an address of [`Self::url`] goes through it.
+    /// Makes it the network of this thread: [`crate::channel`] to an address of [`Self::url`] uses it.
     pub fn enter(&self) {
         CURRENT.set(Some(self.clone()));
     }
 
-    /// The address by which `start`, a start of some host, calls `service`.
+    /// Returns the address by which `start`, a start of some host, calls `service`.
     #[must_use]
     pub fn url(start: &str, service: &str) -> String {
         format!("http://{service}.{start}")
     }
 
-    /// Lets `start` take the connections to `host`, one of those that do what `service` is.
+    /// Lets `start` take the connections to `host`, one of the hosts of `service`.
     #[must_use]
     pub fn listen(&self, service: &str, host: &str, start: &str) -> Listening {
         let (connections, incoming) = mpsc::unbounded_channel();
@@ -152,8 +152,8 @@ impl Network {
         state.cut(|connection| *connection.client == *start || *connection.server == *start);
     }
 
-    /// Stops `start`: from now on it sends nothing, and what others send it is kept, until [`Self::go_on`]. What was
-    /// sent before is on its way.
+    /// Pauses `start`: from now on it sends nothing, and messages to it are kept, until [`Self::go_on`]. Its earlier
+    /// messages are on their way.
     pub fn pause(&self, start: &str) {
         self.shared.state.lock().paused.insert(start.into());
     }
@@ -164,7 +164,7 @@ impl Network {
         self.shared.changed.notify_waiters();
     }
 
-    /// Breaks every connection between two hosts, whoever made it. What was under way is lost.
+    /// Breaks every connection between two hosts, whichever made it. Bytes under way are lost.
     pub fn cut(&self, one: &str, other: &str) {
         let between = |connection: &Connection| {
             let ends = (host_of(&connection.client), host_of(&connection.server));
@@ -173,7 +173,7 @@ impl Network {
         self.shared.state.lock().cut(between);
     }
 
-    /// Sets how what `sender` sends gets to `receiver`, both names of hosts.
+    /// Sets the way from `sender` to `receiver`, both names of hosts.
     pub fn set_way(&self, sender: &str, receiver: &str, way: Way) {
         self.shared.state.lock().ways.insert((sender.into(), receiver.into()), way);
         self.shared.changed.notify_waiters();
@@ -185,7 +185,7 @@ impl Network {
         self.shared.changed.notify_waiters();
     }
 
-    /// Waits as long as something takes from one host to another, however long that is.
+    /// Waits for the latency from one host to another, and until the way is not blocked.
     async fn pass(&self, sender: &str, receiver: &str) {
         tokio::time::sleep(self.latency(sender, receiver)).await;
         loop {
@@ -197,7 +197,7 @@ impl Network {
         }
     }
 
-    /// Waits until `start` is not stopped.
+    /// Waits until `start` is not paused.
     async fn runs(&self, start: &str) {
         loop {
             let changed = self.shared.changed.notified();
@@ -243,7 +243,7 @@ impl Network {
         Ok(TokioIo::new(client))
     }
 
-    /// Carries what both ends say until they have said all or the connection is cut.
+    /// Carries the bytes of both ends until both have finished or the connection is cut.
     async fn carry(
         self,
         one: (Arc<str>, DuplexStream),
@@ -257,7 +257,7 @@ impl Network {
         tokio::select! {
             biased;
             () = cut.cancelled() => {}
-            // An end that is gone has nothing more to say, and the other notices.
+            // An end that is gone sends no more, and the other notices.
             _ = async { tokio::join!(there, back) } => cut.cancel(),
         }
     }
@@ -284,7 +284,7 @@ impl Network {
 }
 
 impl State {
-    /// One of the hosts that do what `service` is.
+    /// Returns one of the hosts of `service`.
     fn any_host(&mut self, service: &str) -> Option<Arc<str>> {
         let hosts = self.listening.iter().filter(|(_, socket)| *socket.service == *service);
         let hosts: Vec<_> = hosts.map(|(host, _)| Arc::clone(host)).collect();
@@ -302,7 +302,7 @@ impl State {
     }
 }
 
-/// The host of one of its starts.
+/// Returns the host of one of its starts.
 fn host_of(start: &str) -> &str {
     match start.rsplit_once('-') {
         Some((host, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => host,
@@ -310,14 +310,14 @@ fn host_of(start: &str) -> &str {
     }
 }
 
-/// The way to `uri` through the network of this thread, if it has one.
+/// Returns the connector to `uri` through the network of this thread, if it has one.
 pub(crate) fn way(uri: &Uri) -> Option<Connector> {
     let network = CURRENT.with_borrow(Clone::clone)?;
     let (service, start) = uri.host()?.split_once('.')?;
     Some(Connector { network, start: start.into(), service: service.into() })
 }
 
-/// Makes the connections of one channel.
+/// Connector of one channel.
 #[derive(Clone)]
 pub(crate) struct Connector {
     network: Network,
@@ -340,7 +340,7 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// In virtual time nobody waits for a peer that vanished, and each ping is work.
+/// Sets slow pings: in virtual time waiting for a vanished peer costs nothing, and each ping is work.
 pub(crate) fn unhurried(endpoint: Endpoint) -> Endpoint {
     endpoint.http2_keep_alive_interval(PING).keep_alive_timeout(PONG)
 }

@@ -1,12 +1,13 @@
-//! A kind of resource of its own: the ledger knows no kind.
+//! A kind of resource for tests: the ledger knows no kind.
 
 use std::sync::Arc;
 
-use chassis::{
+use chassis::store::{
     database::{self, Unreadable},
-    ledger::{RevisionIndexes, Table, Watched},
+    ledger::{EventRule, RevisionIndexes, Table, Watched},
     resource::{Batch, Resource},
 };
+use domain::core::event::{Actor, EventContent};
 use sea_orm::{
     ActiveValue::Set, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*,
 };
@@ -23,11 +24,12 @@ pub struct Note {
     pub name: String,
     pub text: String,
     pub revision: u64,
+    pub last_event: u64,
 }
 
 impl Note {
     pub fn new(name: &str, text: &str) -> Self {
-        Self { name: name.into(), text: text.into(), revision: 0 }
+        Self { name: name.into(), text: text.into(), revision: 0, last_event: 0 }
     }
 }
 
@@ -45,6 +47,14 @@ impl Resource for Note {
     fn set_revision(&mut self, revision: u64) {
         self.revision = revision;
     }
+
+    fn last_event(&self) -> u64 {
+        self.last_event
+    }
+
+    fn set_last_event(&mut self, revision: u64) {
+        self.last_event = revision;
+    }
 }
 
 pub struct Notes;
@@ -57,12 +67,17 @@ pub struct Model {
     pub name: String,
     pub text: String,
     pub revision: i64,
+    pub last_event: i64,
 }
 
 impl ActiveModelBehavior for ActiveModel {}
 
 impl Table for Notes {
     type Kind = Note;
+
+    const EVENTS: Option<EventRule<Note>> = Some(events);
+
+    const OWNER: Actor = Actor::Service("note-keeper");
 
     async fn load(
         on: &impl ConnectionTrait,
@@ -76,8 +91,10 @@ impl Table for Notes {
             name: Set(note.name.clone()),
             text: Set(note.text.clone()),
             revision: Set(note.revision.cast_signed()),
+            last_event: Set(note.last_event.cast_signed()),
         });
-        chassis::database::upsert::<Entity, ActiveModel>(transaction, Column::Name, rows.collect()).await
+        chassis::store::database::upsert::<Entity, ActiveModel>(transaction, Column::Name, rows.collect())
+            .await
     }
 
     async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
@@ -100,17 +117,29 @@ impl Watched for Notes {
     }
 }
 
-/// A text that means nothing any more once the database has lost commits.
+/// Text that is invalid once the database has lost commits.
 pub const DOUBTFUL: &str = "doubtful";
 
-/// A text that no note has.
+/// Text that cannot be read.
 pub const POISON: &str = "poison";
 
 fn read(row: Model) -> Result<Note, Unreadable> {
     if row.text == POISON {
         return Err(database::unreadable(Note::KIND, &row.name, "it is poison"));
     }
-    Ok(Note { name: row.name, text: row.text, revision: row.revision.cast_unsigned() })
+    let (revision, last_event) = (row.revision.cast_unsigned(), row.last_event.cast_unsigned());
+    Ok(Note { name: row.name, text: row.text, revision, last_event })
+}
+
+/// A note is written, and erased at last; the same text again is no event.
+fn events(before: Option<&Note>, after: Option<&Note>, _: Actor, reason: &str) -> Vec<EventContent> {
+    match (before, after) {
+        (Some(before), Some(after)) if before.text == after.text => Vec::new(),
+        (_, Some(after)) => {
+            vec![EventContent::of("written").because(reason.to_owned()).saying(&after.text.as_str().into())]
+        }
+        (_, None) => vec![EventContent::of("erased")],
+    }
 }
 
 struct Migrator;
@@ -118,10 +147,11 @@ struct Migrator;
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         vec![
-            Box::new(chassis::database::LedgerTables),
+            Box::new(chassis::store::database::LedgerTables),
             Box::new(NotesTable),
             Box::new(chassis::lease::Migration),
             Box::new(RevisionIndexes(&["notes"])),
+            Box::new(chassis::lease::RoleMigration),
         ]
     }
 }
@@ -137,6 +167,7 @@ impl MigrationTrait for NotesTable {
             .col(string("name").primary_key())
             .col(text("text"))
             .col(big_integer("revision"))
+            .col(big_integer("last_event").default(0))
             .to_owned();
         manager.create_table(notes).await
     }
@@ -144,5 +175,5 @@ impl MigrationTrait for NotesTable {
 
 /// Connects to `database` with the tables for notes.
 pub async fn connect(database: &EmptyDatabase) -> DatabaseConnection {
-    chassis::database::connect::<Migrator>(&database.url).await.unwrap()
+    chassis::store::database::connect::<Migrator>(&database.url).await.unwrap()
 }

@@ -1,6 +1,6 @@
-//! What goes wrong between a ledger and its database.
+//! Faults between a ledger and its database.
 
-use chassis::{Fault, database::DatabaseSettings};
+use chassis::{Fault, settings::DatabaseSettings};
 use futures_util::StreamExt;
 use proto::Message;
 use sea_orm::{ConnectionTrait, TransactionTrait};
@@ -38,7 +38,7 @@ async fn transactions_that_got_into_each_others_way_are_tried_again_with_a_bound
     fail(&one, "40001", i64::MAX).await;
     let failed = one.append("a", "x").await;
     assert!(matches!(failed, Err(Fault::Unavailable { .. })), "{failed:?}");
-    // Anything else fails at once.
+    // Any other error fails at once.
     fail(&one, "23514", 1).await;
     assert!(one.append("a", "x").await.is_err());
     one.append("a", "x").await.unwrap();
@@ -57,10 +57,10 @@ async fn a_commit_without_an_answer_is_found_out() {
     for cut in [Cut::AfterCommit, Cut::BeforeCommit, Cut::AfterCommit] {
         let before = cut_off.text("a").unwrap().len();
         proxy.cut(cut);
-        // Somebody else writes meanwhile, so that the position alone would not tell.
+        // Another replica writes meanwhile, so that the position alone does not identify the commit.
         let (first, second) = tokio::join!(cut_off.append("a", "x"), other.append("a", "x"));
-        // What was not committed is tried again, unless the other one was first then; and where the other one has
-        // committed after it, nothing tells any more that it was.
+        // An uncommitted write is retried, unless the other one was first; and if the other one has committed after it,
+        // no evidence of its commit is left.
         let refused = matches!(first, Err(Fault::Unavailable { .. }));
         assert!((first.is_ok() || refused) && second.is_ok(), "{cut:?}: {first:?} {second:?}");
         assert!(proxy.was_cut(), "{cut:?}");
@@ -91,7 +91,7 @@ async fn a_host_that_is_gone_costs_no_place_in_a_pool() {
     let Some(database) = shared_database().await else { return };
     let proxy = Proxy::start(&database).await;
     let (cut_off, other) = (Replica::start(&proxy.database).await, Replica::start(&database).await);
-    // One place is left, so that none may be lost.
+    // Only one connection is left, so none may be lost.
     let mut taken = Vec::new();
     for _ in 1..DatabaseSettings::default().connections {
         taken.push(cut_off.database.begin().await.unwrap());
@@ -168,7 +168,7 @@ async fn a_database_that_takes_no_writes_fails_cleanly_and_recovers() {
     replica.stop().await;
 }
 
-/// Makes every connection read-only or not: new ones by the default, and there are only new ones.
+/// Makes every new connection read-only or not; older ones are closed.
 async fn read_only(replica: &Replica, how: &str) {
     let name: String = replica.row("SELECT current_database() AS name").await.try_get("", "name").unwrap();
     let alter = format!("ALTER DATABASE {name} SET default_transaction_read_only = {how}");

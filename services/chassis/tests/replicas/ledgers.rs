@@ -1,8 +1,8 @@
-//! One collection, several replicas.
+//! One collection with several replicas.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use chassis::{Fault, resource::Batch};
+use chassis::{Fault, store::resource::Batch};
 use futures_util::{Stream, StreamExt};
 use proto::Message;
 
@@ -41,7 +41,7 @@ async fn concurrent_writers_lose_no_change_and_no_revision() {
     two.stop().await;
 }
 
-/// Follows a watch up to `last` and gives the newest of what it told.
+/// Follows a watch up to `last` and returns the newest of its deliveries.
 async fn follow(
     mut watch: impl Stream<Item = Result<Arc<Batch<Note>>, Fault>> + Unpin,
     last: u64,
@@ -115,7 +115,7 @@ async fn what_others_wrote_is_shown_with_a_hint_and_without() {
     let (one, two) = (Replica::start(&database).await, Replica::start(&database).await);
     one.put("hinted", "").await;
     eventually("a hint is followed", async || two.text("hinted").is_some()).await;
-    // No part of the ledger takes part in this, so nobody hints at it.
+    // No part of the ledger makes this change, so no hint is sent.
     one.sql(
         "BEGIN; UPDATE revisions SET revision = 2 WHERE kind = 'note'; \
          INSERT INTO notes (name, text, revision) VALUES ('silent', '', 2); COMMIT",
@@ -174,7 +174,7 @@ async fn a_row_that_becomes_unreadable_is_withdrawn() {
     replica.stop().await;
 }
 
-/// The incarnation that a watch of that replica names.
+/// Returns the incarnation that a watch of that replica names.
 async fn incarnation(replica: &Replica) -> Option<String> {
     let watch = replica.ledger.serve_watch(0).await.unwrap();
     let named = watch.metadata().get("reveille-incarnation")?;
@@ -192,7 +192,7 @@ async fn a_database_that_lost_commits_is_noticed_and_no_revision_is_given_twice(
     assert_eq!(incarnation(&two).await, before);
     let mut watch = Box::pin(two.ledger.watch(0).unwrap().batches());
     assert_eq!(watch.next().await.unwrap().unwrap().revision, 2);
-    // As a stand-in that did not get the last commit.
+    // A standby without the last commit is in this state.
     one.sql(
         "BEGIN; UPDATE revisions SET revision = 1 WHERE kind = 'note'; DELETE FROM notes WHERE name = 'lost'; COMMIT",
     )
@@ -218,7 +218,7 @@ async fn commits_that_were_lost_and_overwritten_by_as_many_are_noticed() {
     replica.put("lost", "").await;
     let mut watch = Box::pin(replica.ledger.watch(0).unwrap().batches());
     assert_eq!(watch.next().await.unwrap().unwrap().revision, 2);
-    // As a stand-in that did not get the last commit, and on which another replica has written since.
+    // A standby without the last commit, on which another replica has written since, is in this state.
     replica
         .sql(
             "BEGIN; UPDATE revisions SET last_commit = '0193e7a2-0000-7000-8000-000000000001' WHERE kind = 'note'; \
@@ -269,7 +269,7 @@ async fn what_only_one_replica_has_shown_is_noticed_by_it_when_others_have_writt
     ahead
         .sql("BEGIN; UPDATE revisions SET revision = 1 WHERE kind = 'note'; DELETE FROM notes WHERE name <> 'kept'; COMMIT")
         .await;
-    // It has shown nothing of what is lost, and commits before the other notices.
+    // This replica has shown none of the lost commits, and commits before the other notices the loss.
     let behind = Replica::start(&database).await;
     behind.put("new", "").await;
     ahead.ledger.fresh().await.unwrap();
@@ -301,7 +301,7 @@ async fn a_copy_of_a_database_goes_on_above_what_nobody_can_know_that_it_lost() 
     let Some(database) = shared_database().await else { return };
     let first = Replica::start(&database).await;
     first.put("doubted", DOUBTFUL).await;
-    // As another server wrote it.
+    // Another server would have written this lineage.
     first.sql("UPDATE revisions SET lineage = '1/00000001' WHERE kind = 'note'").await;
     first.stop().await;
     let (one, two) = (Replica::start(&database).await, Replica::start(&database).await);
@@ -318,7 +318,8 @@ async fn a_copy_of_a_database_goes_on_above_what_nobody_can_know_that_it_lost() 
     }
 }
 
-/// A database without a column of revisions, as before the migration that adds it, is taken up where it stands.
+/// Checks that a database without a column of revisions, as before the migration that adds it, continues from its
+/// position.
 async fn is_brought_up_to_date_without(column: &str, migration: &str) {
     for database in test_databases::every_kind().await {
         let first = Replica::start(&database).await;

@@ -1,4 +1,4 @@
-//! What replicas that share a PostgreSQL promise one another. Without one in the environment, nothing is tested here.
+//! The guarantees of replicas that share a PostgreSQL. Without one in the environment, these tests check nothing.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -13,20 +13,20 @@ mod served;
 
 use std::{future::Future, time::Duration};
 
-use chassis::{Context, Settings, ledger::Ledger, settings};
+use chassis::{Context, Settings, settings, store::ledger::Ledger};
 use note::{Note, Notes};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, QueryResult, Statement};
 use test_databases::EmptyDatabase;
 
-/// Long enough that only something lost fails a test.
+/// Timeout that only a lost event exceeds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A database that replicas may share, if there is a server.
+/// Returns a database that replicas may share, if there is a server.
 async fn shared_database() -> Option<EmptyDatabase> {
     test_databases::every_kind().await.into_iter().find(|database| database.kind == "postgresql")
 }
 
-/// One replica, as far as this crate knows.
+/// Replica with the parts that this crate has.
 struct Replica {
     context: Context,
     database: DatabaseConnection,
@@ -54,7 +54,7 @@ impl Replica {
         put.await.unwrap().1
     }
 
-    /// Adds `text` to a note that may not be there yet.
+    /// Adds `text` to a note that may not exist yet.
     async fn append(&self, name: &'static str, text: &'static str) -> Result<u64, chassis::Fault> {
         let append = self.ledger.write(move |draft| {
             let before = draft.get(name).map(|note| note.text.clone()).unwrap_or_default();
@@ -83,19 +83,25 @@ impl Replica {
     }
 }
 
-/// Leases that are short enough for a test.
+/// Returns leases that are short enough for a test.
 fn short_leases() -> Settings {
-    let leases = settings::Leases { ttl_seconds: 3.0, renewal_seconds: 0.3, margin_seconds: 1.0 };
+    let leases =
+        settings::Leases { ttl_seconds: 3.0, renewal_seconds: 0.3, margin_seconds: 1.0, stall_seconds: 1.0 };
     Settings { leases, ..Settings::default() }
 }
 
-/// Leases that do not run out within a test.
+/// Returns leases that do not expire within a test.
 fn long_leases() -> Settings {
-    let leases = settings::Leases { ttl_seconds: 3000.0, renewal_seconds: 900.0, margin_seconds: 10.0 };
+    let leases = settings::Leases {
+        ttl_seconds: 3000.0,
+        renewal_seconds: 900.0,
+        margin_seconds: 10.0,
+        stall_seconds: 900.0,
+    };
     Settings { leases, ..Settings::default() }
 }
 
-/// Waits until `holds` gives true.
+/// Waits until `holds` returns true.
 async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
     let wait = async {
         while !holds().await {

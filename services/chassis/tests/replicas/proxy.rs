@@ -1,4 +1,4 @@
-//! A way to the database that can be cut.
+//! A proxy to the database that can cut connections.
 
 use std::{
     net::SocketAddr,
@@ -17,7 +17,7 @@ use tokio::{
     task::{AbortHandle, JoinSet},
 };
 
-/// Where to cut.
+/// Place of a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// The next commit does not arrive.
@@ -26,9 +26,9 @@ pub enum Cut {
     AfterCommit,
 }
 
-/// Passes connections on to a database.
+/// Proxy that forwards connections to a database.
 pub struct Proxy {
-    /// The database, by way of the proxy.
+    /// Address of the database through the proxy.
     pub database: EmptyDatabase,
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -39,12 +39,12 @@ struct Shared {
     server: String,
     cut: Mutex<Option<Cut>>,
     accepted: AtomicUsize,
-    /// How often the connections of then fell silent.
+    /// Number of times that all existing connections were silenced.
     silences: watch::Sender<u64>,
 }
 
 impl Proxy {
-    /// A proxy of `database`, whose address has a host, a port and no password.
+    /// Starts a proxy of `database`, whose address has a host, a port and no password.
     pub async fn start(database: &EmptyDatabase) -> Self {
         let (scheme, rest) = database.url.split_once("://").unwrap();
         let (authority, name) = rest.split_once('/').unwrap();
@@ -64,18 +64,18 @@ impl Proxy {
         proxy
     }
 
-    /// Cuts the connection on which the next commit is.
+    /// Cuts the connection with the next commit.
     pub fn cut(&self, cut: Cut) {
         *self.shared.cut.lock() = Some(cut);
     }
 
-    /// Whether the cut has been made.
+    /// Returns whether the cut has been made.
     pub fn was_cut(&self) -> bool {
         self.shared.cut.lock().is_none()
     }
 
-    /// Passes nothing on any more on the connections that there are, and ends none of them: as when a host is gone. On
-    /// new ones another host answers.
+    /// Forwards no more bytes on the existing connections, and ends none of them, as after the loss of a host. New
+    /// connections work, as if another host answered.
     pub fn fall_silent(&self) {
         self.shared.silences.send_modify(|count| *count += 1);
     }
@@ -87,10 +87,10 @@ impl Proxy {
         }
     }
 
-    /// Takes connections again.
+    /// Accepts connections again.
     pub async fn come_up(&self) {
         self.shared.accepted.store(0, Ordering::SeqCst);
-        // The old listener goes when its task is dropped.
+        // The old listener is closed when its task is dropped.
         let listener = loop {
             match TcpListener::bind(self.address).await {
                 Ok(listener) => break listener,
@@ -100,7 +100,7 @@ impl Proxy {
         self.accept(listener);
     }
 
-    /// Connections since it came up.
+    /// Returns the number of connections since the proxy came up.
     pub fn accepted(&self) -> usize {
         self.shared.accepted.load(Ordering::SeqCst)
     }
@@ -108,7 +108,7 @@ impl Proxy {
     fn accept(&self, listener: TcpListener) {
         let shared = Arc::clone(&self.shared);
         let task = tokio::spawn(async move {
-            // Dropped with the task, and every connection with it.
+            // The set is dropped with the task, and every connection with it.
             let mut connections = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
                 shared.accepted.fetch_add(1, Ordering::SeqCst);
@@ -121,7 +121,7 @@ impl Proxy {
 }
 
 impl Shared {
-    /// Passes on until either side ends or the cut is made.
+    /// Forwards bytes until either side ends or the cut is made.
     async fn pass_on(&self, mut client: TcpStream) -> std::io::Result<()> {
         let mut silences = self.silences.subscribe();
         let mut server = TcpStream::connect(&self.server).await?;
@@ -138,7 +138,7 @@ impl Shared {
                         }
                         server.write_all(&asked[..n]).await?;
                         if cut == Some(Cut::AfterCommit) {
-                            // The answer says that it is done, and nobody hears of it.
+                            // The answer confirms the commit, and is dropped.
                             let _unheard = server.read(&mut answered).await?;
                             return Ok(());
                         }

@@ -1,4 +1,4 @@
-//! What a part that is served tells of whether it can do its work.
+//! The readiness that a served part reports.
 
 use chassis::{Channel, Context, Server};
 use tokio::net::TcpListener;
@@ -33,7 +33,7 @@ impl Served {
         tokio::time::timeout(std::time::Duration::from_secs(30), told).await.unwrap();
     }
 
-    /// Makes sure that the part is not ready, also after the first tries.
+    /// Checks that the part is not ready, even after the first trials.
     pub async fn stays_unready(&self) {
         for _ in 0..150 {
             assert!(!self.is_ready().await);

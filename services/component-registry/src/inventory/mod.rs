@@ -90,8 +90,8 @@ impl InventorySource {
         }
     }
 
-    /// Whether parts can be read by themselves: the locks, and whether nodes are listed. Otherwise only the whole
-    /// inventory can be read.
+    /// Returns whether parts can be read by themselves: the locks, and whether nodes are listed. Otherwise only the
+    /// whole inventory can be read.
     fn has_queries(&self) -> bool {
         match self {
             Self::Hsm(_) => true,

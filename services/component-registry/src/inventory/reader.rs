@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
-use chassis::{Fault, resource::Resource};
+use chassis::{Fault, store::resource::Resource};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::Instant,
@@ -80,7 +80,7 @@ impl InventoryHandle {
         self.listing.clone()
     }
 
-    /// Whether the source answers queries by id. Otherwise each read of the locks lists everything.
+    /// Returns whether the source answers queries by id. Otherwise each read of the locks lists everything.
     pub(crate) fn has_queries(&self) -> bool {
         self.driver.has_queries()
     }
@@ -199,7 +199,7 @@ impl PendingCallers {
     ) -> Result<(), Fault> {
         let Self { snapshots, locks } = self;
         let answer_within = registry.answer_within();
-        // Where reading the locks reads everything, what is listed is told too.
+        // A read of the locks that covers everything publishes the listing too.
         let locked = if !snapshots.is_empty() || !locks.is_empty() && !driver.has_queries() {
             let read_at = Instant::now();
             let snapshot = driver.snapshot(answer_within).await.map(Arc::new);

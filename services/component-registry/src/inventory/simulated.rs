@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use chassis::{Channel, Fault, channel::LARGEST_MESSAGE, within};
+use chassis::{Channel, Fault, mesh::channel::LARGEST_MESSAGE, within};
 use proto::simulation::{ListHardwareRequest, fleet_service_client::FleetServiceClient};
 use tonic::Status;
 

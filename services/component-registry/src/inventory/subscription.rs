@@ -3,7 +3,7 @@
 
 use std::{convert::Infallible, time::Duration};
 
-use chassis::{pause, settings::Notifications};
+use chassis::{process::pause, settings::Notifications};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use upstream::{Failure, FailureKind, Peer, Request};
 

@@ -3,14 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use chassis::{
-    Fault, clock,
+    Fault,
     kinds::deletions_to_wire,
-    ledger::{Draft, Responses, ResumeToken, Watched},
-    resource::{Batch, Resource},
+    mesh::call_class::is_control,
+    process::clock,
+    store::{
+        ledger::{Draft, Responses, ResumeToken, Watched},
+        resource::{Batch, Resource},
+    },
 };
 use domain::{
     boot::component::{Component, filter::ComponentFilter, validate, write},
-    core::id::Tenant,
+    core::{event::Actor, id::Tenant},
 };
 use proto::{
     Encoded,
@@ -24,7 +28,7 @@ use proto::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::{list::selection, repeats::RepeatedReports, scope::VisibleScope};
+use super::{list::selection, repeats::RepeatedReports, reports::SESSION_MANAGER, scope::VisibleScope};
 use crate::{
     Registry, convert,
     store::{ComponentTable, create},
@@ -34,8 +38,7 @@ use crate::{
 /// memory.
 const PAGE: usize = 100;
 
-/// How long after a loss of components tokens may still be shown that were lost with them. Each kind is looked at every
-/// second.
+/// Time after a loss of components during which lost tokens may still be shown. Each kind is polled every second.
 const RESTORED: Duration = Duration::from_secs(10);
 
 #[async_trait]
@@ -111,7 +114,7 @@ impl ComponentService for Registry {
             });
             Ok(stored.collect())
         };
-        let (components, _) = self.components.write(put).await?;
+        let (components, _) = self.components.write_by(Actor::Client, put).await?;
         Ok(Response::new(PutComponentsResponse { components }))
     }
 
@@ -119,6 +122,8 @@ impl ComponentService for Registry {
         &self,
         request: Request<PatchComponentsRequest>,
     ) -> Result<Response<PatchComponentsResponse>, Status> {
+        // The session manager is the only part that patches: nodes that left the tenant of their session.
+        let author = if is_control(request.metadata()) { SESSION_MANAGER } else { Actor::Client };
         let PatchComponentsRequest { selection, skip_bad_ids, guard_actual_state, scope } =
             request.into_inner();
         let patches = match selection {
@@ -140,7 +145,7 @@ impl ComponentService for Registry {
             }
         }
         let (components, _) =
-            self.components.write(move |draft| rules.apply(draft, patches, &tokens)).await?;
+            self.components.write_by(author, move |draft| rules.apply(draft, patches, &tokens)).await?;
         Ok(Response::new(PatchComponentsResponse { components }))
     }
 
@@ -158,7 +163,7 @@ impl ComponentService for Registry {
             draft.delete(&id);
             Ok(())
         };
-        self.components.write(delete).await?;
+        self.components.write_by(Actor::Client, delete).await?;
         Ok(Response::new(DeleteComponentResponse {}))
     }
 }
@@ -251,7 +256,7 @@ impl Registry {
     fn read_each(&self, components: Vec<proto::component::Component>) -> Result<Vec<Component>, Fault> {
         let mut interner = self.interner.lock();
         let read = components.into_iter().map(|component| {
-            let component = chassis::convert::component::from_wire(component, &mut interner)?;
+            let component = chassis::kinds::component::from_wire(component, &mut interner)?;
             validate(&component)?;
             Ok(component)
         });
@@ -280,7 +285,7 @@ impl Registry {
         let mentioned =
             || records.iter().filter_map(|record| record.actual_state.as_ref()?.bss_token.as_deref());
         let is_restored = self.components.view().since_loss().is_some_and(|age| age < RESTORED);
-        // Another replica may have stored a token just now, and what the database has lost is shown until that is noticed.
+        // Another replica may have stored a token just now, and a lost token is shown until its loss is noticed.
         if mentioned().any(|token| is_restored || self.tokens.view().get(token).is_none()) {
             self.tokens.fresh().await?;
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chassis::ledger::Responses;
+use chassis::store::ledger::Responses;
 use proto::inventory::{
     ListInventoryRequest, ListInventoryResponse, NotifyChangeRequest, NotifyChangeResponse,
     inventory_service_server::InventoryService,

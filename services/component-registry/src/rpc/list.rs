@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use chassis::ledger::Selection;
+use chassis::store::ledger::Selection;
 use domain::{boot::component::Component, core::invalid::Invalid};
 use proto::component::ListComponentsRequest;
 
 use super::scope::VisibleScope;
 use crate::convert;
 
-/// Returns the components that a request selects (BOS reference 2.6.1); none if no component can match.
+/// Returns the components that a request selects (BOS reference 2.6.1); `None` if no component can match.
 ///
 /// # Errors
 /// The filter cannot be read.

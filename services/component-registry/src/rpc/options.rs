@@ -2,10 +2,11 @@
 
 use chassis::{
     Fault,
-    convert::options as convert,
-    kinds::OptionsRecord,
-    ledger::{Responses, ResumeToken, Watched},
-    resource::Batch,
+    kinds::options::{self as convert, OptionsRecord},
+    store::{
+        ledger::{Responses, ResumeToken, Watched},
+        resource::Batch,
+    },
 };
 use proto::{
     Encoded,
@@ -43,7 +44,7 @@ impl OptionsService for Registry {
             let record = to_wire(&OptionsRecord { options, revision: stored.revision });
             return Ok(Response::new(UpdateOptionsResponse { record: Some(record) }));
         }
-        let change = move |draft: &mut chassis::ledger::Draft<'_, OptionsRecord>| {
+        let change = move |draft: &mut chassis::store::ledger::Draft<'_, OptionsRecord>| {
             let stored = draft.get(OptionsRecord::KEY).unwrap_or_default();
             let options = stored.options.apply(patch)?.heeded(compatibility);
             draft.put(OptionsRecord { options: options.clone(), revision: stored.revision });

@@ -19,7 +19,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use chassis::clock;
+use chassis::process::clock;
 use domain::boot::component::{
     Component,
     repetition::{Repetition, repetition},
@@ -76,7 +76,7 @@ impl TimeStampRenewals {
 }
 
 impl Registry {
-    /// Classifies reports that only repeat the record in memory; none if one of the reports does not, or may not.
+    /// Classifies reports that only repeat the record in memory; `None` if one of the reports does not, or may not.
     pub(super) fn repeats(
         &self,
         reports: &[Component],

@@ -1,13 +1,13 @@
 //! Reports of the mesh's own services: the rules of `domain::boot::component::report`, applied to the newest records.
 
-use chassis::{Fault, clock, ledger::Draft};
+use chassis::{Fault, process::clock, store::ledger::Draft};
 use domain::{
     boot::component::{
         Component, InventoryPresence,
         boot_token::superseded,
         report::{self, Stale},
     },
-    core::time::Timestamp,
+    core::{event::Actor, time::Timestamp},
 };
 use proto::component::{
     ApplyStagedRequest, ApplyStagedResponse, AssignSessionRequest, AssignSessionResponse,
@@ -20,6 +20,12 @@ use crate::{Registry, convert, store::BootToken};
 
 /// Number of tokens below which a search for superseded ones is not worthwhile.
 const MANY_TOKENS: usize = 10_000;
+
+/// Authors of reports, in events.
+pub(super) const SESSION_MANAGER: Actor = Actor::Service("session-manager");
+const STATUS_EVALUATOR: Actor = Actor::Service("status-evaluator");
+const POWER_CONTROLLER: Actor = Actor::Service("power-controller");
+const CONFIG_COORDINATOR: Actor = Actor::Service("config-coordinator");
 
 #[async_trait]
 impl ReportService for Registry {
@@ -53,7 +59,7 @@ impl ReportService for Registry {
             assigned.dedup();
             Ok(assigned)
         };
-        let (assigned_ids, revision) = self.components.write(assign).await?;
+        let (assigned_ids, revision) = self.components.write_by(SESSION_MANAGER, assign).await?;
         Ok(Response::new(AssignSessionResponse { assigned_ids, revision }))
     }
 
@@ -69,7 +75,13 @@ impl ReportService for Registry {
         request: Request<ReportStatusesRequest>,
     ) -> Result<Response<ReportStatusesResponse>, Status> {
         let reports = convert::status_reports(request.into_inner(), &mut self.interner.lock())?;
-        let stale_ids = self.note(reports, |one| one.id.as_str(), report::status).await?;
+        let rule = ReportRule {
+            apply: report::status,
+            author: STATUS_EVALUATOR,
+            id: |one| one.id.as_str(),
+            reason: |one| &one.reason,
+        };
+        let stale_ids = self.note(reports, rule).await?;
         Ok(Response::new(ReportStatusesResponse { stale_ids }))
     }
 
@@ -78,7 +90,13 @@ impl ReportService for Registry {
         request: Request<ReportActionsRequest>,
     ) -> Result<Response<ReportActionsResponse>, Status> {
         let reports = convert::action_reports(request.into_inner(), &mut self.interner.lock())?;
-        let stale_ids = self.note(reports, |one| one.id.as_str(), report::action).await?;
+        let rule = ReportRule {
+            apply: report::action,
+            author: POWER_CONTROLLER,
+            id: |one| one.id.as_str(),
+            reason: |_| "",
+        };
+        let stale_ids = self.note(reports, rule).await?;
         Ok(Response::new(ReportActionsResponse { stale_ids }))
     }
 
@@ -96,9 +114,24 @@ impl ReportService for Registry {
         self.store_tokens(tokens).await?;
         let tokens = self.known_tokens(request.reports.iter().map(|report| report.bss_token.as_str()));
         let reports = convert::preparation_reports(request, &tokens, &mut self.interner.lock())?;
-        let stale_ids = self.note(reports, |one| one.id.as_str(), report::preparation).await?;
+        let rule = ReportRule {
+            apply: report::preparation,
+            author: CONFIG_COORDINATOR,
+            id: |one| one.id.as_str(),
+            reason: |_| "",
+        };
+        let stale_ids = self.note(reports, rule).await?;
         Ok(Response::new(ReportPreparationsResponse { stale_ids }))
     }
+}
+
+/// Rule of one kind of report, with its one author.
+struct ReportRule<R> {
+    apply: fn(&Component, &R, Timestamp) -> Result<Option<Component>, Stale>,
+    author: Actor,
+    id: fn(&R) -> &str,
+    /// Word for the rule that decided the report; empty: none did.
+    reason: fn(&R) -> &str,
 }
 
 impl Registry {
@@ -107,24 +140,24 @@ impl Registry {
     async fn note<R: Send + 'static>(
         &self,
         reports: Vec<R>,
-        id: fn(&R) -> &str,
-        rule: fn(&Component, &R, Timestamp) -> Result<Option<Component>, Stale>,
+        rule: ReportRule<R>,
     ) -> Result<Vec<String>, Fault> {
+        let ReportRule { apply, author, id, reason } = rule;
         let note = move |draft: &mut Draft<'_, Component>| {
             let now = clock::now();
             let mut stale = Vec::new();
             for report in &reports {
                 let outcome =
-                    draft.get(id(report)).ok_or(Stale).and_then(|component| rule(&component, report, now));
+                    draft.get(id(report)).ok_or(Stale).and_then(|component| apply(&component, report, now));
                 match outcome {
-                    Ok(Some(changed)) => draft.put(changed),
+                    Ok(Some(changed)) => draft.put_because(changed, reason(report)),
                     Ok(None) => {}
                     Err(Stale) => stale.push(id(report).to_owned()),
                 }
             }
             Ok(stale)
         };
-        Ok(self.components.write(note).await?.0)
+        Ok(self.components.write_by(author, note).await?.0)
     }
 
     async fn store_tokens(&self, tokens: Vec<BootToken>) -> Result<(), Fault> {

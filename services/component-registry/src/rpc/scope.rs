@@ -23,7 +23,7 @@ impl From<Option<wire::Scope>> for VisibleScope {
 }
 
 impl VisibleScope {
-    /// Whether the component of that id is visible, if it exists.
+    /// Returns whether the component of that id is visible, if it exists.
     pub(super) fn has(&self, id: &str) -> bool {
         match self {
             Self::Everything => true,

@@ -4,8 +4,9 @@
 use std::collections::{HashMap, HashSet};
 
 use chassis::{
-    Fault, clock,
-    ledger::{Draft, Ledger},
+    Fault,
+    process::clock,
+    store::ledger::{Draft, Ledger},
 };
 use domain::{
     boot::{
@@ -16,6 +17,7 @@ use domain::{
 };
 use proto::component::{ApplyStagedRequest, ApplyStagedResponse};
 
+use super::reports::SESSION_MANAGER;
 use crate::{Registry, convert, store::BootTokens};
 
 impl Registry {
@@ -33,7 +35,7 @@ impl Registry {
         let sessions = convert::staged_sessions(sessions)?;
         let application = StagedApplication { terms, sessions, tokens: self.tokens.clone() };
         let apply = move |draft: &mut Draft<'_, Component>| Ok(application.run(draft, ids));
-        let (answer, revision) = self.components.write(apply).await?;
+        let (answer, revision) = self.components.write_by(SESSION_MANAGER, apply).await?;
         Ok(ApplyStagedResponse { revision, ..answer })
     }
 }

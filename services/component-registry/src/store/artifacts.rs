@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use chassis::convert::Digests;
+use chassis::kinds::Digests;
 use domain::boot::component::artifacts::BootArtifacts;
 use sea_orm::{
     ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, QuerySelect, entity::prelude::*,

@@ -3,13 +3,22 @@
 use std::{collections::HashMap, fmt::Display, sync::Arc};
 
 use chassis::{
-    convert::{Interner, component as convert},
-    database::{self, Unreadable},
-    ledger::{Draft, Table},
-    resource::Resource,
+    kinds::{Interner, component as convert},
+    store::{
+        database::{self, Unreadable},
+        ledger::{Draft, EventRule, Table},
+        resource::Resource,
+    },
 };
-use domain::boot::component::{
-    Component, StagedState, artifacts::BootArtifacts, loss, status::computed_status,
+use domain::{
+    boot::component::{
+        Component, StagedState,
+        artifacts::BootArtifacts,
+        event::{self, ComponentEvent},
+        loss,
+        status::computed_status,
+    },
+    core::event::Actor,
 };
 use prost::Message;
 use proto::component as wire;
@@ -43,6 +52,13 @@ impl ActiveModelBehavior for ActiveModel {}
 
 impl Table for ComponentTable {
     type Kind = Component;
+
+    const EVENTS: Option<EventRule<Component>> = Some(|before, after, actor, reason| {
+        let events = event::events(before, after, actor, reason);
+        events.into_iter().map(ComponentEvent::content).collect()
+    });
+
+    const OWNER: Actor = Actor::Service("component-registry");
 
     async fn load(
         on: &impl ConnectionTrait,

@@ -3,11 +3,12 @@
 use std::{fmt::Display, sync::Arc};
 
 use chassis::{
-    convert::options as convert,
-    database::{self, Unreadable},
-    kinds::OptionsRecord,
-    ledger::Table,
-    resource::Resource,
+    kinds::options::{self as convert, OptionsRecord},
+    store::{
+        database::{self, Unreadable},
+        ledger::Table,
+        resource::Resource,
+    },
 };
 use domain::boot::bos::options::Options;
 use prost::Message;

@@ -2,8 +2,8 @@ use std::{sync::Arc, time::Duration};
 
 use chassis::{
     Context, Settings,
-    kinds::OptionsRecord,
-    ledger::{Ledger, Table},
+    kinds::options::OptionsRecord,
+    store::ledger::{Ledger, Table},
 };
 use domain::{
     boot::{
@@ -66,7 +66,7 @@ async fn written_and_read<T: Table>(database: &DatabaseConnection, records: Vec<
 #[tokio::test]
 async fn loaded_components_share_their_artifacts() {
     for empty in test_databases::every_kind().await {
-        let database = chassis::database::connect::<Migrator>(&empty.url).await.unwrap();
+        let database = chassis::store::database::connect::<Migrator>(&empty.url).await.unwrap();
         let bare = Component::new(ComponentId::parse("bare").unwrap());
         let first = component("x1", artifacts("one"), artifacts("two"));
         let second = component("x2", artifacts("one"), BootArtifacts::default());
@@ -74,13 +74,14 @@ async fn loaded_components_share_their_artifacts() {
             written_and_read::<ComponentTable>(&database, vec![bare.clone(), first.clone(), second.clone()])
                 .await;
         let numbered = [bare, first, second].into_iter().zip(1..);
-        let numbered: Vec<_> = numbered.map(|(one, revision)| Component { revision, ..one }).collect();
+        let numbered: Vec<_> =
+            numbered.map(|(one, revision)| Component { revision, last_event: revision, ..one }).collect();
         assert_eq!(read, numbered, "{}", empty.kind);
 
         let backend = database.get_database_backend();
         let count = Statement::from_string(backend, "SELECT COUNT(*) AS sets FROM boot_artifacts");
         let row = database.query_one_raw(count).await.unwrap().unwrap();
-        // One, two and the empty set.
+        // The sets are `one`, `two` and the empty set.
         assert_eq!(row.try_get::<i64>("", "sets").unwrap(), 3, "{}", empty.kind);
     }
 }
@@ -88,7 +89,7 @@ async fn loaded_components_share_their_artifacts() {
 #[tokio::test]
 async fn tokens_and_options_survive_the_database_unchanged() {
     for empty in test_databases::every_kind().await {
-        let database = chassis::database::connect::<Migrator>(&empty.url).await.unwrap();
+        let database = chassis::store::database::connect::<Migrator>(&empty.url).await.unwrap();
         let stored = BootArtifacts { timestamp: Some(NOW), ..artifacts("one") };
         let token = BootToken { token: "t".into(), boot_artifacts: stored.into(), revision: 1 };
         assert_eq!(written_and_read::<BootTokens>(&database, vec![token.clone()]).await, [token]);
@@ -112,7 +113,7 @@ async fn stored_sets(database: &DatabaseConnection) -> Vec<String> {
 #[tokio::test]
 async fn unreferenced_artifacts_are_deleted() {
     for empty in test_databases::every_kind().await {
-        let database = chassis::database::connect::<Migrator>(&empty.url).await.unwrap();
+        let database = chassis::store::database::connect::<Migrator>(&empty.url).await.unwrap();
         let first = component("x1", artifacts("wanted"), artifacts("booted"));
         written_and_read::<ComponentTable>(&database, vec![first]).await;
         let stored = BootArtifacts { timestamp: Some(NOW), ..artifacts("given") };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chassis::{
+use chassis::store::{
     database::{self, Unreadable},
     ledger::Table,
     resource::Resource,

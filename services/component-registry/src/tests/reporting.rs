@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chassis::{Context, Settings, clock, ledger::Ledger};
+use chassis::{Context, Settings, process::clock, store::ledger::Ledger};
 use domain::core::{id::ComponentId, time::Timestamp};
 use futures_util::future::join_all;
 use proto::{
@@ -67,7 +67,7 @@ impl Site {
         .await;
     }
 
-    /// Whether the record has the artifacts that the node booted.
+    /// Returns whether the record has the artifacts that the node booted.
     async fn runs(&self, id: &str) -> bool {
         let artifacts = self.component(id).await.and_then(|one| one.actual_state?.boot_artifacts);
         artifacts.is_some_and(|artifacts| !artifacts.kernel().is_empty())
@@ -129,10 +129,10 @@ async fn a_write_of_another_replica_is_no_repeat() {
     other.stop().await;
 }
 
-/// Stores components whose last report has that age, like an earlier process.
+/// Stores components whose last report has that age, as an earlier process would.
 async fn leave_behind(database: &EmptyDatabase, ids: &[String], age: Duration) {
     let context = Context::new(Settings::default());
-    let connection = chassis::database::connect::<Migrator>(&database.url).await.unwrap();
+    let connection = chassis::store::database::connect::<Migrator>(&database.url).await.unwrap();
     let ledger = Ledger::<ComponentTable>::open(&context, connection.clone()).await.unwrap();
     let at = Timestamp(clock::now().0 - i64::try_from(age.as_millis()).unwrap());
     let components: Vec<_> = ids

@@ -10,7 +10,7 @@ use proto::component::{
 
 use super::{Site, smd::Smd};
 
-/// A registry with five components, of which `a`, `b` and `d` have the session `s`.
+/// Returns a registry with five components, of which `a`, `b` and `d` have the session `s`.
 async fn site() -> Site {
     let site = Site::with_smd(&Smd::start().await, |_| {}).await;
     let component = |(id, session): (&str, &str)| Component {

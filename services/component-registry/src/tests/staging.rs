@@ -43,7 +43,7 @@ impl Site {
         let ids = ids.iter().map(|&id| id.to_owned()).collect();
         let request = ApplyStagedRequest { ids, tenant: String::new(), sessions: sessions.to_vec() };
         let mut client = ReportServiceClient::new(self.channel.clone())
-            .max_encoding_message_size(chassis::channel::LARGEST_MESSAGE);
+            .max_encoding_message_size(chassis::mesh::channel::LARGEST_MESSAGE);
         client.apply_staged(request).await.unwrap().into_inner()
     }
 

@@ -1,11 +1,11 @@
-//! What each node boots, for boot scripts of our own.
+//! The boot data of each node, for our own boot scripts.
 
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
 };
 
-use chassis::{
+use chassis::store::{
     database::{self, Unreadable},
     ledger::Table,
     resource::Resource,
@@ -15,11 +15,11 @@ use sea_orm::{
     ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*, sea_query::Query,
 };
 
-/// What one node boots.
+/// Boot data of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BootScript {
     pub(crate) id: ComponentId,
-    /// Stands for the artifacts, and is shared by all nodes that were given them together.
+    /// Token of the artifacts, shared by all nodes that got them together.
     pub(crate) token: Arc<str>,
     pub(crate) artifacts: BootArtifacts,
     pub(crate) revision: u64,
@@ -41,7 +41,7 @@ impl Resource for BootScript {
     }
 }
 
-/// The tables of boot scripts: nodes with their tokens, and the data that tokens stand for, stored once.
+/// Tables of boot scripts: nodes with their tokens, and the data of each token, stored once.
 pub(crate) struct BootScripts;
 
 #[sea_orm::model]

@@ -1,4 +1,4 @@
-//! The tables behind boot scripts of our own, and since when a preparation is as it is.
+//! Tables for our own boot scripts, and the column for the time of a preparation's progress.
 
 use sea_orm_migration::{
     prelude::{DbErr, DeriveMigrationName, MigrationTrait, SchemaManager, async_trait},

@@ -1,8 +1,8 @@
-//! What the configuration upstream last said of each node.
+//! The last state of each node at the configuration upstream.
 
 use std::sync::Arc;
 
-use chassis::{
+use chassis::store::{
     database::{self, Unreadable},
     ledger::Table,
     resource::Resource,
@@ -11,7 +11,7 @@ use prost::Message;
 use proto::configuration::ConfigurationState;
 use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 
-/// The table of configuration states. The columns beside `record` are for people who look at the database.
+/// Table of configuration states. The columns beside `record` are for people who read the database.
 pub(crate) struct ConfigurationStates;
 
 #[sea_orm::model]

@@ -14,16 +14,17 @@ pub(crate) struct Migrator;
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         vec![
-            Box::new(chassis::database::LedgerTables),
+            Box::new(chassis::store::database::LedgerTables),
             Box::new(FirstTables),
             Box::new(BootScriptTables),
             Box::new(chassis::lease::Migration),
-            Box::new(chassis::ledger::RevisionIndexes(&[
+            Box::new(chassis::store::ledger::RevisionIndexes(&[
                 "configuration_states",
                 "boot_preparations",
                 "boot_scripts",
             ])),
             Box::new(TroubleColumns),
+            Box::new(chassis::lease::RoleMigration),
         ]
     }
 }

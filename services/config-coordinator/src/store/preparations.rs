@@ -1,12 +1,14 @@
-//! What was put in place upstream for the coming power-on of each component.
+//! The data put in place upstream for the coming power-on of each component.
 
 use std::{fmt::Display, sync::Arc};
 
 use chassis::{
-    convert::{Interner, trouble},
-    database::{self, Unreadable},
-    ledger::Table,
-    resource::Resource,
+    kinds::{Interner, trouble},
+    store::{
+        database::{self, Unreadable},
+        ledger::Table,
+        resource::Resource,
+    },
 };
 use domain::core::{id::ComponentId, time::Timestamp, trouble::Trouble};
 use proto::meta::TroubleKind;
@@ -17,7 +19,7 @@ use crate::{
     step::Step,
 };
 
-/// The table of boot preparations.
+/// Table of boot preparations.
 pub(crate) struct Preparations;
 
 #[sea_orm::model]
@@ -118,7 +120,7 @@ fn read(row: Model, interner: &mut Interner) -> Result<PreparationRecord, Unread
 }
 
 fn read_trouble(row: &Model, interner: &mut Interner) -> Result<Arc<Trouble>, Unreadable> {
-    // A kind of a later version is a failure here, as on the wire.
+    // A kind of a later version is read as a failure, as on the wire.
     let kind = |name| TroubleKind::from_str_name(name).unwrap_or(TroubleKind::Failed);
     let kind = row.error_kind.as_deref().map(kind).unwrap_or_default();
     let trouble = interner.trouble(kind.into(), &row.error);

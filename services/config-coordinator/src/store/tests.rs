@@ -1,8 +1,11 @@
-//! What is written is read back, on every database that is there.
+//! Written records are read back, on every available database.
 
 use std::sync::Arc;
 
-use chassis::{Context, Settings, database, ledger::Ledger};
+use chassis::{
+    Context, Settings,
+    store::{database, ledger::Ledger},
+};
 use domain::{
     boot::component::artifacts::BootArtifacts,
     core::{id::ComponentId, time::Timestamp, trouble::Trouble},
@@ -34,7 +37,7 @@ async fn configuration_states_survive_a_restart() {
             reading: reading.into(),
             desired_configuration: desired.map(str::to_owned),
             status: "pending".into(),
-            observed_at: Some(chassis::convert::time::to_wire(chassis::clock::now())),
+            observed_at: Some(chassis::mesh::time::to_wire(chassis::process::clock::now())),
             generation: 7,
             revision: 0,
             error: String::new(),
@@ -188,7 +191,7 @@ async fn boot_scripts_survive_a_restart_and_share_their_data() {
         put(vec![script("x1", "t1", "k1"), script("x2", "t1", "k1"), script("x3", "t2", "k2")])
             .await
             .unwrap();
-        // Two nodes are given other data, one goes; what only they had goes with them.
+        // Two nodes get other data, one is deleted; data that only they had are deleted too.
         put(vec![script("x1", "t3", "k3"), script("x2", "t3", "k3")]).await.unwrap();
         ledger
             .write(|draft| {

@@ -1,4 +1,4 @@
-//! Knowing and setting configurations with the real service, or without any.
+//! States and setting of configurations with the real service, or without any.
 
 use chassis::settings::ConfigurationDriver;
 
@@ -6,7 +6,7 @@ use super::{peers::Trouble, *};
 use crate::silence;
 
 impl Site {
-    /// Waits for so many more calls that ask for configurations.
+    /// Waits for `more` further calls that read configurations.
     async fn looks(&self, what: &str, more: usize) {
         let wanted = self.peers.heard("GET /cfs") + more;
         eventually(what, async || {
@@ -39,7 +39,7 @@ async fn changes_are_followed_while_they_matter_and_not_afterwards() {
     site.peers.configure(ids(1), "base", "configured");
     site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;
 
-    // Settled; and another that has not booted yet.
+    // One node is settled; the other has not booted yet.
     site.registry.put(Component { enabled: Some(false), ..booted("x000", "base") });
     site.peers.configure(["x001".to_owned()], "base", "pending");
     site.registry.put(Component {
@@ -48,7 +48,7 @@ async fn changes_are_followed_while_they_matter_and_not_afterwards() {
     });
     site.shows("x001", "known Some(\"base\") \"pending\" of 7 \"\"").await;
     let asked = site.peers.heard("GET /cfs");
-    // Nothing shows that nothing happens but time: several periods of it.
+    // The absence of calls shows only over time: several periods of it.
     tokio::time::sleep(Duration::from_millis(600)).await;
     let more = site.peers.heard("GET /cfs") - asked;
     assert!(more <= 1, "{more} calls about nobody");
@@ -57,7 +57,7 @@ async fn changes_are_followed_while_they_matter_and_not_afterwards() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_configured_is_not_looked_at_while_something_else_is_awaited() {
-    // Longer than the test, so nothing but looks for changes happens. A handful is asked about one by one.
+    // The period is longer than the test, so only polls for changes happen. A handful is requested one by one.
     let options = Options { polling_frequency: 3600, ..Options::default() };
     let adjust = |settings: &mut Settings| settings.configuration.driver = ConfigurationDriver::Cfs;
     let site = Site::start(options, adjust).await;
@@ -78,7 +78,7 @@ async fn who_is_configured_is_not_looked_at_while_something_else_is_awaited() {
     site.peers.configure(ids(3), "base", "configured");
     site.shows("x002", "known Some(\"base\") \"configured\" of 7 \"\"").await;
     let asked = site.peers.heard("GET /cfs");
-    // Nothing shows that nothing happens but time: several periods of it.
+    // The absence of calls shows only over time: several periods of it.
     tokio::time::sleep(Duration::from_millis(600)).await;
     let more = site.peers.heard("GET /cfs") - asked;
     assert!(more <= 1, "{more} calls about those who are configured");
@@ -90,7 +90,7 @@ async fn one_fetch_answers_for_all_nodes() {
     let site = with_cfs().await;
     site.peers.state().page = 100;
     site.peers.configure(ids(300), "base", "pending");
-    // They do not run yet, so whatever is heard is not about changes.
+    // The nodes do not run yet, so the calls are not polls for changes.
     let status = Some(Status { phase: Some(Phase::PoweringOff), status_override: None });
     site.registry
         .put_all(ids(300).map(|id| Component { status: status.clone(), ..pending(&id, "base") }).collect());
@@ -98,7 +98,7 @@ async fn one_fetch_answers_for_all_nodes() {
         site.shows(&id, "known Some(\"base\") \"pending\" of 7 \"\"").await;
     }
     let calls = site.peers.heard("GET /cfs");
-    // Three pages, and as many if what came before the service listened had to be asked for again.
+    // Three pages, and as many if the changes from before the service listened had to be requested again.
     assert!(calls <= 6, "{calls} calls about 300 nodes");
     site.stop().await;
 }
@@ -125,14 +125,14 @@ async fn nodes_that_have_to_boot_are_asked_about_when_they_have() {
     put(pending, Phase::PoweringOff, 7);
     all_show("known Some(\"old\") \"configured\" of 7 \"\"").await;
 
-    // The service has them, and answers when it takes what they are to boot with.
+    // The service has the nodes, and answers when it takes the configuration for their boot.
     let asked = site.peers.heard("GET /cfs");
     put(pending, Phase::PoweringOff, 8);
     put(pending, Phase::PoweringOn, 8);
     all_show("known Some(\"base\") \"\" of 8 \"\"").await;
     assert_eq!(site.peers.heard("GET /cfs"), asked);
 
-    // These run what they should without having been prepared for it.
+    // These nodes run the wanted artifacts without a preparation for that.
     put(booted, Phase::Configuring, 9);
     all_show("known Some(\"base\") \"pending\" of 9 \"\"").await;
     site.stop().await;
@@ -141,7 +141,7 @@ async fn nodes_that_have_to_boot_are_asked_about_when_they_have() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_nobody_told_of_is_found() {
     let site = audited_each_second().await;
-    // More than a handful, and without the tag by which those of a session are found.
+    // There are more nodes than a handful, and they lack the tag by which the nodes of a session are found.
     site.peers.configure(ids(10), "base", "pending");
     site.registry.put_all(ids(10).map(|id| booted(&id, "base")).collect());
     for id in ids(10) {
@@ -171,7 +171,7 @@ async fn what_is_known_counts_for_nothing_while_nobody_answers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn looks_for_changes_that_are_refused_take_nothing_away() {
-    // Longer than the test, so nothing but looks for changes happens.
+    // The period is longer than the test, so only polls for changes happen.
     let options = Options { polling_frequency: 3600, ..Options::default() };
     let adjust = |settings: &mut Settings| settings.configuration.driver = ConfigurationDriver::Cfs;
     let site = Site::start(options, adjust).await;
@@ -186,8 +186,8 @@ async fn looks_for_changes_that_are_refused_take_nothing_away() {
     site.peers.state().trouble.insert("cfs", Trouble::Status(400));
     site.looks("a look that is refused", 1).await;
     tokio::time::sleep(silence::LONGEST).await;
-    // The one before the last of these was refused when nobody had answered for longer than anybody may who is asked
-    // what is so. The pauses between looks grow.
+    // The last poll but one was refused after a longer silence than a request for states would be allowed. The pauses
+    // between polls grow.
     site.looks("looks that are refused later", 3).await;
     assert_eq!(site.shown("x000").await, "known Some(\"base\") \"pending\" of 7 \"\"");
     site.peers.configure(ids(1), "base", "configured");
@@ -263,7 +263,7 @@ async fn what_the_last_boot_left_is_forgotten_even_if_it_is_read_while_the_next_
     })
     .await;
     site.peers.configure(ids(1), "base", "configured");
-    // It has reported this boot before, so its configuration is followed.
+    // The node has reported this boot before, so its configuration is followed.
     site.registry.put(booted("x000", "base"));
     site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;
     site.peers.state().late_change = Some(Duration::from_millis(500));

@@ -30,10 +30,10 @@ mod preparing;
 use peers::Peers;
 use registry::Registry;
 
-/// Longest wait for anything, far beyond what it takes on a busy machine.
+/// Longest wait for any event, far longer than it takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The service with everything around it.
+/// Service with its surroundings.
 struct Site {
     registry: Registry,
     peers: Peers,
@@ -43,7 +43,7 @@ struct Site {
 }
 
 impl Site {
-    /// Starts it with settings that `adjust` had a look at.
+    /// Starts the service with settings changed by `adjust`.
     async fn start(options: Options, adjust: impl FnOnce(&mut Settings)) -> Self {
         let peers = Peers::play().await;
         let mut settings = peers.settings();
@@ -67,7 +67,7 @@ impl Site {
         self.directory.close().unwrap();
     }
 
-    /// What the service says of the configuration of a component.
+    /// Returns the service's configuration state of a component.
     async fn state(&self, id: &str) -> Option<ConfigurationState> {
         let channel = chassis::channel(&self.settings.config_coordinator.url).unwrap();
         let mut client = ConfigurationServiceClient::new(channel);
@@ -76,7 +76,7 @@ impl Site {
         pages.next().await.and_then(|page| page.unwrap().configuration_states.into_iter().next())
     }
 
-    /// The state as one line.
+    /// Returns the state as one line.
     async fn shown(&self, id: &str) -> String {
         let Some(state) = self.state(id).await else { return "none".to_owned() };
         let reading = match state.reading() {
@@ -89,7 +89,7 @@ impl Site {
         format!("{reading} {desired_configuration:?} {status:?} of {generation} {error:?}")
     }
 
-    /// Waits until the state of a component reads so.
+    /// Waits until the state of a component is as `expected`.
     async fn shows(&self, id: &str, expected: &str) {
         eventually(expected, async || {
             let shown = self.shown(id).await;
@@ -109,7 +109,7 @@ async fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").await.unwrap()
 }
 
-/// Waits for what `look` finds; it says what it saw instead.
+/// Waits until `look` succeeds; its error has the present state.
 async fn eventually<T, F: Future<Output = Result<T, String>>>(what: &str, look: impl Fn() -> F) -> T {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
@@ -130,7 +130,7 @@ fn artifacts(kernel: &str, parameters: &str) -> BootArtifacts {
     }
 }
 
-/// A component that waits to be switched on.
+/// Returns a component that waits to be switched on.
 fn pending(id: &str, configuration: &str) -> Component {
     Component {
         desired_state: Some(DesiredState {
@@ -143,7 +143,7 @@ fn pending(id: &str, configuration: &str) -> Component {
     }
 }
 
-/// A component that runs what it should and is to be configured.
+/// Returns a component that runs the wanted artifacts and is to be configured.
 fn booted(id: &str, configuration: &str) -> Component {
     let component = pending(id, configuration);
     let wanted = component.desired_artifacts().cloned();
@@ -157,7 +157,7 @@ fn booted(id: &str, configuration: &str) -> Component {
     }
 }
 
-/// What the registry knows about the preparation of a component, as one line.
+/// Returns the preparation of a component in the registry, as one line.
 fn preparation(component: &Component) -> String {
     let attempts = component.event_stats.as_ref().and_then(|stats| stats.power_on_attempts);
     let token = component.desired_state.as_ref().and_then(|desired| desired.bss_token.as_deref());

@@ -19,43 +19,43 @@ use chassis::{Settings, settings};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
-/// All three, in this process. They live as long as the test.
+/// All three peers, in this process. They live as long as the test.
 #[derive(Clone)]
 pub(crate) struct Peers {
     pub(crate) host: String,
     state: Arc<Mutex<Played>>,
 }
 
-/// What they know and how they feel.
+/// State of the peers and their troubles.
 pub(crate) struct Played {
     pub(crate) cfs: BTreeMap<String, Value>,
-    /// Components on a page.
+    /// Number of components on a page.
     pub(crate) page: usize,
     /// Boot data by host: token and body.
     pub(crate) bss: BTreeMap<String, (String, Value)>,
-    /// By the first part of the path: `cfs`, `bss` or `ims`.
+    /// Troubles by the first part of the path: `cfs`, `bss` or `ims`.
     pub(crate) trouble: HashMap<&'static str, Trouble>,
-    /// Nobody takes anything that names one of these.
+    /// Nodes with which every peer refuses a call.
     pub(crate) refused: BTreeSet<String>,
-    /// BSS answers 503 when it is given boot data of one of these.
+    /// Nodes with which BSS answers a call 503.
     pub(crate) failing: BTreeSet<String>,
-    /// The next change of configurations takes effect only after this, and from then on CFS hangs.
+    /// Delay of the next change of configurations, after which CFS hangs.
     pub(crate) late_change: Option<Duration>,
     /// Method, path and query of every request.
     pub(crate) heard: Vec<String>,
     tokens: u32,
 }
 
-/// What is wrong with a peer.
+/// Trouble of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
     Hang,
     Status(u16),
-    /// 200, and half a document.
+    /// Status 200 with half a document.
     Malformed,
-    /// 200, and what matters is left out.
+    /// Status 200 without the needed contents.
     Bare,
-    /// The second page and all that follow are 500.
+    /// Status 500 for the second page and all later ones.
     SecondPage,
     /// Every page is the first one.
     Endless,
@@ -91,12 +91,12 @@ impl Peers {
         self.state.lock()
     }
 
-    /// Requests so far whose method and path begin like this.
+    /// Returns the number of requests so far whose method and path begin with `like`.
     pub(crate) fn heard(&self, like: &str) -> usize {
         self.state().heard.iter().filter(|line| line.starts_with(like)).count()
     }
 
-    /// Settings with which they are called.
+    /// Returns settings for calling the peers.
     pub(crate) fn settings(&self) -> Settings {
         let mut settings = Settings::default();
         let at = |peer: &mut settings::Peer, path: &str| {
@@ -109,7 +109,7 @@ impl Peers {
         settings
     }
 
-    /// A text without what differs from run to run.
+    /// Returns a text without the parts that differ from run to run.
     pub(crate) fn plain(&self, text: &str) -> String {
         let text = text.replace(&self.host, "HOST");
         match text.split_once("since ").and_then(|(before, after)| Some((before, after.split_once('Z')?.1))) {
@@ -129,12 +129,12 @@ impl Peers {
     }
 }
 
-/// Words of which CFS takes one as a filter. It has more of them, and refuses a list.
+/// Words of which CFS takes one as a filter. CFS has more words, and refuses a list.
 const STATUSES: [&str; 4] = ["unconfigured", "failed", "pending", "configured"];
 
 type Shared = State<Arc<Mutex<Played>>>;
 
-/// Notes the request, and answers it if the peer has trouble that does not depend on the request.
+/// Logs the request, and answers it if the peer has trouble that does not depend on the request.
 async fn hear(state: &Arc<Mutex<Played>>, peer: &'static str, method: Method, uri: &Uri) -> Option<Response> {
     let trouble = {
         let mut state = state.lock();

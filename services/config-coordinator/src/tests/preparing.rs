@@ -1,4 +1,4 @@
-//! Preparing power-ons with real peers.
+//! Preparation of power-ons with real peers.
 
 use chassis::settings::{BootParametersDriver, CatalogueDriver, ConfigurationDriver};
 
@@ -66,7 +66,7 @@ async fn a_node_that_runs_is_not_prepared() {
     site.registry.put_all(ids(3).map(|id| pending(&id, "base")).collect());
     prepared(&site, 1).await;
     assert!(site.registry.get("x002").preparation.is_some());
-    // What has begun of a round ends with it.
+    // A round that has begun ends before the shutdown.
     assert_eq!((site.peers.heard("PUT /bss"), site.peers.heard("PATCH /cfs")), (1, 1));
     assert_eq!(site.peers.state().cfs["x000"]["configuration_status"], "configured");
     site.registry.set_power("x000", PowerReading::Off);
@@ -77,7 +77,7 @@ async fn a_node_that_runs_is_not_prepared() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_is_refused_spends_its_attempts_and_all_others_go_on() {
-    // The pause after a refusal is no longer than this wait.
+    // The pause after a refusal is at most this long.
     let options = Options { max_power_on_wait_time: 1, ..Options::default() };
     let site = with_bss_and_cfs(options).await;
     site.peers.configure(ids(100), "", "unconfigured");
@@ -120,7 +120,7 @@ async fn a_configuration_that_is_refused_for_one_node_spends_its_attempt_only() 
         state.refused.insert("x017".to_owned());
         state.trouble.clear();
     }
-    // Only CFS is to refuse it.
+    // Only CFS refuses the node.
     eventually("boot data", async || {
         let refused =
             site.registry.get("x017").preparation.is_some_and(|one| one.error().starts_with("Error"));
@@ -157,7 +157,7 @@ async fn while_a_peer_is_out_of_order_nothing_is_spent_and_the_text_says_who_is_
     site.stop().await;
 }
 
-/// Waits until that many requests of a kind were made.
+/// Waits until `times` requests of a kind were made.
 async fn heard(site: &Site, like: &str, times: usize) {
     eventually(like, async || match site.peers.heard(like) {
         heard if heard >= times => Ok(()),
@@ -194,7 +194,7 @@ async fn an_outage_repeats_only_the_step_that_waits() {
     let (puts, changes) = (site.peers.heard("PUT /bss"), site.peers.heard("PATCH /cfs"));
     heard(&site, "PATCH /cfs", changes + 4).await;
     assert_eq!(site.peers.heard("PUT /bss"), puts, "the accepted boot data were put again");
-    // The trouble of BSS is seen by a call for another node. What BSS took before may be lost.
+    // A call for another node meets the trouble of BSS, which may have lost its earlier data.
     site.peers.state().trouble.insert("bss", Trouble::Status(503));
     site.registry.put(pending("x003", "base"));
     heard(&site, "PUT /bss", puts + 1).await;
@@ -303,7 +303,7 @@ async fn who_wants_no_configuration_is_prepared_without_the_service() {
     site.stop().await;
 }
 
-/// Five nodes of which the last two have images that cannot be projected.
+/// Returns a site with five nodes of which the last two have images that cannot be projected.
 async fn with_images(must_exist: bool, trouble: Option<Trouble>) -> Site {
     let options = Options { ims_images_must_exist: must_exist, ..Options::default() };
     let site = Site::start(options, |settings| {
@@ -404,7 +404,7 @@ async fn more_attempts_are_prepared_as_soon_as_the_options_allow_them() {
     let site = with_bss_and_cfs(Options { default_retry_policy: 0, ..Options::default() }).await;
     site.peers.configure(ids(2), "", "unconfigured");
     site.registry.put(pending("x000", "base"));
-    // It is looked at after the first.
+    // This component is handled after the first.
     site.registry.put(Component { retry_policy: Some(1), ..pending("x001", "base") });
     prepared(&site, 1).await;
     site.registry.set_options(Options::default());

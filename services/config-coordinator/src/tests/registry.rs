@@ -1,11 +1,12 @@
-//! A component registry that keeps components, takes preparations by the rules, and refuses everything else; and a power
-//! controller that has read the power of all of them.
+//! A component registry that stores components, applies the rules to preparations, and refuses everything else; and a
+//! power controller that has read the power of all nodes.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use chassis::{
-    Context, Server, clock,
-    convert::{self, trouble},
+    Context, Server,
+    kinds::{self, trouble},
+    process::clock,
 };
 use domain::{
     boot::{
@@ -60,12 +61,12 @@ struct Kept {
     components: BTreeMap<String, Component>,
     tokens: Vec<BootToken>,
     reports: usize,
-    /// Power of nodes that is not what their phase asks for.
+    /// Power of nodes that differs from the usual one of their phase.
     power: BTreeMap<String, PowerReading>,
 }
 
 impl Kept {
-    /// What was read of a component just now. As a rule a node is off that waits to be switched on.
+    /// Returns the current power state of a component. A node that waits to be switched on is usually off.
     fn power_of(&self, component: &Component, revision: u64) -> PowerState {
         let usual = match component.phase() {
             Phase::PoweringOn => PowerReading::Off,
@@ -102,7 +103,7 @@ impl Registry {
         self.put_all(vec![component]);
     }
 
-    /// Puts components, all at once.
+    /// Puts several components at once.
     pub(crate) fn put_all(&self, components: Vec<Component>) {
         self.change(|kept, revision| {
             let components = components.into_iter().map(|one| Component { revision, ..one });
@@ -110,12 +111,12 @@ impl Registry {
         });
     }
 
-    /// Has the power of a node read so from now on.
+    /// Sets the power that is read of a node from now on.
     pub(crate) fn set_power(&self, id: &str, reading: PowerReading) {
         self.change(|kept, _| kept.power.insert(id.to_owned(), reading));
     }
 
-    /// Puts options in force.
+    /// Sets the options.
     pub(crate) fn set_options(&self, options: Options) {
         self.options.send_replace(options);
     }
@@ -132,7 +133,7 @@ impl Registry {
         self.kept.lock().tokens.clone()
     }
 
-    /// Reports of preparations so far.
+    /// Returns the number of reports of preparations so far.
     pub(crate) fn reports(&self) -> usize {
         self.kept.lock().reports
     }
@@ -148,12 +149,12 @@ impl Registry {
         let revision = *self.revision.borrow();
         let kept = self.kept.lock();
         let changed = kept.components.values().filter(|component| component.revision > resume);
-        let components = changed.map(convert::component::to_wire).collect();
+        let components = changed.map(kinds::component::to_wire).collect();
         WatchComponentsResponse { components, deletions: Vec::new(), revision, synced }
     }
 }
 
-/// A component of generation 7 that has not been tried to be switched on yet.
+/// Returns a component of generation 7 without a power-on attempt yet.
 pub(crate) fn component(id: &str) -> Component {
     let mut component = Component::new(ComponentId::parse(id).unwrap());
     component.enabled = Some(true);
@@ -248,7 +249,7 @@ impl OptionsService for Registry {
         options.mark_changed();
         let responses = stream::unfold((options, 1), async |(mut options, revision)| {
             options.changed().await.ok()?;
-            let wire = Some(convert::options::to_wire(options.borrow_and_update().clone()));
+            let wire = Some(kinds::options::to_wire(options.borrow_and_update().clone()));
             let records = vec![OptionsRecord { options: wire, revision }];
             let response = WatchOptionsResponse { records, revision, synced: revision == 1 };
             Some((Ok(response.into()), (options, revision + 1)))

@@ -1,11 +1,11 @@
-//! Who configures nodes.
+//! The upstream that configures nodes.
 
 use std::{collections::HashMap, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{
     Settings,
-    convert::observation,
+    kinds::observation,
     settings::ConfigurationDriver::{Cfs as CfsDriver, None as NobodyDriver, Simulated as SimulatedDriver},
 };
 use domain::{boot::configuration::ConfigurationObservation, core::id::ComponentId};
@@ -14,77 +14,79 @@ use proto::simulation::{
     GetConfigurationsRequest, NodeConfiguration, SetConfigurationsRequest, WatchConfigurationsRequest,
 };
 
-use super::{Failure, FailureKind, cfs::Cfs, simulated::Simulated};
+use self::cfs::Cfs;
+use super::{Failure, FailureKind, malformed, of_a_list, peer, simulated::Simulated};
+
+mod cfs;
 
 /// Most nodes in one call to the simulated fleet.
 const MOST_NODES: usize = 1000;
 
-/// A watch is answered before anything happens, so a service that needs longer than this is not there.
+/// Most time until a watch begins. The service answers a watch before anything happens, so a service that needs longer
+/// is not there.
 const WATCH_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Shortest time between looks at a service that has to be polled: it has other things to do.
+/// Shortest time between polls of a service, which has other work.
 const SHORTEST_PERIOD: Duration = Duration::from_millis(100);
 
-/// Those who configure nodes.
+/// Upstreams that configure nodes.
 #[derive(Clone)]
 pub(crate) enum Driver {
-    /// The simulated fleet. It tells of changes by itself.
+    /// The simulated fleet. It pushes changes.
     Simulated(Simulated),
     /// The configuration framework service. It is polled.
     Cfs(Cfs, Duration),
-    /// Nobody, so every node has the configuration that it wants, and counts as configured as soon as it has
-    /// booted.
+    /// No upstream: every node has the configuration that it wants, and counts as configured once it has booted.
     Nobody,
 }
 
-/// A node that somebody has to know about.
+/// Request for the state of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) id: ComponentId,
-    /// The generation of the component as the question is asked.
+    /// Generation of the component at the time of the request.
     pub(crate) generation: u64,
-    /// The configuration that it wants.
+    /// Configuration that the component wants.
     pub(crate) wanted: Option<String>,
-    /// Name of the session that it belongs to; empty: none.
+    /// Name of the session of the component; empty: none.
     pub(crate) session: String,
-    /// Whether the service did not have it when it was last asked.
+    /// Whether the last answer of the service lacked the node.
     pub(crate) missing: bool,
 }
 
-/// What was said of one node. [`ConfigurationObservation::Unknown`]: it was named, and nothing was said that can
-/// be used.
+/// Answer about one node. [`ConfigurationObservation::Unknown`]: the answer names the node without readable contents.
 pub(crate) type Said = (String, ConfigurationObservation);
 
-/// What has changed, as far as that was found out.
+/// Changes found by a poll.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct News {
     pub(crate) said: Vec<Said>,
-    /// Pages of lists that were read for it.
+    /// Pages of lists that were read for them.
     pub(crate) pages: usize,
 }
 
-/// A configuration to be set.
+/// Configuration to be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Order<'a> {
-    /// Empty: none.
+    /// Name of the configuration; empty: none.
     pub(crate) configuration: &'a str,
-    /// Name of the session on whose behalf it is set; empty: none.
+    /// Name of the session on whose behalf the configuration is set; empty: none.
     pub(crate) session: &'a str,
     pub(crate) mode: Mode,
 }
 
-/// How a configuration is set.
+/// Way of setting a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// For a node that is about to boot: not to be configured until the node enables itself, and whatever
-    /// was applied before is forgotten (BOS reference 5.5, step 5).
+    /// For a node that is about to boot: not to be configured until the node enables itself, and earlier results are
+    /// forgotten (BOS reference 5.5, step 5).
     BeforeBoot,
-    /// For a node that runs: to be configured now; what was applied stays on record (BOS reference 5.8).
+    /// For a running node: to be configured now; earlier results stay on record (BOS reference 5.8).
     Running,
 }
 
 impl Driver {
-    /// The one that the settings name.
+    /// Returns the driver that the settings name.
     ///
     /// # Errors
     /// When it cannot be called with these settings.
@@ -104,7 +106,7 @@ impl Driver {
         })
     }
 
-    /// Most nodes in one call that sets their configuration.
+    /// Returns the most nodes in one call that sets their configuration.
     pub(crate) fn most_nodes(&self) -> usize {
         match self {
             Self::Simulated(_) => MOST_NODES,
@@ -113,7 +115,7 @@ impl Driver {
         }
     }
 
-    /// Whether what is so for a node may become otherwise.
+    /// Returns whether the state of a node may change.
     pub(crate) fn may_change(&self) -> bool {
         match self {
             Self::Simulated(_) | Self::Cfs(..) => true,
@@ -121,7 +123,7 @@ impl Driver {
         }
     }
 
-    /// How long to wait at least between looks for changes; none where they are told, or where there are none.
+    /// Returns the least time between polls for changes; `None` where changes are pushed, or where there are none.
     pub(crate) fn poll_period(&self) -> Option<Duration> {
         match self {
             Self::Simulated(_) | Self::Nobody => None,
@@ -129,7 +131,7 @@ impl Driver {
         }
     }
 
-    /// What is so for each of `about`. Those who are left out of the outcome have to be asked about again.
+    /// Returns the state of each of `about`. Nodes that the result leaves out have to be requested again.
     pub(crate) async fn ask(&self, about: &[Question], deadline: Duration) -> Result<Vec<Said>, Failure> {
         match self {
             Self::Simulated(fleet) => ask_simulated(fleet, about, deadline).await,
@@ -138,18 +140,18 @@ impl Driver {
         }
     }
 
-    /// What has changed of `about`, as far as that can be found out cheaply. Who is left out of the outcome may have
+    /// Returns the changes of `about`, as far as they can be found cheaply. Nodes that the result leaves out may have
     /// changed all the same.
     pub(crate) async fn news(&self, about: &[Question], deadline: Duration) -> Result<News, Failure> {
         match self {
             Self::Cfs(cfs, _) => cfs.news(about, deadline).await,
-            // They are told.
+            // The fleet pushes its changes.
             Self::Simulated(_) | Self::Nobody => Ok(News::default()),
         }
     }
 
-    /// What the service says by itself from now on; none if it says nothing. Nothing that happens after this has
-    /// returned is missed while the stream lasts; it ends with its first error.
+    /// Returns the stream of pushes from now on; `None` if the service pushes nothing. No change after the return of
+    /// this call is missed while the stream lasts; it ends with its first error.
     pub(crate) async fn watch(
         &self,
     ) -> Result<Option<impl Stream<Item = Result<Vec<Said>, Failure>> + Send + Unpin + 'static>, Failure>
@@ -160,8 +162,8 @@ impl Driver {
         }
     }
 
-    /// Sets what `ids`, at most [`Self::most_nodes`], are to be configured with. Gives what is so for those that
-    /// the service confirmed; the others, which it may not know, have to be asked about.
+    /// Sets the configuration of `ids`, at most [`Self::most_nodes`]. Returns the states of the nodes that the service
+    /// confirmed; the others, which it may not know, have to be requested.
     pub(crate) async fn set(
         &self,
         ids: &[ComponentId],
@@ -176,7 +178,8 @@ impl Driver {
     }
 }
 
-/// What the evaluation is told where nobody configures nodes: they work towards what is wanted, and are done.
+/// Returns the state of a node without a configuration upstream: it works towards the wanted configuration, and is
+/// done.
 fn configured(question: &Question) -> Said {
     let desired = question.wanted.clone();
     let observation = ConfigurationObservation::Known { desired, status: "configured".to_owned() };

@@ -1,5 +1,5 @@
-//! Who projects the root file systems of images: nodes with `root=sbps-s3` mount theirs from where the image
-//! management service has it served (BOS reference 5.5 step 3, 6.7).
+//! The upstream that projects the root file systems of images: nodes with `root=sbps-s3` mount theirs from the place
+//! where the image management service has it served (BOS reference 5.5 step 3, 6.7).
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use serde_json::json;
 
 use super::{Failure, FailureKind, peer};
 
-/// The parameter that asks for a projected root file system.
+/// Kernel parameter that requests a projected root file system.
 const PROJECTED: &str = "root=sbps-s3";
 
-/// What the id of an image is in the path of one that was deleted and can still be brought back.
+/// Word in place of the id in the path of an image that was deleted and can be restored.
 const DELETED: &str = "deleted";
 
-/// Those who project images.
+/// Upstreams that project images.
 #[derive(Clone)]
 pub(crate) enum Driver {
-    /// Nobody: what is served is somebody else's business.
+    /// No upstream: other systems serve the images.
     Nobody,
     /// The image management service.
     Ims(Peer),
 }
 
 impl Driver {
-    /// The one that the settings name.
+    /// Returns the driver that the settings name.
     ///
     /// # Errors
     /// When it cannot be called with these settings.
@@ -37,7 +37,7 @@ impl Driver {
         })
     }
 
-    /// Whether somebody has to be asked before `artifacts` can be booted.
+    /// Returns whether the upstream has to be called before `artifacts` can be booted.
     pub(crate) fn is_needed(&self, artifacts: &BootArtifacts) -> bool {
         match self {
             Self::Nobody => false,
@@ -45,7 +45,7 @@ impl Driver {
         }
     }
 
-    /// Has the root file system served that belongs to the image of the kernel at `path`.
+    /// Requests that the root file system of the image of the kernel at `path` is served.
     pub(crate) async fn project(&self, path: &str, deadline: Duration) -> Result<(), Failure> {
         match self {
             Self::Nobody => Ok(()),
@@ -66,13 +66,13 @@ impl Driver {
     }
 }
 
-/// Whether the root file system is a projected one. BOS looks for the text anywhere in the parameters, and so
-/// does this.
+/// Returns whether the root file system is projected. BOS searches the parameters for the text at any place, and so
+/// does this function.
 fn is_projected(artifacts: &BootArtifacts) -> bool {
     artifacts.kernel_parameters.as_deref().is_some_and(|parameters| parameters.contains(PROJECTED))
 }
 
-/// Id of the image that the kernel at `path` belongs to, as it stands in a URL; or why there is none.
+/// Returns the id of the image of the kernel at `path`, as it stands in a URL; or the reason why there is none.
 fn image_id(path: &str) -> Result<&str, String> {
     let Some(id) = image::ims_id(path) else {
         return Err(format!("the path of the kernel '{path}' names no image"));

@@ -1,12 +1,9 @@
-//! The upstreams: where boot data go, who configures nodes, who projects images.
+//! The upstreams: for boot data, for the configuration of nodes, for the projection of images.
 //!
-//! A driver alone knows how its upstream is called. Every call here sets or reads a state and may be repeated
-//! without harm, so drivers call once and those who want something try again.
+//! Only a driver knows how its upstream is called. Every call here sets or reads a state and may be repeated without
+//! harm, so drivers call once and the callers retry.
 
 pub(crate) mod boot_parameters;
-mod bss;
-pub(crate) mod built_in;
-mod cfs;
 pub(crate) mod configuration;
 pub(crate) mod images;
 mod simulated;
@@ -18,21 +15,21 @@ use http::StatusCode;
 use ::upstream::{CredentialUse, Peer};
 pub(crate) use ::upstream::{Failure, FailureKind};
 
-/// The system called `name`, whose settings are in `section`.
+/// Returns the peer called `name`, with the settings in `section`.
 fn peer(name: &str, section: &str, settings: &settings::Peer) -> anyhow::Result<Peer> {
     let peer = Peer::new(name, settings).with_context(|| section.to_owned())?;
     peer.check_credentials(section, CredentialUse::Header);
     Ok(peer)
 }
 
-/// A failure that the answer of `peer` shows only to those who know what it should have been.
+/// Returns the failure of an answer of `peer` that is successful on the wire, but lacks its contents.
 fn malformed(peer: &Peer, what: &str) -> Failure {
     let text = format!("{} at {}: {what}", peer.name(), peer.url());
     Failure { kind: FailureKind::Ambiguous, status: None, text }
 }
 
-/// The failure of a call whose path names no item: a path that is not there says nothing about the items, but
-/// that the peer's URL is wrong or something else answers in its place.
+/// Returns the failure of a call whose path names no item: a path that is not found says nothing about the items, but
+/// that the peer's URL is wrong or another server answers in its place.
 fn of_a_list(failure: Failure) -> Failure {
     let lost = failure.status == Some(StatusCode::NOT_FOUND) && failure.kind == FailureKind::Refused;
     if lost { Failure { kind: FailureKind::Denied, ..failure } } else { failure }

@@ -1,8 +1,8 @@
-//! The simulated fleet, which plays every upstream.
+//! The simulated fleet, which serves as every upstream.
 
 use std::{error::Error, future::Future, sync::Arc, time::Duration};
 
-use chassis::{Channel, channel::LARGEST_MESSAGE, clock, within};
+use chassis::{Channel, mesh::channel::LARGEST_MESSAGE, process::clock, within};
 use domain::core::{bos_time, time::Timestamp};
 use parking_lot::Mutex;
 use proto::simulation::fleet_service_client::FleetServiceClient;
@@ -10,17 +10,17 @@ use tonic::{Code, Response, Status};
 
 use super::{Failure, FailureKind};
 
-/// Calls the simulated fleet. Clones share the connection and what is known about it.
+/// Client of the simulated fleet. Clones share the connection and the state of its outage.
 #[derive(Clone)]
 pub(crate) struct Simulated {
     client: FleetServiceClient<Channel>,
     url: Arc<str>,
-    /// Since when it does not answer; none while it does.
+    /// Beginning of the current outage; `None`: there is none.
     silent_since: Arc<Mutex<Option<Timestamp>>>,
 }
 
 impl Simulated {
-    /// The fleet at `url`.
+    /// Returns a client of the fleet at `url`.
     ///
     /// # Errors
     /// When `url` is not an address.
@@ -30,12 +30,12 @@ impl Simulated {
         Ok(Self { client, url: url.into(), silent_since: Arc::default() })
     }
 
-    /// A client for one call.
+    /// Returns a client for one call.
     pub(crate) fn client(&self) -> FleetServiceClient<Channel> {
         self.client.clone()
     }
 
-    /// The answer to `call`, if it comes within `deadline`.
+    /// Returns the answer to `call`, if it arrives within `deadline`.
     pub(crate) async fn answer<T>(
         &self,
         deadline: Duration,
@@ -52,7 +52,7 @@ impl Simulated {
         }
     }
 
-    /// What `status` means.
+    /// Returns the failure that `status` means.
     pub(crate) fn failure(&self, status: &Status) -> Failure {
         let kind = kind(status.code());
         let fleet = format!("the simulated fleet at {}", self.url);
@@ -80,7 +80,7 @@ fn kind(code: Code) -> FailureKind {
     }
 }
 
-/// What the fleet said, in its words where it had any.
+/// Returns the text of the status, in the fleet's words where it has any.
 fn words(status: &Status) -> String {
     let mut text = match status.message() {
         "" => format!("{:?}", status.code()),

@@ -1,4 +1,4 @@
-//! Options of BOS, and how closely BOS is followed (BOS reference 4, 12).
+//! Options of BOS, and the strictness with which BOS is followed (BOS reference 4, 12).
 
 pub mod compatibility;
 pub mod options;

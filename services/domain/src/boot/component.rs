@@ -1,10 +1,10 @@
-//! A machine that boots, as the registry keeps it (BOS reference 3.2).
+//! Machines that boot, as the registry stores them (BOS reference 3.2).
 //!
-//! A record holds what was written and nothing more, so nearly every member is an `Option`: a member that
-//! was never given is not the same as an empty one.
+//! A record has exactly the members that were written, so nearly every member is an `Option`: a member that was never
+//! given differs from an empty one.
 //!
-//! Thousands of components say the same: those of one session have its name, its configuration, its token. So texts,
-//! artifacts and what is staged are shared, and a record that is copied and changed shares what stayed.
+//! Thousands of components have equal members: those of one session share its name, its configuration, its token. So
+//! texts, artifacts and staged states are shared, and a changed copy of a record shares its unchanged parts.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,6 +22,7 @@ use artifacts::BootArtifacts;
 mod action;
 pub mod artifacts;
 pub mod boot_token;
+pub mod event;
 pub mod filter;
 mod limits;
 pub mod loss;
@@ -39,47 +40,49 @@ pub use presence::{ERROR_ABSENT, ERROR_DOUBTFUL, InventoryPresence};
 #[cfg(test)]
 pub(crate) mod view;
 
-/// One node of the fleet.
+/// Node of the fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Component {
-    /// Identity, as a rule an xname.
+    /// Identity, usually an xname.
     pub id: ComponentId,
-    /// What the node said it booted.
+    /// Boot that the node reported.
     pub actual_state: Option<ActualState>,
-    /// What the node should run.
+    /// Wanted state of the node.
     pub desired_state: Option<DesiredState>,
-    /// What the node should run once the staged session is applied.
+    /// Wanted state of the node once the staged session is applied.
     pub staged_state: Option<Arc<StagedState>>,
-    /// What was last done to the node.
+    /// Last action on the node.
     pub last_action: Option<LastAction>,
-    /// How often each power action was tried.
+    /// Number of attempts at each power action.
     pub event_stats: Option<EventStats>,
-    /// Where the node stands.
+    /// Phase of the node, and its status override.
     pub status: Option<Status>,
     /// Whether Reveille acts on the node; missing counts as false.
     pub enabled: Option<bool>,
-    /// What is wrong, for people; empty: nothing.
+    /// Error text for operators; empty: no error.
     pub error: Option<Arc<str>>,
     /// Kind of the trouble that `error` describes; meaningless without a text.
     pub error_kind: TroubleKind,
     /// Name of the session that owns the node; empty: none.
     pub session: Option<Arc<str>>,
-    /// Tenant of that session; `None`: not known, the session is meant by its name alone. In a record or patch that
-    /// somebody writes: whose sessions the writer means.
+    /// Tenant of that session; `None`: unknown, the session is identified by its name alone. In a written record or
+    /// patch: the tenant whose sessions the writer means.
     pub session_tenant: Option<Tenant>,
     /// Most attempts per power action; missing: the option `default_retry_policy`.
     pub retry_policy: Option<u32>,
     /// Revision of the last change; the registry's store sets it.
     pub revision: u64,
-    /// Counts the times the wanted state or the bookkeeping of actions was set anew. Evidence and actions
-    /// belong to one generation.
+    /// Revision of the latest change that has events; the registry's store sets it.
+    pub last_event: u64,
+    /// Number of times the wanted state or the bookkeeping of actions was set. Evidence and actions belong to one
+    /// generation.
     pub generation: u64,
-    /// What became of the last preparation of a boot.
+    /// Outcome of the last preparation of a boot.
     pub preparation: Option<BootPreparation>,
-    /// Unique id of the session that assigned the desired state; empty once desired state or session were
-    /// written by hand.
+    /// Unique id of the session that assigned the desired state; empty once desired state or session were written by an
+    /// operator.
     pub assignment: Arc<str>,
-    /// Unique id of the latest session that assigned it, whoever the component belongs to by now.
+    /// Unique id of the latest session that assigned the component, whoever owns it by now.
     pub latest_assignment: Arc<str>,
     /// Trouble with the last power action; `None`: there is none.
     pub power_trouble: Option<Arc<Trouble>>,
@@ -87,19 +90,19 @@ pub struct Component {
     pub locked: bool,
     /// Token that was prepared last.
     pub prepared_token: Option<NumberedToken>,
-    /// Boot that began last: the one that a report has to come from.
+    /// Boot that began last, to which a report has to belong.
     pub boot: Option<BegunBoot>,
     /// Last report of a boot that was over when the report arrived.
     pub late_report: Option<Arc<LateReport>>,
-    /// Whether the inventory lists the node, asked since the generation began.
+    /// Whether the inventory lists the node, by answers since the generation began.
     pub presence: InventoryPresence,
     /// Rules and options of the last decision about the current wish.
     pub decided_by: DecisionVersion,
-    /// How often the power was turned for the current wish.
+    /// Number of turns of the power for the current wish.
     pub turns: PowerTurns,
 }
 
-/// A token of the boot script server with its place in the order of all of them.
+/// Token of the boot script server with its place in the order of all tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberedToken {
     /// The token.
@@ -108,7 +111,7 @@ pub struct NumberedToken {
     pub number: u64,
 }
 
-/// A boot that began with a power-on of ours.
+/// Boot that began with a power-on by Reveille.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BegunBoot {
     /// Generation of the component that the power-on was for.
@@ -121,95 +124,95 @@ pub struct BegunBoot {
     pub reported: bool,
 }
 
-/// A report of a boot that was over when the report arrived.
+/// Report of a boot that was over when the report arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LateReport {
     /// Token that the node found on its kernel command line.
     pub token: Arc<str>,
-    /// Artifacts that the token stands for.
+    /// Artifacts of that boot.
     pub boot_artifacts: Arc<BootArtifacts>,
-    /// When the report arrived for the first time.
+    /// Time of the first arrival of the report.
     pub reported_at: Timestamp,
 }
 
-/// What the node said it booted.
+/// Boot that the node reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ActualState {
-    /// The artifacts that the token stands for.
+    /// Artifacts of the token.
     pub boot_artifacts: Option<Arc<BootArtifacts>>,
     /// Token that the node found on its kernel command line.
     pub bss_token: Option<Arc<str>>,
-    /// When the state was last reported or cleared.
+    /// Time at which the state was last reported or cleared.
     pub last_updated: Option<Timestamp>,
 }
 
-/// What the node should run.
+/// Wanted state of the node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DesiredState {
-    /// What to boot; no kernel: the node should be off.
+    /// Artifacts to boot; no kernel: the node should be off.
     pub boot_artifacts: Option<Arc<BootArtifacts>>,
     /// Name of the wanted configuration; empty: none.
     pub configuration: Option<Arc<str>>,
-    /// Token under which the boot script server took the boot data.
+    /// Token of the boot data at the boot script server.
     pub bss_token: Option<Arc<str>>,
-    /// When artifacts or configuration were last written.
+    /// Time at which artifacts or configuration were last written.
     pub last_updated: Option<Timestamp>,
 }
 
-/// What the node should run once the staged session is applied.
+/// Wanted state of the node once the staged session is applied.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct StagedState {
-    /// What to boot.
+    /// Artifacts to boot.
     pub boot_artifacts: Option<Arc<BootArtifacts>>,
     /// Name of the wanted configuration; empty: none.
     pub configuration: Option<Arc<str>>,
     /// Name of the session that staged this; empty: none.
     pub session: Option<Arc<str>>,
-    /// Tenant of that session; `None`: not known, the session is meant by its name alone.
+    /// Tenant of that session; `None`: unknown, the session is identified by its name alone.
     pub tenant: Option<Tenant>,
-    /// Unique id of that session; empty when it was named by hand.
+    /// Unique id of that session; empty if an operator wrote its name.
     pub assignment: Arc<str>,
-    /// Whether this was applied since it was staged, and is kept all the same.
+    /// Whether the state was applied since it was staged, and is still kept.
     pub applied: bool,
-    /// When the staged state was last written.
+    /// Time at which the staged state was last written.
     pub last_updated: Option<Timestamp>,
 }
 
-/// A session as a component names it: by its id where that is known, or else by name and tenant.
+/// Reference to a session in a component: by its id where that is known, or else by name and tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SessionReference {
     /// Name of the session.
     pub name: Arc<str>,
-    /// Tenant of the session; `None`: not known, the session is meant by its name alone.
+    /// Tenant of the session; `None`: unknown, the session is identified by its name alone.
     pub tenant: Option<Tenant>,
-    /// Unique id of the session; empty when it was named by hand.
+    /// Unique id of the session; empty if an operator wrote its name.
     pub id: Arc<str>,
 }
 
-/// What was last done to the node.
+/// Last action on the node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LastAction {
-    /// The action.
+    /// Kind of the action.
     pub action: Option<Action>,
-    /// True: the action is known not to have had its effect.
+    /// Whether the action is known not to have had its effect.
     pub failed: Option<bool>,
-    /// When it began, or when it was found to have failed.
+    /// Time at which the action began, or was found to have failed.
     pub last_updated: Option<Timestamp>,
 }
 
-/// How often each power action was tried since the desired state was set.
+/// Number of attempts at each power action since the desired state was set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventStats {
     /// Power-ons.
     pub power_on_attempts: Option<u32>,
-    /// Power-offs that let the node shut down.
+    /// Power-offs that shut the node down.
     pub power_off_graceful_attempts: Option<u32>,
-    /// Power-offs that do not.
+    /// Power-offs without a shutdown.
     pub power_off_forceful_attempts: Option<u32>,
 }
 
 impl EventStats {
-    /// Nothing was tried yet.
+    /// Returns counters without attempts.
     pub fn zeros() -> Self {
         Self {
             power_on_attempts: Some(0),
@@ -219,16 +222,16 @@ impl EventStats {
     }
 }
 
-/// Where the node stands.
+/// Phase of the node, and its status override.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
-    /// What is being done.
+    /// Phase of the work on the node.
     pub phase: Option<Phase>,
-    /// Word that stands in for the computed status, such as `on_hold` or `failed`; empty: none.
+    /// Word that replaces the computed status, such as `on_hold` or `failed`; empty: none.
     pub status_override: Option<Arc<str>>,
 }
 
-/// What became of the preparation of one power-on.
+/// Outcome of the preparation of one power-on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootPreparation {
     /// Generation of the component that was prepared.
@@ -247,7 +250,7 @@ impl BootPreparation {
 }
 
 impl Component {
-    /// A record with nothing but its id.
+    /// Creates a record with nothing but its id.
     pub fn new(id: ComponentId) -> Self {
         Self {
             id,
@@ -264,6 +267,7 @@ impl Component {
             session_tenant: None,
             retry_policy: None,
             revision: 0,
+            last_event: 0,
             generation: 0,
             preparation: None,
             assignment: Arc::default(),
@@ -279,66 +283,66 @@ impl Component {
         }
     }
 
-    /// Whether Reveille acts on the node.
+    /// Returns whether Reveille acts on the node.
     pub fn is_enabled(&self) -> bool {
         self.enabled == Some(true)
     }
 
-    /// Whether the inventory lets the node be switched: it lists the node and does not lock it.
+    /// Returns whether the inventory allows switching the node: it lists the node and does not lock it.
     pub fn may_be_switched(&self) -> bool {
         !self.locked && self.presence == InventoryPresence::Listed
     }
 
-    /// The phase; a missing one is none.
+    /// Returns the phase; a missing one is none.
     pub fn phase(&self) -> Phase {
         self.status.as_ref().and_then(|status| status.phase).unwrap_or_default()
     }
 
-    /// The status override; empty: none.
+    /// Returns the status override; empty: none.
     pub fn status_override(&self) -> &str {
         self.status.as_ref().and_then(|status| status.status_override.as_deref()).unwrap_or_default()
     }
 
-    /// What was last done, if anything.
+    /// Returns the last action, if there was any.
     pub fn last_action(&self) -> Option<Action> {
         self.last_action.as_ref().and_then(|last| last.action)
     }
 
-    /// Whether the last action is known not to have had its effect.
+    /// Returns whether the last action is known not to have had its effect.
     pub fn last_action_failed(&self) -> bool {
         self.last_action.as_ref().is_some_and(|last| last.failed == Some(true))
     }
 
-    /// When the last action began or failed; `None`: unknown, which counts as longer ago than any limit.
+    /// Returns when the last action began or failed; `None`: unknown, which counts as longer ago than any limit.
     pub fn last_action_at(&self) -> Option<Timestamp> {
         self.last_action.as_ref().and_then(|last| last.last_updated)
     }
 
-    /// First moment at which the last action is older than `wait`: one millisecond after the wait, since ages are compared
-    /// strictly (BOS reference 3.9). `None`: it is older at any time.
+    /// Returns the first moment at which the last action is older than `wait`: one millisecond after the wait, since
+    /// ages are compared strictly (BOS reference 3.9). `None`: it is older at any time.
     pub(crate) fn last_action_wait_ends(&self, wait: Duration) -> Option<Timestamp> {
         Some(self.last_action_at()?.plus(wait).plus(Duration::from_millis(1)))
     }
 
-    /// What the node should boot.
+    /// Returns the artifacts that the node should boot.
     pub fn desired_artifacts(&self) -> Option<&BootArtifacts> {
         self.desired_state.as_ref().and_then(|desired| desired.boot_artifacts.as_deref())
     }
 
-    /// What the node said it booted.
+    /// Returns the artifacts that the node reported.
     pub fn actual_artifacts(&self) -> Option<&BootArtifacts> {
         self.actual_state.as_ref().and_then(|actual| actual.boot_artifacts.as_deref())
     }
 
-    /// Whether the node runs what it should, as far as the boot that began last has been reported. An actual state from
-    /// before that boot says nothing, also where its artifacts are the wanted ones.
+    /// Returns whether the node runs the wanted artifacts, as far as the boot that began last has been reported. An
+    /// actual state from before that boot is no evidence, even if its artifacts are the wanted ones.
     pub fn runs_wanted(&self) -> bool {
         let is_of_this_boot = self.boot.as_ref().is_none_or(|boot| boot.reported);
         is_of_this_boot && artifacts::matches(self.actual_artifacts(), self.desired_artifacts())
     }
 
-    /// When the node last reported the boot that began last, by the clock of the registry; `None`: it has not, or
-    /// reported another one, also of the same artifacts.
+    /// Returns when the node last reported the boot that began last, by the clock of the registry; `None`: it has not,
+    /// or reported another boot, even one of the same artifacts.
     pub fn boot_reported_at(&self) -> Option<Timestamp> {
         let actual = self.actual_state.as_ref()?;
         let token = match &self.boot {
@@ -349,7 +353,7 @@ impl Component {
         actual.last_updated.filter(|_| token.is_some() && actual.bss_token.as_deref() == token)
     }
 
-    /// Whether the node has reported the token that was prepared for the power-on attempt that is under way.
+    /// Returns whether the node has reported the token that was prepared for the power-on attempt under way.
     pub fn has_reported_attempt(&self) -> bool {
         let is_under_way = |boot: &BegunBoot| {
             (boot.generation, boot.attempt) == (self.generation, self.attempts(Action::PoweringOn))
@@ -359,7 +363,8 @@ impl Component {
             && self.boot_reported_at().is_some()
     }
 
-    /// Power-on attempts of this generation that are over: all but one that was made and has not failed yet.
+    /// Returns the number of power-on attempts of this generation that are over: all but one that was made and has not
+    /// failed yet.
     pub fn spent_power_ons(&self) -> u32 {
         let is_called = self.last_action() == Some(Action::PoweringOn) && !self.last_action_failed();
         self.attempts(Action::PoweringOn).saturating_sub(is_called.into())
@@ -381,35 +386,35 @@ impl Component {
             && action.is_some_and(|action| self.attempts(action) > 0)
     }
 
-    /// Whether the node should be on.
+    /// Returns whether the node should be on.
     pub fn kernel_wanted(&self) -> bool {
         self.desired_artifacts().is_some_and(BootArtifacts::kernel_wanted)
     }
 
-    /// The configuration as written; `None` and an empty text both mean that none is wanted, but they are
-    /// not equal when compared with what a peer has on record (BOS reference 5.2, "configuration set").
+    /// Returns the configuration as written; `None` and an empty text both mean that none is wanted, but they differ in
+    /// the comparison with a peer's record (BOS reference 5.2, "configuration set").
     pub fn desired_configuration(&self) -> Option<&str> {
         self.desired_state.as_ref().and_then(|desired| desired.configuration.as_deref())
     }
 
-    /// Name of the session that owns the node; empty: none.
+    /// Returns the name of the session that owns the node; empty: none.
     pub fn session_name(&self) -> &str {
         self.session.as_deref().unwrap_or_default()
     }
 
-    /// The session that staged a state, if any.
+    /// Returns the session that staged a state, if any.
     pub fn staged_by(&self) -> Option<SessionReference> {
         let staged = self.staged_state.as_ref()?;
         let name = staged.session.clone().filter(|name| !name.is_empty())?;
         Some(SessionReference { name, tenant: staged.tenant.clone(), id: staged.assignment.clone() })
     }
 
-    /// Name of the session that staged a state; empty: none.
+    /// Returns the name of the session that staged a state; empty: none.
     pub fn staged_session_name(&self) -> &str {
         self.staged_state.as_ref().and_then(|staged| staged.session.as_deref()).unwrap_or_default()
     }
 
-    /// What is wrong, for people; empty: nothing.
+    /// Returns the error text for operators; empty: no error.
     pub fn error_text(&self) -> &str {
         self.error.as_deref().unwrap_or_default()
     }
@@ -419,12 +424,12 @@ impl Component {
         Trouble::new(self.error_kind, self.error.clone()?)
     }
 
-    /// Returns whether the error is over as soon as nothing stands in the way any more.
+    /// Returns whether the error passes as soon as its obstacle is gone.
     pub(crate) fn error_passes(&self) -> bool {
         !self.error_text().is_empty() && self.error_kind.passes()
     }
 
-    /// Returns whether the error is over when nobody acts on the component any more.
+    /// Returns whether the error passes when the component is not acted on any more.
     pub(crate) fn error_passes_when_left_alone(&self) -> bool {
         !self.error_text().is_empty() && self.error_kind.passes_when_left_alone()
     }
@@ -444,7 +449,7 @@ impl Component {
         self.power_trouble_kind() == Some(TroubleKind::Waiting)
     }
 
-    /// How often `action` was tried; 0 for an action that is not counted.
+    /// Returns the number of attempts at `action`; 0 for an action that is not counted.
     pub fn attempts(&self, action: Action) -> u32 {
         let Some(stats) = &self.event_stats else { return 0 };
         let counter = match action {
@@ -459,14 +464,14 @@ impl Component {
         counter.unwrap_or(0)
     }
 
-    /// The preparation of that power-on attempt, counted from 1, in the current generation. One of another
-    /// attempt or generation says nothing about it.
+    /// Returns the preparation of that power-on attempt, counted from 1, in the current generation. The preparation of
+    /// another attempt or generation is no evidence for it.
     pub fn preparation_of(&self, attempt: u32) -> Option<&BootPreparation> {
         let generation = self.generation;
         self.preparation.as_ref().filter(|one| (one.generation, one.attempt) == (generation, attempt))
     }
 
-    /// Most attempts per power action (BOS reference 5.15).
+    /// Returns the most attempts per power action (BOS reference 5.15).
     pub fn retry_limit(&self, options: &Options) -> u32 {
         self.retry_policy.unwrap_or(options.default_retry_policy)
     }

@@ -1,4 +1,4 @@
-//! When to set the configuration of a node that already runs what it should (BOS reference 5.8).
+//! Times for setting the configuration of a node that already runs the wanted artifacts (BOS reference 5.8).
 
 use std::time::Duration;
 
@@ -16,37 +16,37 @@ use crate::{
 pub mod boot_script;
 pub mod preparation;
 
-/// How long it counts that the configuration upstream had a node.
+/// Time for which the configuration upstream's knowledge of a node counts.
 const KNOWN_FOR: Duration = Duration::from_secs(60 * 60);
 
-/// What is known about the configuration of a node now.
+/// Known configuration of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfigurationObservation {
-    /// Nothing: never asked, or not since the current generation began.
+    /// No observation yet, or none since the current generation began.
     Unknown,
     /// The upstream answered and left the node out.
     Missing,
     /// The upstream described the node.
     Known {
-        /// Configuration that it works towards; `None`: it has none on record.
+        /// Configuration that the upstream works towards; `None`: it has none on record.
         desired: Option<String>,
-        /// Its word for how far it is; any letter case.
+        /// Upstream's word for the progress, in any letter case.
         status: String,
     },
 }
 
 impl ConfigurationObservation {
-    /// This observation if it belongs to the component's generation, else [`Self::Unknown`].
+    /// Returns this observation if it belongs to the component's generation, else [`Self::Unknown`].
     #[must_use]
     pub fn of(self, observed_generation: u64, component_generation: u64) -> Self {
         if observed_generation == component_generation { self } else { Self::Unknown }
     }
 
-    /// Whether the upstream works towards what the component wants (BOS reference 5.2, "configuration
-    /// set"); `None`: not known.
+    /// Returns whether the upstream works towards the wanted configuration of the component (BOS reference 5.2,
+    /// "configuration set"); `None`: unknown.
     ///
-    /// An empty name is not the same as none, with one exception: a component without a configuration
-    /// accepts the empty name, since that is what setting "none" leaves on record.
+    /// An empty name differs from a missing one, with one exception: a component without a configuration accepts the
+    /// empty name, since setting "none" leaves the empty name on record.
     pub fn is_set(&self, component: &Component) -> Option<bool> {
         let Self::Known { desired, .. } = self else { return None };
         let wanted = component.desired_configuration();
@@ -54,38 +54,38 @@ impl ConfigurationObservation {
     }
 }
 
-/// What to do about the configuration of a component.
+/// Next step for the configuration of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfigurationDecision {
-    /// Set and enable this configuration, leaving its state alone.
+    /// Set and enable this configuration, and keep its state.
     Set {
         /// The wanted configuration; empty: none.
         configuration: String,
         /// Name of the session to note beside it; empty: none.
         session: String,
     },
-    /// Leave it alone until record or observation change.
+    /// Do nothing until record or observation change.
     Nothing {
-        /// Why.
+        /// Reason for doing nothing.
         reason: ConfigurationIdle,
     },
 }
 
-/// Why no configuration is set.
+/// Reason for not setting a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConfigurationIdle {
     /// The component is not enabled.
     NotEnabled,
     /// The component is not being configured.
     NotConfiguring,
-    /// It is not known what the upstream works towards.
+    /// The configuration that the upstream works towards is unknown.
     NotObserved,
     /// The upstream works towards the wanted configuration.
     AlreadySet,
 }
 
-/// Decides whether the configuration of `component` has to be set. Each component is judged by itself: one
-/// that the upstream does not know keeps no other waiting (BUG-10).
+/// Decides whether the configuration of `component` has to be set. Each component is judged alone: one that the
+/// upstream does not know delays no other (BUG-10).
 pub fn decide(component: &Component, observation: &ConfigurationObservation) -> ConfigurationDecision {
     if !component.is_enabled() {
         return nothing(ConfigurationIdle::NotEnabled);
@@ -104,8 +104,8 @@ pub fn decide(component: &Component, observation: &ConfigurationObservation) -> 
     }
 }
 
-/// Whether it depends on its configuration where `component` stands, and changes of it matter: it runs what it
-/// should, and is neither finished nor given up (rows 5 to 10 of BOS reference 5.3.1).
+/// Returns whether the decision about `component` depends on its configuration: the component runs the wanted
+/// artifacts, and is neither finished nor given up (rows 5 to 10 of BOS reference 5.3.1).
 pub fn decides(component: &Component) -> bool {
     component.is_enabled()
         && computed_status(component) != ComponentStatus::Failed
@@ -113,13 +113,13 @@ pub fn decides(component: &Component) -> bool {
         && component.runs_wanted()
 }
 
-/// Whether what the configuration upstream says of `component` need not be known in this generation yet.
+/// Returns whether the configuration of `component` need not be known in this generation yet.
 ///
-/// A node that has to boot first is not judged by its configuration before it has. Until then one thing matters: that
-/// the upstream has the node. It had it at `known_at`, whichever generation that was, and tells again when it takes the
-/// configuration with which the node is to boot. A node that it did not have then, or was not asked about for long, is
-/// to be held before anything is done with it. So is one that runs by its `power`: before it is switched off the upstream
-/// has to be asked in this generation.
+/// A node that has to boot first is not judged by its configuration before it has. Until then only its presence at the
+/// upstream matters. The upstream had the node at `known_at`, in whichever generation, and confirms it again by taking
+/// the configuration for its boot. A node that the upstream did not have then, or that was not requested for long, must
+/// be held before any action on it. The same holds for a node that runs by its `power`: before it is switched off the
+/// upstream has to be asked in this generation.
 pub fn can_wait(
     component: &Component,
     power: &PowerObservation,
@@ -130,10 +130,11 @@ pub fn can_wait(
     is_known && component.kernel_wanted() && !component.runs_wanted() && *power != PowerObservation::On
 }
 
-/// Time between audits of `nodes` nodes on which configuration decides: whatever was told or found of them meanwhile,
-/// the upstream is asked about all of them. `least` is how soon that may be; of many nodes it is seldom enough that no
-/// more than ten answers of a thousand nodes are asked for in a minute. It doubles, so that the moments of longer
-/// periods are moments of shorter ones too, and those who come while others go are asked about together.
+/// Returns the time between audits of `nodes` nodes whose configuration decides about them: in an audit the upstream is
+/// asked about all of them, whatever was pushed or polled meanwhile. `least` is the shortest time; for many nodes it
+/// grows, so that no more than ten answers of a thousand nodes are requested in a minute. It doubles, so that the
+/// moments of longer periods are moments of shorter ones too, and nodes that are added while others leave are requested
+/// together.
 pub fn audit_period(least: Duration, nodes: usize) -> Duration {
     const EACH: Duration = Duration::from_millis(6);
     let wanted = EACH.saturating_mul(u32::try_from(nodes).unwrap_or(u32::MAX));
@@ -186,7 +187,7 @@ mod tests {
             (Some(""), known(None), set("")),
             (None, known(Some("d")), set("")),
             (None, known(None), already.clone()),
-            // What setting "none" leaves on record; otherwise it would be set for ever.
+            // The name that setting "none" leaves on record; otherwise it would be set for ever.
             (None, known(Some("")), already),
             (Some("c"), ConfigurationObservation::Unknown, unseen.clone()),
             (Some("c"), ConfigurationObservation::Missing, unseen),

@@ -146,6 +146,7 @@ impl Decision {
             action_failed: self.action_failed,
             error: self.error.clone(),
             decided_by,
+            reason: text(self.reason.word()),
         };
         Some(report).filter(|report| report.changes(component))
     }
@@ -167,7 +168,7 @@ pub fn evaluate(component: &Component, evidence: &Evidence, options: &Options, n
     if decision.reason.is_held() {
         return decision;
     }
-    show_trouble(&mut decision, component);
+    show_trouble(&mut decision, component, evidence);
     give_up_when_exhausted(&mut decision, component, evidence, options, now);
     hold_when_turned_too_often(&mut decision, component, options);
     if decision.reason.is_success() && !options.disable_components_on_completion {
@@ -187,18 +188,18 @@ fn fail(decision: &mut Decision, reason: Reason) {
 
 /// Chooses the error text of a decision that has none of its own.
 ///
-/// While the power is being changed, the refusal of an upstream is shown: that of the preparation for the coming
-/// power-on, else that of the last power action. Once an action has begun and was not refused, older texts are cleared,
+/// While the power is being changed, the trouble of a peer is shown: the awaited peer of the preparation for the coming
+/// power-on, else the refusal of that preparation, else that of the last power action. Once an action has begun and was not refused, older texts are cleared,
 /// as BOS clears them when it acts. A text of Reveille about missing evidence is cleared once the evidence is there.
 /// Every other text stays, so a finished node still shows its past trouble.
-fn show_trouble(decision: &mut Decision, component: &Component) {
+fn show_trouble(decision: &mut Decision, component: &Component, evidence: &Evidence) {
     if decision.error != ErrorChange::Keep {
         return;
     }
     let unlisted = component.presence.trouble().filter(|_| !decision.settled);
     decision.error = match unlisted {
         Some(trouble) => ErrorChange::Show(trouble),
-        None => shown_power_trouble(decision, component),
+        None => shown_power_trouble(decision, component, evidence),
     };
     if decision.error == ErrorChange::Keep && component.error_passes() {
         decision.error = ErrorChange::Clear;
@@ -206,13 +207,16 @@ fn show_trouble(decision: &mut Decision, component: &Component) {
 }
 
 /// Returns the trouble of the power action that comes next, or that is under way.
-fn shown_power_trouble(decision: &Decision, component: &Component) -> ErrorChange {
+fn shown_power_trouble(decision: &Decision, component: &Component, evidence: &Evidence) -> ErrorChange {
     let power_trouble = component.power_trouble.as_deref();
     match progress(decision, component) {
         ComponentProgress::PowerOnPending | ComponentProgress::PowerOffPending if component.locked => {
             held_by_lock()
         }
-        ComponentProgress::PowerOnPending => preparation_trouble(component).or(power_trouble).cloned().into(),
+        ComponentProgress::PowerOnPending => {
+            let trouble = awaited_preparation(component, evidence).or_else(|| preparation_trouble(component));
+            trouble.or(power_trouble).cloned().into()
+        }
         ComponentProgress::PowerOffPending => power_trouble.cloned().into(),
         ComponentProgress::PowerOnCalled
         | ComponentProgress::PowerOffGracefullyCalled
@@ -238,6 +242,14 @@ fn report_awaited(decision: &Decision, component: &Component) -> Option<Trouble>
 
 fn held_by_lock() -> ErrorChange {
     ErrorChange::Show(Trouble::own(TroubleKind::Held, ERROR_LOCKED))
+}
+
+/// Returns the awaited peer of a power-on that no service has prepared yet.
+fn awaited_preparation<'a>(component: &Component, evidence: &'a Evidence) -> Option<&'a Trouble> {
+    let coming = component.attempts(Action::PoweringOn) + 1;
+    let is_awaited = |trouble: &&Trouble| trouble.kind() == TroubleKind::Waiting;
+    let trouble = evidence.configuration_trouble.as_ref().filter(is_awaited)?;
+    component.preparation_of(coming).is_none().then_some(trouble)
 }
 
 /// Returns the trouble of the coming power-on: its preparation failed, or the attempt before was refused.

@@ -2,6 +2,7 @@
 
 pub mod completion;
 mod create;
+pub mod event;
 mod expiry;
 mod filter;
 pub mod inventory;
@@ -25,20 +26,20 @@ use crate::{
     },
 };
 
-/// How far a session is.
+/// Progress of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Progress {
-    /// Its members are not known yet.
+    /// The members are not known yet.
     #[default]
     Pending,
-    /// Its members are on their way.
+    /// The members are under way.
     Running,
-    /// It is over, well or not.
+    /// The session is over, successfully or not.
     Complete,
 }
 
 impl Progress {
-    /// The word of the REST contract.
+    /// Returns the word of the REST contract.
     pub fn word(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -48,32 +49,32 @@ impl Progress {
     }
 }
 
-/// One operation on a set of nodes.
+/// Operation on a set of nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
     /// Name, unique within the tenant as long as the session is kept.
     pub name: String,
-    /// Who owns the session.
+    /// Tenant that owns the session.
     pub tenant: Tenant,
-    /// What it does.
+    /// Operation of the session.
     pub operation: Operation,
     /// Name of the template of the same tenant; it is read when the session is set up, not before.
     pub template_name: String,
-    /// Which of the template's nodes to take; empty: all.
+    /// Selection from the template's nodes; empty: all.
     pub limit: String,
-    /// Whether members are only told what to run once the session is applied to them.
+    /// Whether the wish is only staged in the members until the session is applied to them.
     pub stage: bool,
-    /// Whether nodes that the inventory does not let be used are taken too.
+    /// Whether nodes that the inventory disables are members too.
     pub include_disabled: bool,
     /// Members; empty until the session runs, then sorted, unless they were patched.
     pub components: Vec<ComponentId>,
-    /// How far it is.
+    /// Progress of the session.
     pub progress: Progress,
-    /// When it was created, as people see it; may be patched to any text.
+    /// Time of creation in the form for clients; may be patched to any text.
     pub start_time: String,
-    /// When it became complete, as people see it; may be patched to any text.
+    /// Time of completion in the form for clients; may be patched to any text.
     pub end_time: Option<String>,
-    /// What went wrong with the session itself.
+    /// Error of the session itself.
     pub error: Option<String>,
     /// Unique id, as names may be used again.
     pub id: String,
@@ -81,20 +82,20 @@ pub struct Session {
     pub revision: u64,
     /// Revision of the registry that includes the assignment of the members; 0: not assigned.
     pub assigned_revision: u64,
-    /// Why a pending session is still pending; empty: it is next.
+    /// Reason why a pending session is still pending; empty: it is next.
     pub waiting_for: String,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
 impl Session {
-    /// When the session started: what its start time says, or when it was created if that cannot be read.
+    /// Returns when the session started: its start time, or its time of creation if that cannot be read.
     pub fn started_at(&self) -> Timestamp {
         bos_time::read(&self.start_time).unwrap_or(self.created_at)
     }
 }
 
-/// The session with its members on their way.
+/// Returns the session with its members under way.
 #[must_use]
 pub fn run(session: Session, mut members: Vec<ComponentId>, assigned_revision: u64) -> Session {
     members.sort_unstable();
@@ -104,15 +105,15 @@ pub fn run(session: Session, mut members: Vec<ComponentId>, assigned_revision: u
     Session { components, progress, assigned_revision, waiting_for: String::new(), ..session }
 }
 
-/// The running session once it cannot do its work any more. The `error` says why, is cut at the limit of the contract, and
-/// stays when the session ends.
+/// Returns the running session once it cannot do its work any more. The `error` has the reason, is cut at the limit of
+/// the contract, and stays when the session ends.
 #[must_use]
 pub fn with_error(session: Session, error: &str) -> Session {
     Session { error: Some(error.chars().take(LONGEST_ERROR).collect()), ..session }
 }
 
-/// The session as it ends at `now`. An `error` says why it could not do its work and is cut at the limit of
-/// the contract; without one, an earlier error stays.
+/// Returns the session as it ends at `now`. An `error` has the reason why it could not do its work and is cut at the
+/// limit of the contract; without one, an earlier error stays.
 #[must_use]
 pub fn complete(session: Session, now: Timestamp, error: Option<String>) -> Session {
     let error = error.map(|text| text.chars().take(LONGEST_ERROR).collect()).or(session.error);
@@ -121,7 +122,7 @@ pub fn complete(session: Session, now: Timestamp, error: Option<String>) -> Sess
     Session { progress, end_time, error, waiting_for: String::new(), ..session }
 }
 
-/// A change of some members of a session; what is `None` stays (BOS reference 2.9.3).
+/// Change of some members of a session; those that are `None` stay (BOS reference 2.9.3).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionPatch {
     /// Comma-separated ids, which are kept in their order; empty items are left out.
@@ -136,7 +137,7 @@ pub struct SessionPatch {
     pub error: Option<Option<String>>,
 }
 
-/// The session with `patch` applied, all of it or none.
+/// Returns the session with `patch` applied, all of it or none.
 ///
 /// # Errors
 /// Names the first member of the patch that breaks its limit.
@@ -148,7 +149,7 @@ pub fn patch(session: Session, patch: SessionPatch) -> Result<Session, Invalid> 
     check_length("status.end_time", end_time.as_deref().unwrap_or_default(), 0, LONGEST_TIME)?;
     let error = patch.error.unwrap_or(session.error);
     check_length("status.error", error.as_deref().unwrap_or_default(), 0, LONGEST_ERROR)?;
-    // What it waited for was about the progress that it had.
+    // The reason for waiting belongs to the old progress.
     let waiting_for = if patch.progress.is_some() { String::new() } else { session.waiting_for };
     Ok(Session {
         components: components.unwrap_or(session.components),
@@ -172,10 +173,10 @@ pub(crate) mod tests {
     use super::*;
     use inventory::tests::ids;
 
-    /// 2024-11-20T16:10:12Z and a bit.
+    /// 2024-11-20T16:10:12Z and a fraction of a second.
     pub(crate) const NOW: Timestamp = Timestamp(1_732_119_012_345);
 
-    /// A pending boot session that was created now.
+    /// Returns a pending boot session that was created now.
     pub(crate) fn session(name: &str) -> Session {
         Session {
             name: name.to_owned(),
@@ -240,7 +241,8 @@ pub(crate) mod tests {
             (0..40_000).map(|n| ComponentId::parse(&format!("x{n:014}")).expect("valid")).collect();
         let running = run(session("s"), members.iter().rev().cloned().collect(), 7);
         assert_eq!(running.components, members);
-        // Other members can be changed although nobody could send those: they would be too long a text.
+        // Other members can be changed although no client could send the present components: their text would be too
+        // long.
         let ended = SessionPatch { progress: Some(Progress::Complete), ..SessionPatch::default() };
         assert_eq!(patch(running, ended).map(|ended| ended.components), Ok(members));
         let text = |length| SessionPatch { components: Some(",".repeat(length)), ..SessionPatch::default() };

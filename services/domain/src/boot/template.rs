@@ -1,4 +1,4 @@
-//! Session templates: named recipes that say what which nodes should run (BOS reference 2.8).
+//! Session templates: named recipes with the nodes to act on and their wanted state (BOS reference 2.8).
 
 mod findings;
 pub mod image;
@@ -20,10 +20,10 @@ pub use xname::canonical_xname;
 
 use crate::core::{id::Tenant, invalid::Invalid};
 
-/// What a session does with the nodes of its template.
+/// Operation of a session on the nodes of its template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Brings nodes to run the target, those that run it already excepted.
+    /// Brings nodes to run the target, except nodes that run it already.
     Boot,
     /// Restarts nodes into the target.
     Reboot,
@@ -31,20 +31,31 @@ pub enum Operation {
     Shutdown,
 }
 
-/// A named recipe for sessions.
+impl Operation {
+    /// The word of the REST contract.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Boot => "boot",
+            Self::Reboot => "reboot",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
+/// Named recipe for sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionTemplate {
     /// Name, unique within the tenant.
     pub name: String,
-    /// Who owns the template.
+    /// Tenant that owns the template.
     pub tenant: Tenant,
-    /// What the template is for, for people.
+    /// Purpose of the template, for operators.
     pub description: Option<String>,
     /// Whether nodes are to be configured; missing counts as true and stays missing.
     pub enable_cfs: Option<bool>,
-    /// What to configure the nodes with whose boot set does not say.
+    /// Configuration of the nodes whose boot set has none.
     pub cfs: Option<Cfs>,
-    /// What some of the nodes should run, by the name of the boot set.
+    /// Wanted states of some of the nodes, by the name of the boot set.
     pub boot_sets: BTreeMap<String, BootSet>,
     /// Names of the boot sets in the order in which they were given.
     pub boot_set_order: Vec<String>,
@@ -53,8 +64,8 @@ pub struct SessionTemplate {
 }
 
 impl SessionTemplate {
-    /// The boot sets in the order in which they were given, which decides what is found first (BOS reference 7.1).
-    /// Those of which it is not known come last, by their names.
+    /// Returns the boot sets in the order in which they were given, which decides the order of findings (BOS reference
+    /// 7.1). Boot sets without a recorded position come last, sorted by name.
     pub fn in_order(&self) -> impl Iterator<Item = (&String, &BootSet)> {
         let place = |name: &String| self.boot_set_order.iter().position(|one| one == name);
         let mut boot_sets: Vec<_> = self.boot_sets.iter().collect();
@@ -62,13 +73,13 @@ impl SessionTemplate {
         boot_sets.into_iter()
     }
 
-    /// The names of [all boot sets in order](Self::in_order()).
+    /// Returns the names of [all boot sets in order](Self::in_order()).
     fn names_in_order(&self) -> Vec<String> {
         self.in_order().map(|(name, _)| name.clone()).collect()
     }
 
-    /// The configuration that nodes of `boot_set` should get: its own, else the template's; empty: none, as
-    /// always when the template turns configuration off (BOS reference 5.4.4).
+    /// Returns the configuration for nodes of `boot_set`: its own, else the template's; empty: none, as always when the
+    /// template turns configuration off (BOS reference 5.4.4).
     pub fn configuration<'a>(&'a self, boot_set: &'a BootSet) -> &'a str {
         if self.enable_cfs == Some(false) {
             return "";
@@ -79,7 +90,7 @@ impl SessionTemplate {
     }
 }
 
-/// How nodes are configured.
+/// Configuration of nodes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cfs {
     /// Name of the configuration; empty: none.
@@ -87,25 +98,25 @@ pub struct Cfs {
 }
 
 impl Cfs {
-    /// Whether nothing is said.
+    /// Returns whether no configuration is named.
     fn is_empty(&self) -> bool {
         self.configuration.as_deref().unwrap_or_default().is_empty()
     }
 }
 
-/// What some of the nodes should run, and which. A list that was given empty differs from one that was not
-/// given.
+/// Wanted state of some of the nodes, and the selection of these nodes. A list that was given empty differs from one
+/// that was not given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BootSet {
-    /// Repeats the key in requests; never stored.
+    /// Copy of the key in requests; never stored.
     pub name: Option<String>,
-    /// Where the manifest of the image is.
+    /// Path of the image's manifest.
     pub path: String,
-    /// Kind of store that `path` is in; only `s3` works.
+    /// Kind of store of `path`; only `s3` works.
     pub kind: String,
     /// Version of the manifest.
     pub etag: Option<String>,
-    /// Kernel parameters that come after those of the image.
+    /// Kernel parameters that follow those of the image.
     pub kernel_parameters: Option<String>,
     /// Nodes by name.
     pub node_list: Option<Vec<String>>,
@@ -115,16 +126,16 @@ pub struct BootSet {
     pub node_groups: Option<Vec<String>>,
     /// Architecture of the image; missing counts as [`Arch::X86`], and is stored so.
     pub arch: Option<Arch>,
-    /// How nodes get their root file system; only `sbps` works.
+    /// Provider of the root file system; only `sbps` works.
     pub rootfs_provider: Option<String>,
-    /// Words for the provider, in its own language.
+    /// Parameters for the provider, in its own language.
     pub rootfs_provider_passthrough: Option<String>,
-    /// What to configure the nodes with.
+    /// Configuration of the nodes.
     pub cfs: Option<Cfs>,
 }
 
 impl BootSet {
-    /// The three lists of nodes with their field names, in the order of the contract.
+    /// Returns the three lists of nodes with their field names, in the order of the contract.
     fn specifiers(&self) -> [(&'static str, Option<&[String]>); 3] {
         [
             ("node_list", self.node_list.as_deref()),
@@ -133,8 +144,8 @@ impl BootSet {
         ]
     }
 
-    /// Whether a named node looks like a numeric node id: `nid` at the start, in any letter case because
-    /// names are stored in small letters.
+    /// Returns whether a named node looks like a numeric node id: `nid` at the start, in any letter case because names
+    /// are stored in small letters.
     fn has_nid(&self) -> bool {
         let looks_like_nid =
             |name: &String| name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("nid"));
@@ -150,9 +161,9 @@ pub enum Arch {
     X86,
     /// 64-bit ARM.
     Arm,
-    /// Something else.
+    /// Another architecture.
     Other,
-    /// Not known.
+    /// Unknown architecture.
     Unknown,
 }
 
@@ -160,7 +171,7 @@ impl Arch {
     /// Every architecture.
     pub const ALL: [Self; 4] = [Self::X86, Self::Arm, Self::Other, Self::Unknown];
 
-    /// The word of the REST contract.
+    /// Returns the word of the REST contract.
     pub fn word(self) -> &'static str {
         match self {
             Self::X86 => "X86",
@@ -170,7 +181,7 @@ impl Arch {
         }
     }
 
-    /// Reads the word of the REST contract; letter case counts.
+    /// Parses the word of the REST contract; letter case counts.
     ///
     /// # Errors
     /// Names `field` when the word is none of the four.
@@ -184,7 +195,7 @@ impl Arch {
 pub(crate) mod tests {
     use super::*;
 
-    /// A boot set of nodes by name, space-separated.
+    /// Returns a boot set of nodes by name, space-separated.
     pub(crate) fn boot_set(node_list: &str) -> BootSet {
         BootSet {
             path: "s3://boot-images/1/manifest.json".to_owned(),
@@ -194,7 +205,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A template of boot sets by name.
+    /// Returns a template of boot sets by name.
     pub(crate) fn template(boot_sets: impl IntoIterator<Item = (&'static str, BootSet)>) -> SessionTemplate {
         SessionTemplate {
             name: "t".to_owned(),
@@ -203,7 +214,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The same template, its boot sets given in the order of these names, space-separated.
+    /// Returns the same template, its boot sets given in the order of these names, space-separated.
     pub(crate) fn given(order: &str, template: SessionTemplate) -> SessionTemplate {
         SessionTemplate { boot_set_order: texts(order), ..template }
     }

@@ -36,6 +36,19 @@ pub enum TroubleKind {
 }
 
 impl TroubleKind {
+    /// The word in events.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Exhausted => "exhausted",
+            Self::ConfigurationRefused => "configuration_refused",
+            Self::Held => "held",
+            Self::NotListed => "not_listed",
+            Self::Waiting => "waiting",
+            Self::NoResults => "no_results",
+        }
+    }
+
     /// Returns whether the trouble is over as soon as no obstacle is left.
     pub fn passes(self) -> bool {
         match self {

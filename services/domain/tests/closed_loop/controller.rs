@@ -43,7 +43,7 @@ impl Mesh {
             return self.refused(node, transition);
         }
         if hardware.fault == Fault::RequestLost && self.rng.random_bool(0.5) {
-            // The controller looks, finds nothing and asks again: the same attempt, unless it is outdated.
+            // The controller searches, finds nothing and sends again: the same attempt, unless it is outdated.
             let resend = transition.generation == self.nodes[node].controller.generation;
             let next = if resend { Event::Deliver(transition) } else { Event::Resolved(transition) };
             return self.after(node, 20_000..40_000, next);
@@ -60,7 +60,7 @@ impl Mesh {
         self.after(node, MESSAGE, Event::Resolved(transition));
     }
 
-    /// The power upstream takes an action.
+    /// Lets the power upstream take an action.
     pub(crate) fn take(&mut self, node: usize, transition: Transition) {
         check_caution(&transition);
         let known = &mut self.nodes[node];
@@ -100,7 +100,7 @@ impl Mesh {
         known.polling = known.controller.is_enabled() || known.coordinator.is_enabled();
         if known.polling {
             if self.rng.random_bool(0.02) {
-                // The controller begins again: what it read before is history to everybody.
+                // The controller restarts: its earlier reading is out of date for every service.
                 let known = &mut self.nodes[node];
                 (known.power, known.power_seen) = (None, None);
             }
@@ -110,7 +110,8 @@ impl Mesh {
         }
     }
 
-    /// A reading for a generation is not taken while an action of an older one may still have its effect.
+    /// Requests the power. No reading for a generation is taken while an action of an older one may still have its
+    /// effect.
     pub(crate) fn ask_power(&mut self, node: usize) {
         let known = &self.nodes[node];
         let generation = known.controller.generation;
@@ -129,8 +130,8 @@ impl Mesh {
     }
 }
 
-/// An action is taken only because its opposite was read for its generation. Judged by what the upstream
-/// answered and not by what the domain made of it.
+/// Checks that an action is taken only after its opposite was read for its generation. The check uses the upstream's
+/// answer, not the domain's view of it.
 fn check_caution(transition: &Transition) {
     let opposite = match transition.action {
         Action::PoweringOn => PowerReading::Off,

@@ -82,7 +82,7 @@ impl Mesh {
         preparation::decide(&known.coordinator, &power, None, &self.options, self.time())
     }
 
-    /// Gives boot data and configuration to the upstreams; token and error of the outcome.
+    /// Sends boot data and configuration to the upstreams; returns token and error of the outcome.
     pub(crate) fn give_boot_data(
         &mut self,
         node: usize,
@@ -105,7 +105,7 @@ impl Mesh {
         (token, String::new())
     }
 
-    /// What was just set is known without asking, and older answers no longer count.
+    /// Publishes a configuration that was just set, without a request; older answers do not count any more.
     pub(crate) fn publish_configuration(&mut self, node: usize) {
         let known = &mut self.nodes[node];
         known.configuration_asked_at = self.now;

@@ -43,8 +43,8 @@ impl Mesh {
     }
 }
 
-/// Without a usable reading of its generation a component stays where it is. Judged by what came over the
-/// watches and not by what the domain made of it.
+/// Checks that without a usable reading of its generation a component stays where it is. The check uses the messages of
+/// the watches, not the domain's view of them.
 fn check_caution(node: &Node, decision: &Decision) {
     let component = &node.evaluator;
     let power_known = node.power_seen.is_some_and(|(reading, error, generation, ..)| {

@@ -1,20 +1,20 @@
-//! What can be wrong with a node or with what the upstreams say about it.
+//! The faults of nodes and of the upstreams' answers about them.
 
-/// The one thing that is wrong with a node.
+/// Only fault of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
     None,
-    /// Never comes up.
+    /// The node never boots.
     StuckOff,
-    /// Does not shut down when asked.
+    /// The node does not shut down when asked.
     IgnoresSoftOff,
-    /// Neither that, nor at the first cut.
+    /// The node neither shuts down when asked, nor switches off at the first cut.
     IgnoresFirstForceOff,
-    /// Nothing takes its power away.
+    /// No action switches the node off.
     NeverOff,
-    /// Boots and says nothing.
+    /// The node boots and does not report.
     NeverReports,
-    /// The first boot hangs.
+    /// The first boot hangs, the second is reported.
     ReportsSecondBoot,
     ConfigurationFails,
     ConfigurationOddWord,
@@ -56,7 +56,7 @@ impl Fault {
         Self::RequestLost,
     ];
 
-    /// Whether no number of attempts helps.
+    /// Returns whether every attempt fails.
     pub(crate) fn defeats(self) -> bool {
         matches!(
             self,
@@ -68,7 +68,7 @@ impl Fault {
         )
     }
 
-    /// Whether a node with this fault may fail when it is to be off (`off`) or to run something.
+    /// Returns whether a node with this fault may fail when it is to be off (`off`) or to boot.
     pub(crate) fn warrants_failure(self, off: bool) -> bool {
         self == Self::NeverOff || (self.defeats() && !off)
     }

@@ -1,4 +1,4 @@
-//! A node as it really is, with its entries at the upstreams.
+//! The hardware of a node, with its entries at the upstreams.
 
 use std::ops::Range;
 
@@ -13,25 +13,25 @@ use crate::fault::Fault;
 #[derive(Debug)]
 pub(crate) struct Hardware {
     pub(crate) fault: Fault,
-    /// When a passing fault shows, milliseconds.
+    /// Time of a passing fault, milliseconds.
     pub(crate) trouble: Range<i64>,
     pub(crate) powered: bool,
-    /// Moves with every change of power, so that what belongs to an older time is recognised.
+    /// Number of changes of power, which identifies outdated events.
     pub(crate) cycle: u32,
     pub(crate) boots: u32,
-    /// What it runs, once it is up.
+    /// Artifacts of the running boot, once the node is up.
     pub(crate) running: Option<BootArtifacts>,
-    /// What it will load: token and artifacts that the boot script server has for it.
+    /// Token and artifacts for the next boot at the boot script server.
     pub(crate) boot_data: Option<(String, BootArtifacts)>,
-    /// What it loaded when it was last switched on.
+    /// Token and artifacts of the last boot.
     pub(crate) loaded: Option<(String, BootArtifacts)>,
-    /// The power action that is under way.
+    /// Power action under way.
     pub(crate) changing: Option<Action>,
     pub(crate) force_offs: u32,
     pub(crate) refusals: u32,
     pub(crate) configuration: Option<String>,
     pub(crate) configuration_status: String,
-    /// Moves whenever a configuration is set, so that an older run does not count.
+    /// Number of settings of a configuration, which identifies outdated runs.
     pub(crate) configuration_run: u32,
 }
 
@@ -40,7 +40,7 @@ impl Hardware {
         self.trouble.contains(&now)
     }
 
-    /// What the power upstream says.
+    /// Returns the answer of the power upstream.
     pub(crate) fn power(&self, now: i64) -> (PowerReading, &'static str) {
         let level = if self.powered { PowerReading::On } else { PowerReading::Off };
         match self.fault {
@@ -54,7 +54,7 @@ impl Hardware {
         }
     }
 
-    /// What the configuration upstream says; `None`: nothing at all.
+    /// Returns the answer of the configuration upstream; `None`: it does not answer.
     pub(crate) fn configuration(&self, now: i64) -> Option<ConfigurationObservation> {
         match self.fault {
             Fault::ConfigurationSilent if self.is_troubled(now) => None,
@@ -66,19 +66,19 @@ impl Hardware {
         }
     }
 
-    /// Whether boot data are taken now.
+    /// Returns whether boot data are taken now.
     pub(crate) fn takes_boot_data(&self, now: i64) -> bool {
         !(self.fault == Fault::PreparationFails && self.is_troubled(now))
     }
 
-    /// Whether the power upstream refuses; at most once.
+    /// Returns whether the power upstream refuses an action, at most once.
     pub(crate) fn refuses(&mut self) -> bool {
         let refuses = self.fault == Fault::PowerRefusesOnce && self.refusals == 0;
         self.refusals += u32::from(refuses);
         refuses
     }
 
-    /// Whether `action` changes anything.
+    /// Returns whether `action` changes the power.
     pub(crate) fn obeys(&mut self, action: Action) -> bool {
         match action {
             Action::PoweringOn => !self.powered && self.fault != Fault::StuckOff,
@@ -95,7 +95,7 @@ impl Hardware {
         }
     }
 
-    /// Whether the current boot gets to its report.
+    /// Returns whether the current boot is reported.
     pub(crate) fn comes_up(&self) -> bool {
         match self.fault {
             Fault::NeverReports => false,
@@ -104,7 +104,7 @@ impl Hardware {
         }
     }
 
-    /// How a configuration run ends.
+    /// Returns the end of a configuration run.
     pub(crate) fn configured(&self) -> &'static str {
         match self.fault {
             Fault::ConfigurationFails => "failed",

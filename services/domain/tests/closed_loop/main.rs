@@ -1,19 +1,17 @@
-//! The rules drive thousands of imitated nodes in virtual time, and every node ends where it should.
+//! Thousands of simulated nodes in virtual time, controlled by the rules: every node ends in its wanted state.
 //!
-//! The world has a registry, the three services that watch it, an upstream for power and one for boot data
-//! and configuration, and nodes with faults. Messages between them take random times, so services decide on
-//! records that may be outdated, and readings arrive late. What happens is decided by the domain's functions
-//! alone; the world only carries their decisions out and checks, at every step, that
+//! The world has a registry, the three services that watch it, an upstream for power and one for boot data and
+//! configuration, and nodes with faults. Messages between them take random times, so services decide on records that
+//! may be outdated, and readings arrive late. Only the domain's functions decide; the world carries their decisions out
+//! and checks, at every step, that
 //!
-//! - an attempt reaches the power upstream once, within the retry limit, and never while the opposite one is
-//!   under way;
+//! - an attempt reaches the power upstream once, within the retry limit, and never while the opposite one is under way;
 //! - a node is switched on only with boot data and configuration that were taken for this very attempt;
 //! - an action begins only on a component that is enabled and neither held nor failed, and rests on a reading
 //!   of its generation that it would change;
 //! - without a reading nothing is decided.
 //!
-//! At the end every node is stable and really runs what is wanted, or has failed for a fault that warrants
-//! it.
+//! At the end every node is stable and really runs the wanted artifacts, or has failed for a fault that warrants it.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -30,7 +28,7 @@ mod world;
 
 use fault::Fault;
 
-/// Enough for every pair of fault and operation to occur many times, and quick without optimisation.
+/// Number of nodes: enough for every pair of fault and operation to occur many times, and quick without optimisation.
 const NODES: usize = 2_500;
 
 fn run(seed: u64) {

@@ -1,4 +1,4 @@
-//! The registry and its three services, joined by messages that take their time.
+//! The registry and its three services, connected by messages that take time.
 
 use std::{
     cmp::Reverse,
@@ -24,26 +24,26 @@ use crate::{
     world::{Event, Node, session},
 };
 
-/// Everything has to be over by then. The longest fault is a node that never reports: three boots of 1200 s
-/// each after a power-off that may have to be forced, and perhaps a second session on top.
+/// Latest end of all work. The longest fault is a node that never reports: three boots of 1200 s each after a power-off
+/// that may have to be forced, and perhaps a second session on top.
 const BOUND: i64 = 3 * 3_600_000;
-/// How long a message within the mesh takes, milliseconds.
+/// Latency of a message within the mesh, milliseconds.
 pub(crate) const MESSAGE: Range<i64> = 1..50;
-/// How often the upstreams are asked about an enabled node, milliseconds.
+/// Time between requests to the upstreams about an enabled node, milliseconds.
 pub(crate) const POLL: i64 = 10_000;
-/// When the power upstream gives up on an action, and the controller with it, milliseconds.
+/// Time after which the power upstream and the controller give up on an action, milliseconds.
 pub(crate) const DEADLINE: i64 = 60_000;
 
 pub(crate) struct Outcome(BTreeMap<Fault, (u32, u32)>);
 
 impl Outcome {
-    /// How many nodes with `fault` ended stable, and how many failed.
+    /// Returns the numbers of nodes with `fault` that ended stable and failed.
     pub(crate) fn counts(&self, fault: Fault) -> (u32, u32) {
         self.0.get(&fault).copied().unwrap_or_default()
     }
 }
 
-/// Runs `count` nodes until nothing is left to do.
+/// Runs `count` nodes until no work is left.
 pub(crate) fn run(seed: u64, count: usize) -> Outcome {
     let mut mesh = Mesh::new(seed, count);
     while let Some(Reverse((at, serial, node))) = mesh.queue.pop() {
@@ -65,7 +65,8 @@ pub(crate) fn run(seed: u64, count: usize) -> Outcome {
     Outcome(outcome)
 }
 
-/// A node that is called stable runs what is wanted at that moment: a report of an earlier boot does not do.
+/// Checks that a node with the status stable runs the wanted artifacts at that moment: a report of an earlier boot is
+/// not enough.
 fn check_success(node: &Node, changed: &Component) {
     let is_stable = computed_status(changed) == ComponentStatus::STABLE && !changed.is_enabled();
     if is_stable && node.stored.is_enabled() && changed.kernel_wanted() {
@@ -74,7 +75,7 @@ fn check_success(node: &Node, changed: &Component) {
     }
 }
 
-/// Checks the end of `node`; false: it failed.
+/// Checks the end of `node`; returns false if it failed.
 fn ends_stable(node: &Node) -> bool {
     let (component, hardware) = (&node.stored, &node.hardware);
     let wanted = node.assigned.as_ref().expect("every node has a session");

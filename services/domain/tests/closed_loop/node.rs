@@ -1,4 +1,4 @@
-//! What nodes do once their power changes.
+//! The behaviour of nodes after a change of their power.
 
 use domain::boot::component::{ActualState, Component, write};
 
@@ -16,7 +16,7 @@ impl Mesh {
         hardware.running = None;
         if hardware.powered {
             hardware.boots += 1;
-            // Boot data are read once, early; what is prepared later counts for the next boot.
+            // Boot data are read once, early; later preparations count for the next boot.
             hardware.loaded = hardware.boot_data.clone();
             let cycle = hardware.cycle;
             self.after(node, 20_000..200_000, Event::Boots { cycle });
@@ -41,7 +41,7 @@ impl Mesh {
         self.after(node, 10_000..60_000, Event::ConfigurationRuns { run });
     }
 
-    /// A node reports what its kernel command line says, again and again until it is heard.
+    /// Reports the token on the kernel command line of a node, repeatedly until the report is taken.
     pub(crate) fn node_reports(&mut self, node: usize, cycle: u32, token: String) {
         let known = &self.nodes[node];
         if known.hardware.cycle != cycle {
@@ -56,7 +56,7 @@ impl Mesh {
         self.take_report(node, token);
     }
 
-    /// A copy of a report arrives late, and is not sent again where it is refused.
+    /// Delivers a late copy of a report, which is not repeated if it is refused.
     pub(crate) fn report_again(&mut self, node: usize, token: String) {
         if write::guard_actual_state(&self.nodes[node].stored).is_ok() {
             self.take_report(node, token);

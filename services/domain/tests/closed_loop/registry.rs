@@ -1,4 +1,4 @@
-//! The registry: takes statements, and tells its watchers.
+//! The registry: takes reports, and publishes to its watchers.
 
 use std::rc::Rc;
 
@@ -60,7 +60,7 @@ impl Mesh {
             self.store(node, changed);
         }
         self.nodes[node].preparing = false;
-        // Longer than any message, so that the coordinator sees what it stated itself.
+        // The delay is longer than any message, so that the coordinator sees its own report.
         self.after(node, 100..200, Event::Decide(Service::Coordinator));
     }
 

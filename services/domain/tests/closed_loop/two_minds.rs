@@ -1,4 +1,4 @@
-//! Two evaluators that disagree take turns over one node. However long that goes on, few power actions come of it.
+//! Two evaluators that disagree take turns over one node. However long that lasts, it leads to few power actions.
 
 use domain::{
     boot::{
@@ -26,7 +26,7 @@ use crate::world::image;
 const TURN: i64 = 5_000;
 const TURNS: i64 = 400;
 
-/// One node that does at once what it is told, and its record.
+/// One node that follows every action at once, and its record.
 struct Scene {
     record: Component,
     powered: bool,
@@ -35,7 +35,7 @@ struct Scene {
     options: Options,
 }
 
-/// Reads the record as its own rules would: `inverted` wants the node off where the record wants it on.
+/// Reader of the record by rules of its own: `inverted` wants the node off where the record wants it on.
 #[derive(Clone, Copy)]
 struct Mind {
     version: DecisionVersion,
@@ -52,7 +52,7 @@ impl Scene {
         scene
     }
 
-    /// An operator enables the node, with what it should run.
+    /// Enables the node as an operator does, with a wanted state.
     fn wish(&mut self) {
         let desired = DesiredState { boot_artifacts: Some(image(1).into()), ..DesiredState::default() };
         let patch = Component {
@@ -130,11 +130,11 @@ impl Scene {
         }
     }
 
-    /// Takes turns and returns how many actions came of them.
+    /// Takes turns and returns the number of power actions.
     fn play(&mut self, minds: [Mind; 2]) -> u32 {
         let before = self.actions;
         for turn in 0..TURNS {
-            // Each decides as often as it finds something to say, until it is the other one's turn.
+            // Each evaluator decides as often as it has changes, until the turn of the other.
             for _ in 0..5 {
                 self.judged_by(minds[usize::from(turn % 2 == 1)]);
                 self.act();

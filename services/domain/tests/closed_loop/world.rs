@@ -1,4 +1,4 @@
-//! The nodes at the start of a run, and what sessions ask of them.
+//! The nodes at the start of a run, and the wishes of sessions for them.
 
 use std::{collections::HashSet, rc::Rc};
 
@@ -22,13 +22,13 @@ use rand::{Rng, rngs::SmallRng};
 
 use crate::{fault::Fault, hardware::Hardware};
 
-/// A power action on its way, as the power controller remembers it.
+/// Power action on its way, in the memory of the power controller.
 #[derive(Debug, Clone)]
 pub(crate) struct Transition {
     pub(crate) generation: u64,
     pub(crate) action: Action,
     pub(crate) attempt: u32,
-    /// What the controller had read when it decided.
+    /// Reading on which the controller decided.
     pub(crate) rests_on: Option<Power>,
 }
 
@@ -45,11 +45,11 @@ pub(crate) enum Service {
     Coordinator,
 }
 
-/// Reading, error, generation, and power-on attempts that were over when the upstream was asked.
+/// Reading, error, generation, and power-on attempts that were over at the time of the request.
 pub(crate) type Power = (PowerReading, &'static str, u64, u32, u32);
 pub(crate) type Configuration = (ConfigurationObservation, u64);
 
-/// What happens to one node.
+/// Event of one node.
 #[derive(Debug)]
 pub(crate) enum Event {
     Assign(Assignment),
@@ -60,9 +60,9 @@ pub(crate) enum Event {
     StatusReported(StatusReport),
     ActionReported(Transition),
     PreparationReported(PreparationReport),
-    /// A service looks again without news.
+    /// A service decides again without news.
     Decide(Service),
-    /// Both upstreams are asked.
+    /// Both upstreams are polled.
     Poll,
     PowerAnswer {
         asked_at: i64,
@@ -72,14 +72,14 @@ pub(crate) enum Event {
         asked_at: i64,
         answer: Configuration,
     },
-    /// The coordinator gives boot data and configuration to the upstreams.
+    /// The coordinator sends boot data and configuration to the upstreams.
     Prepare {
         generation: u64,
     },
     SetConfiguration,
     /// A power action reaches the upstream.
     Deliver(Transition),
-    /// The power controller knows what became of its action.
+    /// The power controller learns the outcome of its action.
     Resolved(Transition),
     PowerChanges {
         cycle: u32,
@@ -91,7 +91,7 @@ pub(crate) enum Event {
         cycle: u32,
         token: String,
     },
-    /// A copy of a report that was sent before, from whichever boot.
+    /// A copy of an earlier report arrives, from any boot.
     ReportsAgain {
         token: String,
     },
@@ -100,18 +100,18 @@ pub(crate) enum Event {
     },
 }
 
-/// One node, and what each part knows about it.
+/// Node, with the knowledge of each part about it.
 pub(crate) struct Node {
     pub(crate) hardware: Hardware,
-    /// What the registry holds.
+    /// Record in the registry.
     pub(crate) stored: Component,
     pub(crate) evaluator: Rc<Component>,
     pub(crate) controller: Rc<Component>,
     pub(crate) coordinator: Rc<Component>,
-    /// What the evaluator knows from the watches of the other two.
+    /// Knowledge of the evaluator from the watches of the other two.
     pub(crate) power_seen: Option<Power>,
     pub(crate) configuration_seen: Option<Configuration>,
-    /// Last answers that the controller and the coordinator published, and when they asked for them.
+    /// Last answers that the controller and the coordinator published, with the times of their requests.
     pub(crate) power: Option<Power>,
     pub(crate) power_asked_at: i64,
     pub(crate) configuration: Option<Configuration>,
@@ -124,7 +124,7 @@ pub(crate) struct Node {
     pub(crate) preparing: bool,
     pub(crate) prepared: HashSet<(u64, u32)>,
     pub(crate) setting: bool,
-    /// What the last session asked for, and how often the node had booted by then.
+    /// Assignment of the last session, and the number of boots before it.
     pub(crate) assigned: Option<Assignment>,
     pub(crate) boots_before: u32,
 }
@@ -164,14 +164,14 @@ impl Node {
     }
 }
 
-/// Every other node is healthy, the rest share the faults evenly.
+/// Returns the index of a fault: every other node is healthy, the rest share the faults evenly.
 fn pick_fault(index: usize) -> usize {
     if index.is_multiple_of(2) { 0 } else { (index / 2) % Fault::ALL.len() }
 }
 
 fn hardware(fault: Fault, rng: &mut SmallRng) -> Hardware {
     let begins = rng.random_range(0..300_000);
-    // A node that never comes up is off to begin with.
+    // A node that never boots is off at the start.
     let powered = fault != Fault::StuckOff && rng.random_bool(0.6);
     let configured = rng.random_bool(0.5);
     Hardware {
@@ -201,7 +201,7 @@ pub(crate) fn image(number: u32) -> BootArtifacts {
     }
 }
 
-/// A session of a random kind.
+/// Returns a session of a random kind.
 pub(crate) fn session(name: &str, rng: &mut SmallRng) -> Assignment {
     let operation = rng.random_range(0..10);
     let shutdown = operation == 0;

@@ -1,6 +1,8 @@
-//! The power upstream: who is asked for power states and transitions.
+//! The power upstream, which answers for power states and transitions.
 
 mod pcs;
+pub(crate) mod progress;
+mod redfish;
 mod simulated;
 
 use std::{collections::HashSet, pin::Pin, time::Duration};
@@ -15,43 +17,42 @@ use futures_util::Stream;
 use proto::power::PowerReading;
 use upstream::{FailureKind, machine::MachineFile};
 
-use self::{pcs::Pcs, simulated::Simulated};
-use crate::{progress::Progress, redfish::Redfish};
+use self::{pcs::Pcs, progress::Progress, redfish::Redfish, simulated::Simulated};
 
-/// Nodes in one call to upstreams that name no limit of their own. Power services take a little more; what they
-/// get from us stays recognisable and small enough to be answered within a second.
+/// Nodes in one call to upstreams that name no limit of their own. Power services take a little more; a call of this
+/// size stays recognisable and is answered within a second.
 const MOST_NODES: usize = 2500;
 
-/// Questions to one upstream at a time: enough for the largest machine to be read in a few rounds.
+/// Power requests to one upstream at a time: enough to read the largest machine in a few rounds.
 const MOST_QUESTIONS: usize = 8;
 
-/// Questions to BMCs at a time, each to another one. How many of them are called at once is limited where they are
-/// called; this only has to be more than ever hang together.
+/// Power requests to BMCs at a time, each to another one. A limit elsewhere holds for calls at once; this one only has
+/// to exceed the number of BMCs that ever hang together.
 const MOST_BMCS: usize = 10_000;
 
-/// What the upstream said of one node.
+/// Answer of the upstream about one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) reading: PowerReading,
-    /// What was said beside the reading; empty: nothing.
+    /// Text of the upstream beside the reading; empty: none.
     pub(crate) error: String,
-    /// Since when it is so, or when it was seen, by the clock of the upstream; none: now.
+    /// Time since which the reading holds, or at which it was made, by the clock of the upstream; `None`: now.
     pub(crate) as_of: Option<Timestamp>,
 }
 
 impl Reading {
-    /// The upstream answered and left the node out.
+    /// Returns the reading of a node that the upstream left out of its answer.
     pub(crate) fn missing() -> Self {
         Self { reading: PowerReading::Missing, error: String::new(), as_of: None }
     }
 
-    /// The upstream has no power state for the node and says `error` instead.
+    /// Returns the reading of a node for which the upstream has no power state but `error`.
     pub(crate) fn undefined(error: String) -> Self {
         Self { reading: PowerReading::Undefined, error, as_of: None }
     }
 }
 
-/// Readings that the upstream sends by itself; they end with the first error.
+/// Readings pushed by the upstream; they end with the first error.
 pub(crate) type Readings = Pin<Box<dyn Stream<Item = Result<Vec<(String, Reading)>, Failure>> + Send>>;
 
 /// A transition that the upstream has on record.
@@ -59,29 +60,29 @@ pub(crate) type Readings = Pin<Box<dyn Stream<Item = Result<Vec<(String, Reading
 pub(crate) struct Accepted {
     pub(crate) id: String,
     pub(crate) action: Option<Action>,
-    /// Sorted.
+    /// Ids of the nodes, sorted.
     pub(crate) ids: Vec<String>,
-    /// Whether `ids` are all of its nodes. An upstream may still be working out what it was asked for.
+    /// Whether `ids` are all nodes of the transition. An upstream may still be expanding a request.
     pub(crate) complete: bool,
-    /// By the clock of the upstream; the end of time: it does not tell.
+    /// Time by the clock of the upstream; the end of time: unknown.
     pub(crate) at: Timestamp,
-    /// What `at` is cut to.
+    /// Granularity to which `at` is truncated.
     pub(crate) resolution: Duration,
-    /// Whether it still works on it, and holds its nodes.
+    /// Whether the upstream still works on the transition, and holds its nodes.
     pub(crate) open: bool,
 }
 
-/// Which transitions to look for in the upstream.
+/// Criteria for transitions to search for in the upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Search {
-    /// Time by our clock in which the upstream may have taken them. It is looked at only where the clock of the upstream
-    /// is known.
+    /// Time by our clock in which the upstream may have taken the transitions. It is compared only where the clock of
+    /// the upstream is known.
     pub(crate) from: Timestamp,
     pub(crate) until: Timestamp,
     pub(crate) actions: Vec<Action>,
-    /// How many nodes they have.
+    /// Numbers of nodes that the transitions have.
     pub(crate) sizes: HashSet<usize>,
-    /// Ids of those that are known to be others.
+    /// Upstream ids of transitions that are known to be others.
     pub(crate) known: HashSet<String>,
 }
 
@@ -94,30 +95,30 @@ impl Search {
     }
 }
 
-/// Transitions that were found in the upstream.
+/// Transitions found in the upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) accepted: Vec<Accepted>,
-    /// How the clock stands by which their times are; none: it is not known.
+    /// Offset of the clock by which their times are; `None`: unknown.
     pub(crate) clock: Option<ClockOffset>,
 }
 
-/// Why the upstream did not do as asked, by what is known about its state now.
+/// Reason why a call failed, by the known state of the upstream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failure {
-    /// It refused these nodes together. It may take some of them.
+    /// The upstream refused these nodes together. It may take some of them.
     #[error("{0}")]
     Refused(String),
     /// The upstream refused these nodes together because they are too many.
     #[error("{0}")]
     TooLarge(String),
-    /// It refuses this kind of call, whichever the nodes.
+    /// The upstream refuses this kind of call, whichever the nodes.
     #[error("{0}")]
     Denied(String),
-    /// It was not reached, so nothing happened.
+    /// The upstream was not reached, so nothing happened.
     #[error("{0}")]
     Unreachable(String),
-    /// It may have done it or not, or may still do it.
+    /// The upstream may have carried the call out or not, or may still do it.
     #[error("{0}")]
     Ambiguous(String),
 }
@@ -133,10 +134,10 @@ impl From<upstream::Failure> for Failure {
     }
 }
 
-/// The upstreams that can be driven.
+/// Upstreams that can be driven.
 #[derive(Clone)]
 pub(crate) enum Driver {
-    /// The simulated fleet. It tells changes by itself, and of its transitions what the settings say.
+    /// The simulated fleet. It pushes changes, and reports about its transitions if the settings say so.
     Simulated(Simulated),
     /// The power control service.
     Pcs(Pcs),
@@ -145,7 +146,7 @@ pub(crate) enum Driver {
 }
 
 impl Driver {
-    /// The driver that the settings choose.
+    /// Returns the driver that the settings choose.
     ///
     /// # Errors
     /// Names the setting that cannot be used.
@@ -164,8 +165,8 @@ impl Driver {
         }
     }
 
-    /// Whether the upstream tells what becomes of a transition. Otherwise one that it took is done with, and
-    /// power readings tell its effect.
+    /// Returns whether the upstream reports the outcome of a transition. If not, a transition is finished once
+    /// accepted, and its effect shows only in power readings.
     pub(crate) fn follows(&self) -> bool {
         match self {
             Self::Simulated(simulated) => simulated.follows(),
@@ -173,7 +174,7 @@ impl Driver {
         }
     }
 
-    /// Whether it takes a call to the upstream to learn how a transition goes.
+    /// Returns whether following a transition costs calls to the upstream.
     pub(crate) fn follows_by_calls(&self) -> bool {
         match self {
             Self::Simulated(simulated) => simulated.follows(),
@@ -182,7 +183,7 @@ impl Driver {
         }
     }
 
-    /// Whether it looks at what becomes of a transition now and then only.
+    /// Returns whether the upstream checks the outcome of a transition only now and then.
     pub(crate) fn works_in_steps(&self) -> bool {
         match self {
             Self::Pcs(_) => true,
@@ -190,7 +191,7 @@ impl Driver {
         }
     }
 
-    /// Most nodes in one call.
+    /// Returns the most nodes in one call.
     pub(crate) fn most_nodes(&self) -> usize {
         match self {
             Self::Simulated(_) | Self::Redfish(_) => MOST_NODES,
@@ -198,7 +199,7 @@ impl Driver {
         }
     }
 
-    /// Most questions about power at a time.
+    /// Returns the most power requests at a time.
     pub(crate) fn most_questions(&self) -> usize {
         match self {
             Self::Simulated(_) | Self::Pcs(_) => MOST_QUESTIONS,
@@ -206,8 +207,8 @@ impl Driver {
         }
     }
 
-    /// Splits nodes into those that are asked about together, so that nobody waits for an answer about another
-    /// that takes long. `id` names a node.
+    /// Splits nodes into groups that are requested together, so that no node waits for a slow answer about another.
+    /// `id` names a node.
     pub(crate) fn apart<N>(&self, nodes: Vec<N>, id: impl Fn(&N) -> &str) -> Vec<Vec<N>> {
         match self {
             Self::Simulated(_) | Self::Pcs(_) => vec![nodes],
@@ -215,7 +216,7 @@ impl Driver {
         }
     }
 
-    /// How long the upstream works on a node before it gives it up.
+    /// Returns how long the upstream works on a node before it gives the node up.
     pub(crate) fn task_deadline(&self) -> Duration {
         match self {
             Self::Simulated(_) | Self::Pcs(_) => TASK_DEADLINE,
@@ -223,7 +224,7 @@ impl Driver {
         }
     }
 
-    /// Reads the power of nodes. Those that the upstream does not know are left out.
+    /// Reads the power of nodes. Nodes that the upstream does not know are left out.
     pub(crate) async fn power(
         &self,
         ids: Vec<String>,
@@ -236,7 +237,7 @@ impl Driver {
         }
     }
 
-    /// Whether the upstream tells of changes by itself.
+    /// Returns whether the upstream pushes changes.
     pub(crate) fn tells(&self) -> bool {
         match self {
             Self::Simulated(_) => true,
@@ -244,8 +245,8 @@ impl Driver {
         }
     }
 
-    /// Readings as they change from now on; none unless the upstream [tells](Self::tells). What happens after
-    /// this has returned is not missed while the stream lasts.
+    /// Returns the readings that change from now on; none unless the upstream [pushes changes](Self::tells). No change
+    /// after the return of this call is missed while the stream lasts.
     pub(crate) async fn watch_power(&self) -> Result<Readings, Failure> {
         match self {
             Self::Simulated(simulated) => simulated.watch_power().await,
@@ -253,8 +254,8 @@ impl Driver {
         }
     }
 
-    /// Asks for an action on the power of nodes. Gives the id under which the upstream took it. Where a call may have
-    /// to wait here, `still_ours` is asked right before it goes out, and if it says no nothing is sent.
+    /// Requests an action on the power of nodes. Returns the id under which the upstream took it. Where a call may have
+    /// to wait here, `still_ours` is asked right before the call leaves, and nothing is sent unless it returns true.
     pub(crate) async fn start(
         &self,
         action: Action,
@@ -269,9 +270,9 @@ impl Driver {
         }
     }
 
-    /// How a transition goes that the upstream took. One that it does not know any more has ended without a word
-    /// about its nodes. An upstream that is called has to say so twice, when it is asked for the one and for all: a single
-    /// answer may come from whoever stands before it.
+    /// Returns the progress of a transition that the upstream took. A transition that the upstream has forgotten has
+    /// ended without results. An upstream that is reached by calls has to report it missing twice, in the request for
+    /// it and in the list of all: a single answer may come from a proxy in front of the upstream.
     pub(crate) async fn follow(&self, id: &str, deadline: Duration) -> Result<Progress, Failure> {
         match self {
             Self::Simulated(simulated) => Ok(simulated.follow(id, deadline).await?.unwrap_or_else(forgotten)),
@@ -280,7 +281,7 @@ impl Driver {
         }
     }
 
-    /// Whether the upstream ends transitions early when it is asked to.
+    /// Returns whether the upstream can end transitions early.
     pub(crate) fn aborts(&self) -> bool {
         match self {
             Self::Pcs(_) => true,
@@ -288,8 +289,8 @@ impl Driver {
         }
     }
 
-    /// Asks the upstream to end a transition early, if it [aborts](Self::aborts) any. Whether and when it has ended is told by following it. `still_ours`
-    /// as for [`Self::start`].
+    /// Asks the upstream to end a transition early, if it [can](Self::aborts). Following the transition shows whether
+    /// and when it has ended. `still_ours` as for [`Self::start`].
     pub(crate) async fn abort(
         &self,
         id: &str,
@@ -298,12 +299,12 @@ impl Driver {
     ) -> Result<(), Failure> {
         match self {
             Self::Pcs(pcs) => pcs.abort(id, deadline, still_ours).await,
-            // Nothing there goes on: the effect comes, or the wait for it ends.
+            // No transition continues there: the effect comes, or the wait for it ends.
             Self::Simulated(_) | Self::Redfish(_) => Ok(()),
         }
     }
 
-    /// An operator has given a transition up: no more is done for it here, and it is in the way of no other.
+    /// Drops a transition that an operator has abandoned: no more is done for it here, and it blocks no other.
     pub(crate) fn give_up(&self, id: &str) {
         match self {
             Self::Simulated(_) | Self::Pcs(_) => {}
@@ -311,17 +312,17 @@ impl Driver {
         }
     }
 
-    /// The transitions that the upstream took and that may be searched for.
+    /// Returns the transitions that the upstream took and that match the search.
     pub(crate) async fn find(&self, search: &Search, deadline: Duration) -> Result<Found, Failure> {
         match self {
             Self::Simulated(simulated) => simulated.find(search, deadline).await,
             Self::Pcs(pcs) => pcs.find(search, deadline).await,
-            // Actions end with the process that began them, and no other knows of them.
+            // Actions end with the process that began them, and no other process knows of them.
             Self::Redfish(_) => Ok(Found { accepted: Vec::new(), clock: None }),
         }
     }
 
-    /// The transitions that the upstream works on and that hold one of these nodes, whoever asked for them.
+    /// Returns the transitions, whoever requested them, that the upstream works on and that hold one of these nodes.
     pub(crate) async fn holders(
         &self,
         ids: &HashSet<String>,
@@ -330,12 +331,12 @@ impl Driver {
         match self {
             Self::Pcs(pcs) => pcs.holders(ids, deadline).await,
             Self::Simulated(fleet) => fleet.holders(ids, deadline).await,
-            // Nobody reserves nodes there.
+            // BMCs have no reservations.
             Self::Redfish(_) => Ok(Vec::new()),
         }
     }
 
-    /// How far the clock of the upstream is ahead of ours; none: it is not known, or has no say.
+    /// Returns how far the clock of the upstream is ahead of ours; `None`: unknown, or without influence.
     pub(crate) fn clock(&self) -> Option<ClockOffset> {
         match self {
             Self::Pcs(pcs) => pcs.clock(),
@@ -343,7 +344,7 @@ impl Driver {
         }
     }
 
-    /// Forgets what was set aside about a component that has begun another generation or action.
+    /// Drops the refusal that is remembered for a component that has begun another generation or action.
     pub(crate) fn reconsider(&self, id: &str) {
         match self {
             Self::Pcs(pcs) => pcs.reconsider(id),
@@ -351,7 +352,7 @@ impl Driver {
         }
     }
 
-    /// Gives back what the upstream holds for us. To be called last.
+    /// Releases the upstream's resources that this process holds. To be called last.
     pub(crate) async fn close(&self, patience: Duration) {
         match self {
             Self::Simulated(_) | Self::Pcs(_) => {}
@@ -360,12 +361,12 @@ impl Driver {
     }
 }
 
-/// Error of a look at a transition that the upstream did not find and has in its list nevertheless.
+/// Returns the error of polling a transition that the upstream did not find but has in its list.
 fn still_listed(not_found: &str) -> String {
     format!("{not_found}, but its list of transitions still has it")
 }
 
-/// All that is known of a transition that the upstream does not know any more.
+/// Returns the progress of a transition that the upstream has forgotten.
 fn forgotten() -> Progress {
     Progress { tasks: Vec::new(), ended: true, record: None }
 }

@@ -2,7 +2,12 @@
 
 use std::{collections::HashSet, error::Error, io, sync::Arc, time::Duration};
 
-use chassis::{Channel, channel::LARGEST_MESSAGE, clock, convert::time, within};
+use chassis::{
+    Channel,
+    mesh::{channel::LARGEST_MESSAGE, time},
+    process::clock,
+    within,
+};
 use domain::{
     boot::component::Action,
     core::{bos_time, clock_offset::ClockOffset, time::Timestamp},
@@ -20,10 +25,10 @@ use proto::{
 use tonic::{Code, ConnectError, Status};
 
 use super::{Accepted, Failure, Found, Reading, Readings, Search};
-use crate::progress::{Progress, Task, TaskState};
+use crate::driver::progress::{Progress, Task, TaskState};
 
-/// How long a watch may take to begin. It is answered before anything happens, so a peer that needs longer
-/// than this is not there.
+/// Most time until a watch begins. The fleet answers a watch before anything happens, so a peer that needs longer is
+/// not there.
 const WATCH_DEADLINE: Duration = Duration::from_secs(5);
 
 /// The simulated fleet at one address.
@@ -31,14 +36,14 @@ const WATCH_DEADLINE: Duration = Duration::from_secs(5);
 pub(crate) struct Simulated {
     client: FleetServiceClient<Channel>,
     url: Arc<str>,
-    /// Whether it tells what becomes of transitions.
+    /// Whether the fleet reports the outcome of transitions.
     follows: bool,
-    /// Since when it does not answer.
+    /// Beginning of the current outage.
     silent_since: Arc<Mutex<Option<Timestamp>>>,
 }
 
 impl Simulated {
-    /// Drives the fleet at `url`, which tells what becomes of transitions where it `follows` them.
+    /// Returns a driver of the fleet at `url`, which reports the outcome of transitions if it `follows` them.
     ///
     /// # Errors
     /// When `url` is not an address.
@@ -88,7 +93,7 @@ impl Simulated {
         Ok(self.told(answer)?.into_inner().transition_id)
     }
 
-    /// How a transition goes; none if the fleet has forgotten it, or never tells.
+    /// Returns the progress of a transition; `None` if the fleet has forgotten it, or never reports progress.
     pub(crate) async fn follow(&self, id: &str, deadline: Duration) -> Result<Option<Progress>, Failure> {
         if !self.follows {
             return Ok(None);
@@ -119,7 +124,7 @@ impl Simulated {
         Ok(found)
     }
 
-    /// Every transition that the fleet has on record.
+    /// Returns every transition that the fleet has on record.
     async fn list(&self, deadline: Duration) -> Result<Found, Failure> {
         let mut client = self.client.clone();
         let asked_at = clock::now();
@@ -132,11 +137,11 @@ impl Simulated {
         });
         let accepted = answer.transitions.into_iter().map(|one| {
             let action = action_of(one.operation());
-            // Without a time of its own it may be as recent as any.
+            // A transition without a time may be as recent as any.
             let at = one.created_at.map_or(Timestamp(i64::MAX), time::from_wire);
             let mut ids = one.ids;
             ids.sort_unstable();
-            // It does not tell here whether it works on one still.
+            // The list does not show whether the fleet still works on a transition.
             Accepted {
                 id: one.transition_id,
                 action,
@@ -150,7 +155,7 @@ impl Simulated {
         Ok(Found { accepted: accepted.collect(), clock })
     }
 
-    /// The transitions that the fleet works on and that hold one of these nodes.
+    /// Returns the transitions that the fleet works on and that hold one of these nodes.
     pub(crate) async fn holders(
         &self,
         ids: &HashSet<String>,
@@ -172,7 +177,7 @@ impl Simulated {
         Ok(holders)
     }
 
-    /// The outcome of a call, with a text that names the fleet and, while it does not answer, since when.
+    /// Returns the outcome of a call, with a text that names the fleet and, during an outage, its beginning.
     fn told<T>(&self, outcome: Result<T, Status>) -> Result<T, Failure> {
         let failure = match outcome {
             Ok(answer) => {
@@ -194,8 +199,8 @@ impl Simulated {
 }
 
 impl From<Status> for Failure {
-    /// Sorts a failed call. Only what certainly had no effect may count as refused or unreachable: a repeated
-    /// power action would be the price of a wrong guess.
+    /// Classifies a failed call. Only calls that certainly had no effect count as refused or unreachable: a wrong guess
+    /// would repeat a power action.
     fn from(status: Status) -> Self {
         let text = status.message().to_owned();
         match status.code() {
@@ -217,7 +222,7 @@ impl From<Status> for Failure {
     }
 }
 
-/// What the fleet says of one node. A peer that names no reading does not know it.
+/// Returns the fleet's reading of one node. A fleet that names no reading does not know it.
 fn reading(node: NodePower) -> (String, Reading) {
     let reading = match node.reading() {
         PowerReading::Unspecified => PowerReading::Undefined,
@@ -228,7 +233,7 @@ fn reading(node: NodePower) -> (String, Reading) {
     (node.id, Reading { reading, error: node.error, as_of: None })
 }
 
-/// What the fleet has under `id`; none where it tells no more than tasks.
+/// Returns the fleet's record under `id`; `None` where the fleet reports no more than tasks.
 fn record(id: &str, answer: &GetTransitionResponse) -> Option<Accepted> {
     let at = answer.created_at.map(time::from_wire)?;
     let mut ids: Vec<_> = answer.tasks.iter().map(|task| task.id.clone()).collect();
@@ -252,13 +257,13 @@ fn task(task: NodeTask) -> Task {
         TaskOutcome::Succeeded => TaskState::Succeeded,
         TaskOutcome::Failed if task.asked => TaskState::TimedOut(task.error),
         TaskOutcome::Failed => TaskState::Failed(task.error),
-        // It knows no other reason not to begin.
+        // The fleet has no other reason not to begin.
         TaskOutcome::Refused => TaskState::Refused { words: task.error, reserved: true },
     };
     Task { id: task.id, state }
 }
 
-/// What the upstream has to do for an action; none if the action has nothing to do with power.
+/// Returns the upstream's operation for an action; `None` if the action has nothing to do with power.
 fn operation_of(action: Action) -> Option<TransitionOperation> {
     match action {
         Action::PoweringOn => Some(TransitionOperation::On),
@@ -270,7 +275,7 @@ fn operation_of(action: Action) -> Option<TransitionOperation> {
     }
 }
 
-/// The action of an upstream's operation; none if it has no name.
+/// Returns the action of an upstream's operation; `None` for an operation without a name.
 fn action_of(operation: TransitionOperation) -> Option<Action> {
     match operation {
         TransitionOperation::Unspecified => None,
@@ -280,7 +285,7 @@ fn action_of(operation: TransitionOperation) -> Option<Action> {
     }
 }
 
-/// Whether there was no connection over which the call could have gone.
+/// Returns whether there was no connection over which the call could have left.
 fn never_connected(status: &Status) -> bool {
     let mut cause = status.source();
     while let Some(error) = cause {
@@ -340,7 +345,7 @@ mod tests {
     async fn start(listener: Option<TcpListener>, url: &str) -> Failure {
         let peer = tokio::spawn(async move {
             let Some(listener) = listener else { return };
-            // Takes the call and vanishes.
+            // The peer takes the call and vanishes.
             let (connection, _) = listener.accept().await.unwrap();
             connection.readable().await.unwrap();
         });

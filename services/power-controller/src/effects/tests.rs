@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use chassis::convert::component::action_to_wire;
+use chassis::kinds::component::action_to_wire;
 use domain::boot::component::{ActualState, BegunBoot, EventStats, LastAction, NumberedToken};
 use expect_test::expect;
 use proto::power::{PowerReading, TaskOutcome, TransitionMember};
@@ -21,7 +21,7 @@ fn state(reading: PowerReading) -> PowerState {
     PowerState { id: "x1".into(), reading: reading.into(), generation: 1, ..PowerState::default() }
 }
 
-/// Until when a reading says nothing to the second generation, seconds from now.
+/// Returns until when a reading is no evidence for the second generation, in seconds from now.
 fn wait(effects: &Effects, reading: PowerReading) -> String {
     match effects.outlook(&state(reading), 2, &Options::default(), NOW) {
         Outlook::Settled => "settled".into(),
@@ -65,7 +65,7 @@ fn an_effect_that_is_seen_before_the_answer_is_not_awaited_after_it() {
     assert_eq!(wait(&effects, PowerReading::On), "settled");
 }
 
-/// A node whose power-on of that generation is under way, and which has reported its boot or not.
+/// Returns a node whose power-on of that generation is under way, and which has reported its boot or not.
 fn booting(generation: u64, reported: bool) -> Component {
     let token = NumberedToken { token: "t1".into(), number: 1 };
     Component {

@@ -1,4 +1,5 @@
-use chassis::{Context, Settings, lease::Leases};
+use chassis::{Context, Settings, lease::Role};
+use futures_util::StreamExt;
 use proto::power::TransitionMember;
 use sea_orm::{ConnectionTrait, DatabaseConnection};
 
@@ -7,26 +8,23 @@ use crate::{Migrator, finished::MOST_TRANSITIONS, testing::until};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A journal, and the leases under which it is written.
+/// Journal, and the role under which it is written.
 struct Scene {
     context: Context,
     database: DatabaseConnection,
-    leases: Leases,
+    role: Role,
     journal: Journal,
 }
 
 impl Scene {
     async fn on(url: &str) -> Self {
         let context = Context::new(Settings::default());
-        let database = chassis::database::connect::<Migrator>(url).await.unwrap();
+        let database = chassis::store::database::connect::<Migrator>(url).await.unwrap();
         let ledger = Ledger::open(&context, database.clone()).await.unwrap();
-        let leases = Leases::start(&context, "power-controller", &database).await.unwrap();
-        Self { context, database, leases, journal: Journal::new(ledger) }
-    }
-
-    /// Under what the transition may be written now.
-    async fn fence(&self, id: &str) -> Fence {
-        until("a lease", || async { self.leases.fence([id]) }).await
+        let role = Role::start(&context, "power-controller", &database).await.unwrap();
+        role.take_part();
+        let term = term(&role).await;
+        Self { context, database, role, journal: Journal::new(ledger, term) }
     }
 
     async fn put(&self, transitions: Vec<Transition>) {
@@ -39,6 +37,16 @@ impl Scene {
 
     fn ids(&self) -> HashSet<String> {
         self.journal.all().iter().map(|one| one.id.clone()).collect()
+    }
+}
+
+/// Returns the next term that lasts.
+async fn term(role: &Role) -> Term {
+    let mut terms = std::pin::pin!(role.terms());
+    loop {
+        if let Some(term) = terms.next().await.unwrap().filter(Term::is_current) {
+            return term;
+        }
     }
 }
 
@@ -68,14 +76,13 @@ async fn what_a_refused_record_would_have_pushed_out_goes_with_the_next_one() {
     let scene = Scene::on(&url).await;
     scene.put(as_many_as_are_kept()).await;
     let late = transition("late", Delivery::Refused, Duration::ZERO);
-    let fence = scene.fence(&late.id).await;
-    let take = "UPDATE leases SET holder = '', epoch = epoch + 1";
+    let take = "UPDATE roles SET holder = '', epoch = epoch + 1";
     scene.database.execute_unprepared(take).await.unwrap();
-    assert!(scene.journal.close(late.clone(), Vec::new(), &fence).await.is_err());
+    assert!(scene.journal.close(late.clone(), Vec::new()).await.is_err());
     assert_eq!(scene.journal.all().len(), MOST_TRANSITIONS, "nothing was written");
-    until("a new lease", || async {
-        let fence = scene.fence(&late.id).await;
-        scene.journal.close(late.clone(), Vec::new(), &fence).await.ok()
+    until("a new term", || async {
+        let journal = Journal::new(scene.journal.ledger.clone(), term(&scene.role).await);
+        journal.close(late.clone(), Vec::new()).await.ok()
     })
     .await;
     let ids = scene.ids();
@@ -116,11 +123,11 @@ async fn what_is_restored_gives_way_to_what_is_open_and_not_to_what_only_came_ba
             ..transition(id, Delivery::Accepted, Duration::ZERO)
         };
         scene.put(vec![of_node("before")]).await;
-        let (lost, fence) = (of_node("lost"), scene.fence("lost").await);
+        let lost = of_node("lost");
         for (returned, expected) in
             [(HashSet::new(), vec!["before"]), (HashSet::from(["before".to_owned()]), vec!["before", "lost"])]
         {
-            scene.journal.restore(&lost, &returned, &fence).await.unwrap();
+            scene.journal.restore(&lost, &returned).await.unwrap();
             assert_eq!(scene.ids(), expected.into_iter().map(str::to_owned).collect());
         }
     }

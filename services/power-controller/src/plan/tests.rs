@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use chassis::convert::component::action_to_wire;
+use chassis::kinds::component::action_to_wire;
 use domain::boot::component::{BootPreparation, EventStats, InventoryPresence, LastAction, Phase, Status};
 use expect_test::expect;
 
@@ -71,78 +71,6 @@ fn a_transition_is_never_larger_than_upstreams_take() {
         let made: Vec<_> =
             batches(attempts.clone(), &options, takes).iter().map(|(_, all)| all.len()).collect();
         assert_eq!(made, sizes, "at most {most}, and {takes} for the upstream");
-    }
-}
-
-#[test]
-fn an_attempt_is_opened_once_and_none_while_another_is_open() {
-    use Opening::{Blocked, Opened, Repeated};
-    let mut intents = Intents::default();
-    let node = id("x1");
-    let first = attempt(1, OFF, 1);
-    assert_eq!(intents.open(&node, first), Opened);
-    assert_eq!(intents.open(&node, first), Repeated);
-    assert_eq!(intents.open(&node, attempt(2, ON, 1)), Blocked);
-    intents.forget(&node);
-    assert_eq!(intents.open(&node, attempt(2, ON, 1)), Blocked, "the component went and came back");
-    intents.close(&node, attempt(2, ON, 1));
-    assert_eq!(intents.open(&node, attempt(2, ON, 1)), Blocked, "that is not the one that is open");
-    intents.close(&node, first);
-    assert_eq!(intents.open(&node, first), Repeated, "it was made");
-    assert_eq!(intents.open(&node, attempt(2, ON, 1)), Opened);
-    intents.withdraw(&node);
-    assert_eq!(intents.open(&node, attempt(2, ON, 1)), Opened, "it was not made");
-    intents.withdraw_attempt(&node, first);
-    assert_eq!(intents.open(&node, first), Blocked);
-    intents.withdraw_attempt(&node, attempt(2, ON, 1));
-    assert_eq!(intents.open(&node, first), Opened);
-}
-
-#[test]
-fn what_is_not_open_or_has_a_successor_is_over() {
-    let (node, first) = (id("x1"), attempt(1, OFF, 1));
-    let of = |attempt: Attempt| {
-        let (_, members) = batches(vec![(node.clone(), attempt)], &Options::default(), 1).remove(0);
-        convert::prepared(attempt.action, members, Timestamp(0))
-    };
-    let mut intents = Intents::default();
-    assert!(!intents.are_over(&of(first)), "nothing is known of it");
-    intents.open(&node, first);
-    assert!(!intents.are_over(&of(first)));
-    intents.close(&node, first);
-    assert!(intents.are_over(&of(first)));
-    intents.open(&node, attempt(2, ON, 1));
-    assert!(intents.are_over(&of(first)), "another one came after it");
-    assert!(!intents.are_over(&of(attempt(2, ON, 1))));
-}
-
-#[test]
-fn only_open_attempts_are_withdrawn() {
-    use Opening::{Blocked, Opened, Repeated};
-    let mut intents = Intents::default();
-    for name in ["x1", "x2", "x3"] {
-        intents.open(&id(name), attempt(1, ON, 1));
-    }
-    intents.close(&id("x1"), attempt(1, ON, 1));
-    let withdrawn = intents.withdraw_all(|one, _| *one != id("x3"));
-    assert_eq!(withdrawn, [id("x2")]);
-    assert_eq!(intents.open(&id("x1"), attempt(1, ON, 1)), Repeated, "it was made");
-    assert_eq!(intents.open(&id("x2"), attempt(1, ON, 1)), Opened);
-    assert_eq!(intents.open(&id("x3"), attempt(1, ON, 2)), Blocked);
-}
-
-#[test]
-fn the_open_attempt_is_recalled_whatever_the_order() {
-    for open_first in [true, false] {
-        let mut intents = Intents::default();
-        let mut recalled = [(attempt(1, ON, 2), true), (attempt(1, ON, 1), false)];
-        if !open_first {
-            recalled.reverse();
-        }
-        recalled.into_iter().for_each(|(attempt, open)| intents.recall(id("x1"), attempt, open));
-        assert_eq!(intents.open(&id("x1"), attempt(1, ON, 3)), Opening::Blocked);
-        intents.close(&id("x1"), attempt(1, ON, 2));
-        assert_eq!(intents.open(&id("x1"), attempt(1, ON, 2)), Opening::Repeated);
     }
 }
 
@@ -306,7 +234,7 @@ fn ours() -> Transition {
     }
 }
 
-/// Taken between 49 and 52 s by a clock that is as ours.
+/// Returns a window between 49 and 52 s by a clock that agrees with ours.
 fn window() -> Window {
     let at = Timestamp(50_000);
     let clock = ClockOffset::measure(at, at, at, Duration::from_millis(1));

@@ -1,9 +1,10 @@
-//! Keeps what is known about the power of every component current: asks when a component begins a new
-//! generation, listens for changes, and asks again and again about nodes that are being acted on. An upstream that
-//! tells of changes is asked seldom: news are for speed, and a look for the truth.
+//! Keeps the known power of every component current: requests it when a component begins a new generation, listens for
+//! changes, and polls nodes that are being acted on. An upstream that pushes changes is polled seldom: pushes are for
+//! speed, and polls for the truth.
 //!
 //! One task does all of it, so that an older reading cannot overwrite a newer one.
 
+mod pushes;
 mod rhythm;
 mod silence;
 mod take;
@@ -16,7 +17,10 @@ use std::{
 };
 
 use anyhow::Context as _;
-use chassis::{clock, lease::Handover, memory::leave_room};
+use chassis::{
+    lease::EngineTurn,
+    process::{clock, memory::leave_room},
+};
 use domain::{
     boot::{
         component::Component,
@@ -33,74 +37,73 @@ use tokio::{
 };
 use tracing::Instrument;
 
-pub(crate) use self::silence::SILENCE;
-use self::{rhythm::Rhythm, silence::Silence};
+use self::{
+    pushes::{Push, pushes},
+    rhythm::Rhythm,
+    silence::Silence,
+};
 use crate::{
     act::Queues,
     convert::AskedFor,
     driver::{Driver, Failure, Reading},
     effects::Effects,
     known::Known,
-    pushes::{Push, pushes},
 };
 
-/// Messages of the upstream that are stored together, so that a burst of single changes costs few commits.
+/// Pushes that are stored together, so that a burst of single changes costs few commits.
 const MOST_PUSHES: usize = 4096;
 
-/// How many times longer nodes are left alone at most with which nothing is done, or where the upstream tells of changes.
-/// What it failed to tell is then found long before an action that had its effect would be taken for one without. By
-/// default it is as often as power services themselves read the power of a node.
+/// Most times by which the pause between polls is longer for idle nodes, or where the upstream pushes changes. A change
+/// that was not pushed is then found long before an action that had its effect would be taken for one without. By
+/// default that is as often as power services themselves poll a node.
 const WHEN_QUIET: u32 = 6;
 
-/// How often the task is seen to go on while nothing is read.
+/// Interval in which the task shows progress while nothing is read.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// The task that reads power states.
+/// Task that reads power states.
 pub(crate) struct Sense {
     known: Known,
     driver: Driver,
     queues: Queues,
     effects: Effects,
-    /// What results of actions show.
+    /// Power states that results of actions show.
     results: mpsc::Receiver<Vec<PowerState>>,
-    /// When nodes are asked for again.
+    /// Schedule of polls.
     rhythm: Rhythm,
     seen: HashMap<ComponentId, Seen>,
-    /// Nodes whose power nobody needs to know any more.
+    /// Nodes whose power is not needed any more.
     unwanted: HashSet<ComponentId>,
-    /// What results of actions showed last, so that readings from before are recognised.
+    /// Power that results of actions showed last, so that earlier readings are recognised.
     shown: HashMap<ComponentId, Shown>,
     silence: Silence,
-    /// Counts the times that listening began. Readings from before may have missed changes.
+    /// Number of times that listening began. Readings from before may have missed changes.
     listening: u64,
-    /// Counts questions, pushes and results, to tell which came first.
+    /// Number of requests, pushes and results, to order them.
     clock: u64,
     failures: u32,
 }
 
-/// When the stored reading of a component was obtained.
+/// Origin of the stored reading of a component.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     listening: u64,
     clock: u64,
     at: Instant,
-    /// When it was asked for.
+    /// Time of the request.
     asked_at: Instant,
-    /// Since when the upstream says that it is so; none: then.
+    /// Time since which the reading holds, as reported by the upstream; `None`: the time of the reading.
     as_of: Option<Timestamp>,
 }
 
-/// A node that is asked for.
+/// Node in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Asked {
     id: ComponentId,
     asked_for: AskedFor,
-    /// For how long the node is this replica's without a break: an answer that comes after one may be older than what
-    /// another replica has read.
-    tenure: u64,
 }
 
-/// Nodes that were asked for together.
+/// Nodes that were requested together.
 struct Question {
     nodes: Vec<Asked>,
     clock: u64,
@@ -111,8 +114,8 @@ struct Question {
 type Answer = (Question, Result<Vec<(String, Reading)>, Failure>);
 
 impl Sense {
-    /// `pause`: how long a node is left alone that was acted on just now. One with which nothing has been done for long is
-    /// left alone for longer, and so is every one where the upstream tells of changes.
+    /// Creates the task. `pause`: the time between polls of a node that was just acted on. An idle node is polled less
+    /// often, and so is every node where the upstream pushes changes.
     pub(crate) fn new(
         known: Known,
         driver: Driver,
@@ -147,17 +150,22 @@ impl Sense {
     pub(crate) async fn run(mut self) -> anyhow::Result<Infallible> {
         self.known.components.reached(1).await;
         self.known.pulse.beat();
-        let mut handovers = std::pin::pin!(self.known.custody.changes());
         let mut pushes = std::pin::pin!(pushes(self.driver.clone()).ready_chunks(MOST_PUSHES));
         let mut questions = JoinSet::new();
         loop {
-            self.notice_gaps().await;
+            self.notice_gap().await;
             let most = self.known.options.in_force().batch_size(self.driver.most_nodes());
             tokio::select! {
-                Some(handover) = handovers.next() => self.hand_over(&handover),
-                pushed = next(&mut pushes) => self.take_pushes(pushed).await,
-                Some(results) = self.results.recv() => self.take_results(results).await,
+                pushed = next(&mut pushes) => {
+                    let _turn = self.turn();
+                    self.take_pushes(pushed).await;
+                }
+                Some(results) = self.results.recv() => {
+                    let _turn = self.turn();
+                    self.take_results(results).await;
+                }
                 Some(answer) = questions.join_next() => {
+                    let _turn = self.turn();
                     let mut answers = vec![answer.context("a question")?];
                     while let Some(more) = questions.try_join_next() {
                         answers.push(more.context("a question")?);
@@ -166,6 +174,7 @@ impl Sense {
                 }
                 () = sleep(BEAT) => {}
                 ids = self.queues.unread.next(most), if questions.len() < self.driver.most_questions() => {
+                    let _turn = self.turn();
                     self.ask(ids, &mut questions).await;
                 }
             }
@@ -175,11 +184,15 @@ impl Sense {
         }
     }
 
-    /// Takes what was read before the process slept for history, and asks for all of it again. Until this task has looked,
-    /// nothing is decided by it either.
-    async fn notice_gaps(&mut self) {
-        if self.known.pulse.lapsed() {
-            tracing::warn!("power states were not read for a while, reading all of them again");
+    fn turn(&self) -> EngineTurn {
+        self.known.term.turn("read power")
+    }
+
+    /// Withdraws all readings after a sleep of the process or a loss of power states, and reads every node again. Until
+    /// then, no decision rests on the readings.
+    async fn notice_gap(&mut self) {
+        if self.known.is_out_of_date() {
+            tracing::warn!("power states are of before a gap or a loss, reading all of them again");
             let enabled: Vec<_> = self.known.components.enabled().collect();
             self.seen.clear();
             if let Err(fault) = self.known.withdraw(&enabled).await {
@@ -191,8 +204,8 @@ impl Sense {
         self.known.pulse.beat();
     }
 
-    /// Forgets when nodes were read that nobody asks about. While an answer is on its way it has to be known whether
-    /// that is older than what was read.
+    /// Forgets when nodes were read whose power is not needed any more. While an answer is on its way, the time is
+    /// needed to see whether the answer is older than the stored reading.
     fn forget_unwanted(&mut self) {
         for id in mem::take(&mut self.unwanted) {
             let component = self.known.components.get(id.as_str());
@@ -203,20 +216,10 @@ impl Sense {
         }
     }
 
-    /// What was seen of nodes before they went or came is old: another replica has seen more since.
-    fn hand_over(&mut self, handover: &Handover) {
-        self.seen.retain(|id, _| !handover.concerns(id.as_str()));
-        self.shown.retain(|id, _| !handover.concerns(id.as_str()));
-        self.silence.forget(|id| handover.concerns(id));
-        self.queues.unread.mark(self.known.nodes(|id| handover.concerns(id)));
-    }
-
-    /// Asks for those that need it. What is kept about components that are gone is deleted. What comes to this replica
-    /// is marked when it has been taken over.
+    /// Requests the power of nodes that need it. Stored states of components that are gone are deleted.
     async fn ask(&mut self, ids: Vec<ComponentId>, questions: &mut JoinSet<Answer>) {
         let (mut nodes, mut gone, mut overtaken, now) = (Vec::new(), Vec::new(), Vec::new(), Instant::now());
         for id in ids {
-            let Some(tenure) = self.known.custody.tenure(id.as_str()) else { continue };
             let Some(component) = self.known.components.get(id.as_str()) else {
                 gone.push(id.as_str().to_owned());
                 continue;
@@ -226,9 +229,9 @@ impl Sense {
             }
             match self.wanted_from(&component, now) {
                 Some(at) if at <= now => {
-                    // What is kept by the id for long has it in the memory of the component.
+                    // Long-lived keys use the id in the memory of the component.
                     let (id, asked_for) = (component.id.clone(), AskedFor::of(&component));
-                    nodes.push(Asked { id, asked_for, tenure });
+                    nodes.push(Asked { id, asked_for });
                 }
                 Some(at) => self.queues.unread.mark_at(id, at),
                 None if !component.is_enabled() => self.unwanted.extend([component.id.clone()]),
@@ -254,15 +257,15 @@ impl Sense {
         }
     }
 
-    /// From when on, `now` or later, the stored reading is no evidence for the component as it is now; none as long as
-    /// nobody needs to know, or somebody will tell.
+    /// Returns when, `now` or later, the stored reading stops being evidence for the component as it is now; `None`
+    /// while its power is not needed, or a result will report it.
     fn wanted_from(&self, component: &Component, now: Instant) -> Option<Instant> {
         let id = component.id.as_str();
         let state = self.known.states.view().get(id);
         let state = state.as_deref();
-        // Whoever follows an action hears its result, and not that the upstream can be asked for power again.
+        // A followed action brings its own result, but not the news that the upstream answers power requests again.
         let told = self.effects.is_followed(id)
-            && state.is_none_or(|state| state.reading() != PowerReading::Unspecified);
+            && state.is_some_and(|state| state.reading() != PowerReading::Unspecified);
         if !component.is_enabled() {
             return None;
         }
@@ -281,8 +284,8 @@ impl Sense {
         Some(overdue.map_or(stale_from, |overdue| overdue.min(stale_from)))
     }
 
-    /// From when on a node is read whoever tells of it: the time of its last action is over then, and what was read before
-    /// the action does not tell that it had no effect.
+    /// Returns when a node is read although a result is expected: the time of its last action is over then, and a
+    /// reading from before the action does not show that it had no effect.
     fn overdue_from(&self, component: &Component, state: &PowerState, now: Instant) -> Option<Instant> {
         let is_read_since = AskedFor::by(state).begun_actions >= AskedFor::of(component).begun_actions;
         // The time of an action that may not have been taken is not over.
@@ -294,7 +297,7 @@ impl Sense {
         Some(now + until.since(clock::now()))
     }
 
-    /// Until when a component need not be asked for again.
+    /// Returns until when a component need not be polled.
     fn fresh_until(&self, seen: &Seen, component: &Component) -> Instant {
         let quiet = component.last_action_at().map_or(Duration::MAX, |at| clock::now().since(at));
         self.rhythm.after(seen.at, quiet)
@@ -316,7 +319,7 @@ impl Sense {
     }
 }
 
-/// The next pushes; waits for ever if there are none, which the stream rules out by not ending.
+/// Returns the next pushes; waits for ever if the stream ends, which it never does.
 async fn next(pushes: &mut (impl Stream<Item = Vec<Push>> + Unpin)) -> Vec<Push> {
     match pushes.next().await {
         Some(pushes) => pushes,
@@ -324,7 +327,7 @@ async fn next(pushes: &mut (impl Stream<Item = Vec<Push>> + Unpin)) -> Vec<Push>
     }
 }
 
-/// Whether a reading says nothing about the power of a node.
+/// Returns whether a reading does not show the power of a node.
 fn is_doubtful(state: &PowerState) -> bool {
     let read = match state.reading() {
         PowerReading::On | PowerReading::Off => true,

@@ -1,12 +1,12 @@
-//! When nodes are asked for again.
+//! The schedule of polls of nodes.
 
 use std::time::Duration;
 
 use domain::core::looks;
 use tokio::time::Instant;
 
-/// Beats of a clock. Nodes that are asked for at about the same time come back on the same beat, and so in one
-/// question.
+/// Beats of a clock. Nodes that were polled at about the same time are polled again on the same beat, and so in one
+/// request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rhythm {
     start: Instant,
@@ -15,17 +15,17 @@ pub(super) struct Rhythm {
 }
 
 impl Rhythm {
-    /// Beats that are between `least` and `most` apart.
+    /// Creates beats that are between `least` and `most` apart.
     pub(super) fn new(start: Instant, least: Duration, most: Duration) -> Self {
         Self { start, least: least.max(Duration::from_millis(1)), most }
     }
 
-    /// When to ask again about a node that was asked about at `now`, and with which nothing was done for so long.
+    /// Returns when to poll a node again that was polled at `now`, and on which there was no action for `quiet`.
     pub(super) fn after(&self, now: Instant, quiet: Duration) -> Instant {
         self.next(now, looks::at_leisure(quiet, self.least, self.most))
     }
 
-    /// The beat that comes closest to a pause after `now`.
+    /// Returns the beat that is closest to a `pause` after `now`.
     fn next(&self, now: Instant, pause: Duration) -> Instant {
         let (since, pause) = (now.saturating_duration_since(self.start).as_nanos(), pause.as_nanos());
         let beats = since.saturating_add(pause).saturating_add(pause / 2) / pause;

@@ -1,33 +1,28 @@
-//! For how long nothing could be read of nodes.
+//! The time for which nodes could not be read.
 
 use std::{collections::HashMap, time::Duration};
 
 use domain::core::id::ComponentId;
 use tokio::time::Instant;
 
-/// How long nothing may be read before what is known counts as unknown. A restart of the upstream is over by
-/// then, and every wait for the effect of an action is much longer.
-pub(crate) const SILENCE: Duration = Duration::from_secs(3);
+/// Longest time without readings before known states count as unknown. A restart of the upstream takes less, and every
+/// wait for the effect of an action is much longer.
+pub(super) const SILENCE: Duration = Duration::from_secs(3);
 
-/// The nodes of which nothing could be read, and since when.
+/// Nodes that could not be read, and since when.
 #[derive(Debug, Default)]
 pub(super) struct Silence {
     since: HashMap<ComponentId, Instant>,
 }
 
 impl Silence {
-    /// Something was read of the node.
+    /// Ends the silence of a node that was read.
     pub(super) fn heard(&mut self, id: &str) {
         self.since.remove(id);
     }
 
-    /// Begins anew with the nodes that `whom` picks.
-    pub(super) fn forget(&mut self, whom: impl Fn(&str) -> bool) {
-        self.since.retain(|id, _| !whom(id.as_str()));
-    }
-
-    /// Nothing could be read of these nodes, which were asked for at `asked_at`. Gives those of which nothing
-    /// could be read for too long.
+    /// Notes that these nodes, requested at `asked_at`, could not be read. Returns those that could not be read for too
+    /// long.
     pub(super) fn unheard(
         &mut self,
         ids: &[ComponentId],

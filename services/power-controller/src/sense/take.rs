@@ -1,8 +1,8 @@
-//! What is made of answers, changes and results.
+//! Processing of answers, pushes and results.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use chassis::{clock, pause};
+use chassis::process::{clock, pause};
 use domain::{
     boot::{
         bos::options::Options,
@@ -13,20 +13,18 @@ use domain::{
 use proto::power::{PowerReading, PowerState};
 use tokio::time::Instant;
 
-use super::{Answer, Asked, Question, Seen, Sense, is_doubtful};
+use super::{Answer, Asked, Question, Seen, Sense, is_doubtful, pushes::Push};
 use crate::{
     convert::{self, AskedFor},
     driver::{Failure, Reading},
     effects::OpenAction,
-    pushes::Push,
 };
 
-/// Pause before a node is asked for again whose reading may be of before the end of an action.
+/// Pause before polling a node again whose reading may be from before the end of an action.
 const LEFT_OPEN: Duration = Duration::from_secs(1);
 
 impl Sense {
-    /// Answers that came at the same time are stored together. Of two about one node the one that was asked for
-    /// last counts.
+    /// Stores answers that arrived at the same time together. Of two answers about one node the later request counts.
     pub(super) async fn take_answers(&mut self, mut answers: Vec<Answer>) {
         answers.sort_by_key(|(question, _)| question.clock);
         let mut states = HashMap::new();
@@ -54,7 +52,7 @@ impl Sense {
         self.ask_again_later(ids);
     }
 
-    /// What an answer is evidence for. Nodes of which it is none are asked for again.
+    /// Returns the states that an answer is evidence for. The other nodes are requested again.
     fn weigh(
         &mut self,
         question: Question,
@@ -64,12 +62,8 @@ impl Sense {
         let options = self.known.options.in_force();
         let seen = Seen { asked_at: question.asked_at, ..Self::seen_at(question.clock, question.listening) };
         let mut states = Vec::new();
-        for Asked { id, asked_for, tenure } in question.nodes {
-            // A new holder has its own questions.
-            if self.known.custody.tenure(id.as_str()) != Some(tenure) {
-                continue;
-            }
-            // Another generation has begun meanwhile: its own question is on the way.
+        for Asked { id, asked_for } in question.nodes {
+            // Another generation has begun meanwhile, and has its own request.
             let generation = asked_for.generation;
             let component = self.known.components.get(id.as_str()).filter(|one| one.generation == generation);
             let Some(component) = component else { continue };
@@ -81,8 +75,7 @@ impl Sense {
             }
             let seen = Seen { as_of: reading.as_of, ..seen };
             let state = convert::power_state(&id, reading, asked_for, now);
-            // Something newer came in while the upstream was asked; if it says otherwise, nobody knows which
-            // of the two is true now.
+            // Something newer arrived during the request; if the two differ, it is unknown which of them is true now.
             let overtaken = self.seen.get(&id).is_some_and(|seen| seen.clock > question.clock);
             if overtaken && self.contradicts(&state) {
                 self.seen.remove(&id);
@@ -94,15 +87,15 @@ impl Sense {
         states
     }
 
-    /// Whether the reading is of a time before the last action on the node had its result.
+    /// Returns whether the reading is from a time before the result of the last action on the node.
     fn is_outdated(&self, id: &ComponentId, reading: &Reading, now: Timestamp) -> bool {
         let rule_reading = convert::rule_reading(reading.reading);
         let shown = self.shown.get(id);
         shown.is_some_and(|shown| power::is_outdated(rule_reading, reading.as_of, *shown, now))
     }
 
-    /// The answer to a question as what it is evidence for: the generation that it was asked for, or the one
-    /// before while an older action may still change the power.
+    /// Returns an answer as evidence for a generation: the one that it was requested for, or the one before while an
+    /// older action may still change the power.
     fn evidence(&self, state: PowerState, options: &Options, now: Timestamp) -> PowerState {
         match self.effects.outlook(&state, state.generation, options, now) {
             Outlook::Settled => self.while_open(state, options, now),
@@ -114,8 +107,8 @@ impl Sense {
         }
     }
 
-    /// The state as long as the upstream may still bring the effect that the reading lacks: it counts as read before the
-    /// action. Once the time of an action is over that the upstream took, nothing is known.
+    /// Returns the state while the upstream may still bring the effect that the reading lacks: the reading counts as
+    /// one from before the action. Once the time of an accepted action is over, the power is unknown.
     fn while_open(&self, state: PowerState, options: &Options, now: Timestamp) -> PowerState {
         let Some(open) = self.effects.open_against(&state.id, state.reading()) else { return state };
         let component = self.known.components.get(&state.id);
@@ -128,7 +121,7 @@ impl Sense {
         }
     }
 
-    /// The state without its reading while a transition of the upstream may still change that.
+    /// Returns the state, without its reading while an upstream transition may still change that.
     fn unless_open(&self, open: Option<Arc<str>>, state: PowerState) -> PowerState {
         let Some(upstream_id) = open else { return state };
         let error = convert::waiting_for_transition(&upstream_id).text().to_string();
@@ -160,8 +153,8 @@ impl Sense {
         self.store(states).await;
     }
 
-    /// What the results of actions show. They belong to the generation of their action; if a newer one has been
-    /// read meanwhile, that is read again.
+    /// Stores the power that results of actions show. A result belongs to the generation of its action; if a newer
+    /// generation has been read meanwhile, its power is read again.
     pub(super) async fn take_results(&mut self, results: Vec<PowerState>) {
         let (options, now, seen) = (self.known.options.in_force(), clock::now(), self.seen_now());
         let mut states = Vec::new();
@@ -169,7 +162,7 @@ impl Sense {
             let Some(component) = self.known.components.get(&state.id) else { continue };
             let id = component.id.clone();
             self.shown.insert(id.clone(), convert::as_shown(&state));
-            // The action began after every power-on attempt of before was over.
+            // The action began after every earlier power-on attempt was over.
             let asked_for = AskedFor::of(&component);
             let same = asked_for.generation == state.generation;
             let AskedFor { spent_power_ons, begun_actions, .. } =
@@ -186,8 +179,8 @@ impl Sense {
         self.store(states).await;
     }
 
-    /// Whether what is stored was read after the result, or for a newer generation, and says otherwise. What the upstream
-    /// showed afterwards may be of a time before.
+    /// Returns whether the stored state was read after the result, or for a newer generation, and differs from it. A
+    /// later answer of the upstream may show an earlier state.
     fn is_overtaken(&self, id: &ComponentId, result: &PowerState, now: Timestamp) -> bool {
         let is_of_before = |known: &PowerState| {
             let as_of = self.seen.get(id).and_then(|seen| seen.as_of);
@@ -202,13 +195,13 @@ impl Sense {
         })
     }
 
-    /// The state that a component was last asked for. A change that is told without a question may have been on its way
-    /// since before the newest generation, and is no evidence for that until the answer to a question is here.
+    /// Returns the state that a component was last requested for. A push may have been on its way since before the
+    /// newest generation, and is no evidence for that generation until the answer to a request is here.
     fn asked_for(&self, id: &str) -> AskedFor {
         self.known.states.view().get(id).map(|state| AskedFor::by(&state)).unwrap_or_default()
     }
 
-    /// Shows of nodes that have begun another generation for the end of which transition their power is not known.
+    /// Shows on nodes with a new generation the open transition because of which their power is unknown.
     pub(super) async fn await_ends(&mut self, ids: Vec<ComponentId>) {
         let mut waiting: HashMap<_, Vec<_>> = HashMap::new();
         for id in ids {
@@ -221,17 +214,16 @@ impl Sense {
         }
     }
 
-    /// What was read before the upstream fell silent is no evidence for what is so now. It is shown with its age,
-    /// and with what the upstream's trouble was when that was found out.
+    /// Withdraws readings from before the upstream fell silent: they are no evidence for the present power. They are
+    /// shown with their age, and with the upstream's trouble at the time of the discovery.
     async fn lose_touch(&mut self, ids: Vec<ComponentId>, error: &str) {
         self.withhold(ids, &Trouble::waiting_for(error)).await;
     }
 
-    /// Withdraws the readings of nodes whose power is not known because of some `trouble`.
+    /// Withdraws the readings of nodes whose power is unknown because of `trouble`.
     async fn withhold(&mut self, ids: Vec<ComponentId>, trouble: &Trouble) {
         let view = self.known.states.view();
-        let ids = ids.into_iter().filter(|id| self.known.custody.has(id.as_str()));
-        let lost = ids.filter_map(|id| match view.get(id.as_str()) {
+        let lost = ids.into_iter().filter_map(|id| match view.get(id.as_str()) {
             Some(state) if state.reading() == PowerReading::Unspecified => None,
             Some(state) => Some(PowerState::clone(&state)),
             None => Some(PowerState { id: id.as_str().to_owned(), ..PowerState::default() }),
@@ -246,7 +238,7 @@ impl Sense {
         }
     }
 
-    /// Whatever changed while nobody listened has to be asked for.
+    /// Begins to listen, and requests all power again that may have changed before.
     fn begin_to_listen(&mut self) {
         self.listening += 1;
         self.queues.unread.mark(self.known.components.enabled());
@@ -262,10 +254,8 @@ impl Sense {
         Seen { listening, clock, at: now, asked_at: now, as_of: None }
     }
 
-    /// Stores what differs from what is known.
-    async fn store(&mut self, mut states: Vec<(ComponentId, PowerState, Seen)>) {
-        // Whoever has the others reads them.
-        states.retain(|(id, ..)| self.known.custody.has(id.as_str()));
+    /// Stores the states that differ from the known ones.
+    async fn store(&mut self, states: Vec<(ComponentId, PowerState, Seen)>) {
         let changed: Vec<_> =
             states.iter().map(|(_, state, _)| state).filter(|state| self.differs(state)).cloned().collect();
         if !changed.is_empty()
@@ -278,7 +268,7 @@ impl Sense {
         let (options, now) = (self.known.options.in_force(), clock::now());
         let clock = self.driver.clock();
         states.iter().for_each(|(id, _, seen)| self.effects.read(id, seen.asked_at, seen.as_of, clock));
-        // Also those that only confirm: what they confirm may come from a write that seemed to have failed.
+        // Confirmed states count too: the confirmed one may come from a write that seemed to have failed.
         self.queues.undecided.mark(states.iter().map(|(id, ..)| id.clone()));
         for (id, state, seen) in states {
             self.look_again(&id, &state, seen, &options, now);
@@ -286,7 +276,7 @@ impl Sense {
         }
     }
 
-    /// Has a component looked at again as soon as its power may be known, or known for its generation, or may
+    /// Schedules the next poll of a component: as soon as its power may be known, or known for its generation, or may
     /// have changed.
     fn look_again(
         &self,
@@ -302,7 +292,7 @@ impl Sense {
             self.queues.unread.mark([id.clone()]);
         }
         let after = |pause| Instant::now() + pause;
-        // Not every upstream tells when a node is back that was missing or whose power was not known.
+        // Not every upstream pushes the return of a node that was missing or whose power was unknown.
         let left_open = self.effects.is_left_open(id.as_str()).then(|| after(LEFT_OPEN));
         let doubt = is_doubtful(state).then(|| after(options.polling_period()));
         let effect = match self.effects.outlook(state, generation, options, now) {
@@ -314,14 +304,14 @@ impl Sense {
         self.ask_at(id, left_open.into_iter().chain(doubt).chain(effect).chain(change).chain(overdue));
     }
 
-    /// Has the component looked at again at the first of these times.
+    /// Schedules a poll of the component at the first of these times.
     fn ask_at(&self, id: &ComponentId, times: impl Iterator<Item = Instant>) {
         if let Some(at) = times.min() {
             self.queues.unread.mark_at(id.clone(), at);
         }
     }
 
-    /// Remembers when a reading was obtained; one that only confirms a newer one does not make it older.
+    /// Notes the origin of a reading; a reading that only confirms a newer one does not make it older.
     fn note(&mut self, id: ComponentId, seen: Seen) {
         let known = self.seen.entry(id).or_insert(seen);
         if seen.clock >= known.clock {
@@ -332,7 +322,7 @@ impl Sense {
         known.at = known.at.max(seen.at);
     }
 
-    /// Whether what is stored, of whichever generation, says something else about the power of the node.
+    /// Returns whether the stored state, of whichever generation, differs in the power of the node.
     fn contradicts(&self, state: &PowerState) -> bool {
         let known = self.known.states.view().get(&state.id);
         known.is_some_and(|known| (known.reading, &known.error) != (state.reading, &state.error))

@@ -12,10 +12,11 @@ pub struct Migrator;
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         vec![
-            Box::new(chassis::database::LedgerTables),
+            Box::new(chassis::store::database::LedgerTables),
             Box::new(FirstTables),
             Box::new(chassis::lease::Migration),
-            Box::new(chassis::ledger::RevisionIndexes(&["power_states", "transitions"])),
+            Box::new(chassis::store::ledger::RevisionIndexes(&["power_states", "transitions"])),
+            Box::new(chassis::lease::RoleMigration),
         ]
     }
 }

@@ -1,8 +1,8 @@
-//! What was last read of each node.
+//! The last reading of each node.
 
 use std::sync::Arc;
 
-use chassis::{
+use chassis::store::{
     database::{self, Unreadable},
     ledger::Table,
     resource::Resource,
@@ -11,7 +11,7 @@ use prost::Message;
 use proto::power::PowerState;
 use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 
-/// The table of power states. The columns beside `record` are for people who look at the database.
+/// Table of power states. The columns beside `record` are for people who read the database.
 pub struct PowerStates;
 
 #[sea_orm::model]

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use chassis::{Context, Settings, ledger::Ledger};
+use chassis::{Context, Settings, store::ledger::Ledger};
 use proto::power::{Delivery, PowerReading, PowerState, TaskOutcome, Transition, TransitionMember};
 
 use super::*;
@@ -31,7 +31,7 @@ fn transition(id: &str, delivery: Delivery) -> Transition {
 /// One run of the service on the database at `url`.
 async fn run<T>(url: &str, work: impl AsyncFn(Ledger<PowerStates>, Ledger<Transitions>) -> T) -> T {
     let context = Context::new(Settings::default());
-    let database = chassis::database::connect::<Migrator>(url).await.unwrap();
+    let database = chassis::store::database::connect::<Migrator>(url).await.unwrap();
     let states = Ledger::open(&context, database.clone()).await.unwrap();
     let transitions = Ledger::open(&context, database.clone()).await.unwrap();
     let outcome = work(states, transitions).await;

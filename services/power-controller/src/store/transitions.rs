@@ -1,8 +1,8 @@
-//! What was asked of the power upstream.
+//! The requests to the power upstream.
 
 use std::sync::Arc;
 
-use chassis::{
+use chassis::store::{
     database::{self, Unreadable},
     ledger::Table,
     resource::Resource,
@@ -11,7 +11,7 @@ use prost::Message;
 use proto::power::Transition;
 use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 
-/// The table of transitions. The columns beside `record` are for people who look at the database.
+/// Table of transitions. The columns beside `record` are for people who read the database.
 pub struct Transitions;
 
 #[sea_orm::model]
@@ -38,7 +38,7 @@ impl Table for Transitions {
         let read = |row: Model| {
             let mut transition = Transition::decode(row.record.as_slice())
                 .map_err(|error| database::unreadable(Transition::KIND, &row.id, error))?;
-            // Members are added one by one when a message is read, and that leaves room for as many more.
+            // Decoding adds members one by one, which leaves room for as many more.
             transition.members.shrink_to_fit();
             Ok(transition)
         };

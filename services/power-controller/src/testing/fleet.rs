@@ -1,4 +1,4 @@
-//! A simulated fleet that forgets to tell of changes, and never ends a transition.
+//! A simulated fleet that does not push changes, and never ends a transition.
 
 use std::{collections::BTreeMap, pin::Pin, sync::Arc};
 
@@ -25,14 +25,14 @@ use tonic::{Request, Response, Status, async_trait};
 #[derive(Clone, Default)]
 pub(crate) struct SilentFleet {
     power: Arc<Mutex<BTreeMap<String, PowerReading>>>,
-    /// Nodes of the transitions that it took, in the order of their ids.
+    /// Nodes of the taken transitions, in the order of their ids.
     taken: Arc<Mutex<Vec<Vec<String>>>>,
 }
 
 type Responses<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl SilentFleet {
-    /// Serves on an address of its own until the context ends, and gives that address.
+    /// Serves on an address of its own until the context ends, and returns that address.
     pub(crate) async fn start(context: &Context) -> (Self, String) {
         let fleet = Self::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -43,12 +43,12 @@ impl SilentFleet {
         (fleet, url)
     }
 
-    /// Changes the power of a node, and tells nobody.
+    /// Changes the power of a node without a push.
     pub(crate) fn set_power(&self, id: &str, reading: PowerReading) {
         self.power.lock().insert(id.to_owned(), reading);
     }
 
-    /// How many transitions it took.
+    /// Returns the number of taken transitions.
     pub(crate) fn count_taken(&self) -> usize {
         self.taken.lock().len()
     }
@@ -103,7 +103,7 @@ impl FleetService for SilentFleet {
         Err(unused())
     }
 
-    /// Tasks without results, and no record beside them.
+    /// Returns tasks without results, and no record beside them.
     async fn get_transition(
         &self,
         request: Request<GetTransitionRequest>,

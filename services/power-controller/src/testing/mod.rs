@@ -1,4 +1,4 @@
-//! What the tests of this crate have around it: power upstreams and a registry, all in the process.
+//! Surroundings for the tests of this crate: power upstreams and a registry, all in the process.
 
 pub(crate) mod fleet;
 pub(crate) mod pcs;
@@ -8,10 +8,10 @@ use std::{future::Future, time::Duration};
 
 use tokio::time::Instant;
 
-/// Longest wait for something that has to come.
+/// Longest wait for an expected event.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until `look` finds something.
+/// Waits until `look` returns a value.
 pub(crate) async fn until<T, F: Future<Output = Option<T>>>(what: &str, look: impl Fn() -> F) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {

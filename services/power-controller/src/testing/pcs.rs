@@ -1,4 +1,4 @@
-//! A power control service that does as it is told by a test, in the service's own wire format.
+//! A power control service controlled by a test, in the service's own wire format.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// The service at an address of its own. It is gone when it is dropped.
+/// Service at an address of its own, which ends when it is dropped.
 pub(crate) struct FakePcs {
     pub(crate) url: String,
     world: Arc<Mutex<World>>,
@@ -28,28 +28,28 @@ pub(crate) struct FakePcs {
 
 #[derive(Default)]
 struct World {
-    /// Entries of power-status by node. Nodes that have none are left out of answers.
+    /// Entries of power-status by node. Nodes without an entry are left out of answers.
     nodes: BTreeMap<String, Value>,
     transitions: Vec<Value>,
     /// Every call: method, path, and body.
     calls: Vec<(String, Value)>,
     troubles: BTreeMap<&'static str, Trouble>,
-    /// By how many seconds its clock is ahead.
+    /// Number of seconds by which the clock of the service is ahead.
     ahead: i64,
-    /// Ids with which it answers the next calls, in place of those that the transitions have.
+    /// Ids for the answers to the next calls, in place of those of the transitions.
     mistaken_ids: VecDeque<String>,
 }
 
-/// What is wrong with calls of one kind.
+/// Trouble with calls of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// They are taken and never answered, and have no effect.
+    /// Calls are taken and never answered, and have no effect.
     Hangs,
-    /// They have their effect and are not answered.
+    /// Calls have their effect and are not answered.
     LosesAnswers,
-    /// This is the answer, and they have no effect.
+    /// Calls get this answer, and have no effect.
     Answers(u16, String),
-    /// Bodies about more than so many nodes are refused with this answer.
+    /// Bodies with more nodes than this are refused with this answer.
     Over(usize, u16, String),
     /// Bodies about this node are refused with this answer.
     Refuses(String, u16, String),
@@ -73,22 +73,22 @@ impl FakePcs {
         Self { url, world, serving }
     }
 
-    /// Sets by how many seconds its clock is ahead from now on.
+    /// Sets the number of seconds by which the clock of the service is ahead from now on.
     pub(crate) fn set_ahead(&self, seconds: i64) {
         self.world.lock().ahead = seconds;
     }
 
-    /// Answers the next calls for transitions with these ids, in place of those that they have.
+    /// Answers the next calls for transitions with these ids, in place of their own.
     pub(crate) fn mistake_ids(&self, ids: &[&str]) {
         self.world.lock().mistaken_ids.extend(ids.iter().map(ToString::to_string));
     }
 
-    /// The newest transition.
+    /// Returns the newest transition.
     pub(crate) fn newest_transition(&self) -> Value {
         self.world.lock().transitions.last().expect("a transition").clone()
     }
 
-    /// Has the newest transition be so many seconds old.
+    /// Changes the age of the newest transition.
     pub(crate) fn age_transition(&self, seconds: i64) {
         let created = (chrono::Utc::now() - chrono::Duration::seconds(seconds)).to_rfc3339();
         self.world.lock().transitions.last_mut().expect("a transition")["createTime"] = created.into();
@@ -101,7 +101,7 @@ impl FakePcs {
         transition.expect("a transition")["transitionStatus"] = status.into();
     }
 
-    /// Settings with which it is called.
+    /// Returns settings for calling the service.
     pub(crate) fn settings(&self) -> settings::Peer {
         settings::Peer {
             url: self.url.clone(),
@@ -112,7 +112,7 @@ impl FakePcs {
         }
     }
 
-    /// Sets the power of nodes, as it is known since `last_updated`; an empty one is left out.
+    /// Sets the power of nodes, known since `last_updated`; an empty time is left out.
     pub(crate) fn set_power(&self, ids: &[&str], power: &str, last_updated: &str) {
         let mut world = self.world.lock();
         for id in ids {
@@ -122,7 +122,7 @@ impl FakePcs {
         }
     }
 
-    /// Sets the whole entry of a node; none leaves it out of answers.
+    /// Sets the whole entry of a node; `None` leaves the node out of answers.
     pub(crate) fn set_entry(&self, id: &str, entry: Option<Value>) {
         let mut world = self.world.lock();
         match entry {
@@ -131,7 +131,7 @@ impl FakePcs {
         };
     }
 
-    /// `kind`: `status`, `create`, `list`, `get` or `abort`.
+    /// Begins or ends a trouble. `kind`: `status`, `create`, `list`, `get` or `abort`.
     pub(crate) fn trouble(&self, kind: &'static str, trouble: Option<Trouble>) {
         let mut world = self.world.lock();
         match trouble {
@@ -140,7 +140,7 @@ impl FakePcs {
         };
     }
 
-    /// Sets how far the tasks of these nodes are, each in the newest transition of its node.
+    /// Sets the status of the tasks of these nodes, each in the newest transition of its node.
     pub(crate) fn set_tasks(&self, ids: &[&str], status: &str, description: &str, error: &str) {
         let mut world = self.world.lock();
         for id in ids {
@@ -168,7 +168,7 @@ impl FakePcs {
         }
     }
 
-    /// Completes every transition: each of its nodes is as was asked for.
+    /// Completes every transition: each of its nodes has the requested power.
     pub(crate) fn complete_all(&self) {
         for transition in &mut self.world.lock().transitions {
             transition["transitionStatus"] = "completed".into();
@@ -186,7 +186,7 @@ impl FakePcs {
         self.world.lock().transitions.clear();
     }
 
-    /// Operation and nodes of every transition that was taken.
+    /// Returns operation and nodes of every taken transition.
     pub(crate) fn taken(&self) -> Vec<String> {
         let taken = |transition: &Value| {
             let tasks = transition["tasks"].as_array().unwrap().iter();
@@ -196,17 +196,17 @@ impl FakePcs {
         self.world.lock().transitions.iter().map(taken).collect()
     }
 
-    /// The calls so far, each as method and path.
+    /// Returns the calls so far, each as method and path.
     pub(crate) fn calls(&self) -> Vec<String> {
         self.world.lock().calls.iter().map(|(call, _)| call.clone()).collect()
     }
 
-    /// How many calls there were so far whose method and path begin like this.
+    /// Returns the number of calls so far whose method and path begin with `call`.
     pub(crate) fn count(&self, call: &str) -> usize {
         self.calls().iter().filter(|one| one.starts_with(call)).count()
     }
 
-    /// The body of the last call.
+    /// Returns the body of the last call.
     pub(crate) fn last_body(&self) -> Value {
         self.world.lock().calls.last().expect("a call").1.clone()
     }
@@ -269,14 +269,14 @@ fn answer(status: u16, text: String, ahead: i64) -> Response {
     (StatusCode::from_u16(status).unwrap(), headers, text).into_response()
 }
 
-/// Whether a body is about the node.
+/// Returns whether a body is about the node.
 fn is_about(body: &Value, node: &str) -> bool {
     let mut named = body["xname"].as_array().into_iter().flatten();
     let mut located = body["location"].as_array().into_iter().flatten();
     named.any(|id| id == node) || located.any(|location| location["xname"] == node)
 }
 
-/// How many nodes a body is about.
+/// Returns the number of nodes in a body.
 fn nodes(body: &Value) -> usize {
     let list = body["xname"].as_array().or(body["location"].as_array());
     list.map_or(0, Vec::len)
@@ -332,7 +332,7 @@ impl World {
     }
 }
 
-/// A transition as it is listed: with the number of its tasks in place of the tasks.
+/// Returns a transition as it is listed: with the number of its tasks in place of the tasks.
 fn listed(transition: &Value) -> Value {
     let mut listed = transition.clone();
     let total = transition["tasks"].as_array().map_or(0, Vec::len);

@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use chassis::{
-    Context, Server, clock,
-    convert::{component, options, trouble},
+    Context, Server,
+    kinds::{component, options, trouble},
+    process::clock,
 };
 use domain::{
     boot::{
@@ -36,7 +37,7 @@ use proto::{
 use tokio::{net::TcpListener, sync::watch};
 use tonic::{Request, Response, Status, async_trait};
 
-/// The registry. Clones share it.
+/// Registry. Clones share it.
 #[derive(Clone)]
 pub(crate) struct FakeRegistry {
     world: Arc<watch::Sender<World>>,
@@ -48,14 +49,14 @@ struct World {
     revision: u64,
     components: BTreeMap<String, Component>,
     options: Options,
-    /// Nobody can read the options.
+    /// Whether the options are withheld from all readers.
     keeps_options: bool,
 }
 
 type Responses<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl FakeRegistry {
-    /// Serves on an address of its own until the context ends, and gives that address.
+    /// Serves on an address of its own until the context ends, and returns that address.
     pub(crate) async fn start(context: &Context, options: Options) -> (Self, String) {
         let world = World { revision: 1, options, ..World::default() };
         let registry = Self { world: Arc::new(watch::Sender::new(world)), reports: Arc::default() };
@@ -85,12 +86,12 @@ impl FakeRegistry {
         self.put([component]);
     }
 
-    /// Tells nobody the options who asks from now on, or those who wait for them.
+    /// Withholds the options from later readers, or releases them to all that wait.
     pub(crate) fn keep_options(&self, keep: bool) {
         self.world.send_modify(|world| world.keeps_options = keep);
     }
 
-    /// The reports so far, one line each.
+    /// Returns the reports so far, one line each.
     pub(crate) fn reports(&self) -> Vec<String> {
         let line = |one: &report::ActionReport| {
             let failed = if one.failed { " failed" } else { "" };

@@ -1,4 +1,4 @@
-//! Whether an action can go out while the upstream works on another one on the same node.
+//! Actions while the upstream works on another one on the same node.
 
 use domain::boot::component::Action;
 use proto::power::AbandonTransitionRequest;
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::testing::pcs::Trouble;
 
-/// The node is to be switched on by a newer generation.
+/// Changes the wish of the node to on, in a newer generation.
 fn wanted_on_anew(component: &mut Component) {
     component.generation = 2;
     component.event_stats = Some(EventStats::zeros());
@@ -15,12 +15,12 @@ fn wanted_on_anew(component: &mut Component) {
     wants_power_on(component);
 }
 
-/// A time that no clock of the test reaches.
+/// Returns a time that no clock of the test reaches.
 fn later() -> String {
     (chrono::Utc::now() + chrono::Duration::seconds(3600)).to_rfc3339()
 }
 
-/// A shutdown that the upstream works on and never ends by itself, which has outlasted its time, after a restart.
+/// Returns a mesh with an overdue shutdown, which the upstream never ends by itself, after a restart.
 async fn overdue_shutdown() -> Mesh {
     let mut mesh = Mesh::started().await;
     mesh.power_off(&["x1"]);
@@ -38,10 +38,10 @@ async fn overdue_shutdown() -> Mesh {
 async fn an_overdue_transition_is_withdrawn_and_waited_for() {
     let mesh = overdue_shutdown().await;
     let shows = |one: &Component| {
-        one.power_error().contains("transition t-1 of the power upstream: it was withdrawn")
+        one.power_error().contains("transition t-1 of the power upstream: its withdrawal is requested")
     };
     mesh.until_component("x1", "shows what is waited for", shows).await;
-    // The reading says off, and a newer generation wants it on: nothing goes out while the shutdown is open.
+    // The reading is off, and a newer generation wants on: nothing is sent while the shutdown is open.
     mesh.pcs.set_power(&["x1"], "off", &now());
     mesh.registry.change("x1", wanted_on_anew);
     mesh.until_called("GET /transitions/t-1", 3).await;
@@ -174,7 +174,7 @@ async fn swapped_answers_are_put_right() {
     mesh.until_read("x2", PowerReading::On).await;
 }
 
-/// What an administrator asked for some seconds ago.
+/// Returns a transition that an administrator requested some seconds ago.
 fn foreign(id: &str, operation: &str, node: &str) -> serde_json::Value {
     let began = (chrono::Utc::now() - chrono::Duration::seconds(10)).to_rfc3339();
     json!({"transitionID": id, "operation": operation, "createTime": began, "transitionStatus": "in-progress",
@@ -263,8 +263,8 @@ async fn a_reservation_by_somebody_unknown_spends_no_attempt() {
             .await;
     mesh.start().await;
     mesh.power_off(&["x1", "x2"]);
-    let words = "waiting for whoever holds a reservation of the node at the power upstream";
-    // More often than a node may be refused, and once without a word about who holds nodes.
+    let words = "waiting for the unknown holder of a reservation of the node at the power upstream";
+    // The refusals exceed the limit for a node, and once the upstream does not name the holder.
     for times in 1..=2 {
         let taken = mesh.until_taken(times).await;
         assert_eq!(taken[times - 1], if times == 1 { "Soft-Off x1 x2" } else { "Soft-Off x1" });

@@ -1,4 +1,4 @@
-//! Readings count from when they are made until nobody attends to them.
+//! Readings count from their time until the task that reads power stops.
 
 use super::*;
 use crate::testing::pcs::Trouble;

@@ -20,11 +20,11 @@ async fn a_result_is_power_evidence_long_before_the_transition_ends_and_older_re
     mesh.pcs.set_tasks(&["x1"], "succeeded", "Transition confirmed, on", "");
     let state = mesh.until_read("x1", PowerReading::On).await;
     assert_eq!((state.generation, state.error.as_str()), (1, ""));
-    // It is told before it is on record.
+    // The result is reported before it is on record.
     let shown = "PoweringOn Accepted x1 Succeeded, x2 Unspecified";
     until(shown, || async { mesh.transitions().await.pop().filter(|one| summary(one) == shown) }).await;
 
-    // What the service noted before the result says "off".
+    // The reading from before the result is "off".
     mesh.until_called("POST /power-status", 3).await;
     assert_eq!(mesh.state("x1").await.unwrap().reading(), PowerReading::On);
 
@@ -78,7 +78,7 @@ async fn a_failed_task_is_told_once_and_of_its_node_alone() {
 async fn those_that_were_sent_together_are_looked_at_in_turn_and_tell_together_what_one_of_them_tells() {
     const NODES: usize = 8;
     let mut mesh = Mesh::new(Options { max_component_batch_size: 1, ..Options::default() }).await;
-    // So many looks in turn that the last would come long after the first.
+    // There are so many polls in turn that the last would come long after the first.
     mesh.settings.power.follow_seconds = 1.0;
     mesh.settings.power.poll_seconds = 60.0;
     mesh.start().await;
@@ -136,7 +136,7 @@ async fn a_shutdown_is_forced_only_if_it_reached_the_node() {
         ("Timeout waiting for transition, gracefulshutdown.", false, "Force-Off x1"),
         (busy, true, "Soft-Off x1"),
     ] {
-        // The pause before the second attempt is no longer than this.
+        // The pause before the second attempt is at most this long.
         let options = Options { max_power_off_wait_time: 1, default_retry_policy: 2, ..Options::default() };
         let mut mesh = Mesh::new(options).await;
         mesh.start().await;
@@ -201,7 +201,7 @@ async fn a_shutdown_that_could_not_be_ended_is_ended_later() {
 async fn a_restart_goes_on_following_and_sends_nothing_again() {
     let mut mesh = Mesh::started().await;
     mesh.power_on(&["x1", "x2"]);
-    // They share a transition unless one was decided on a moment earlier.
+    // The nodes share a transition unless one was decided on a moment earlier.
     mesh.until_members_taken(2).await;
     let is_accepted = |one: &Transition| one.delivery() == Delivery::Accepted;
     let all_accepted = || async { mesh.transitions().await.iter().all(is_accepted).then_some(()) };
@@ -249,12 +249,12 @@ async fn a_lone_answer_that_knows_no_transition_ends_none() {
 }
 
 impl Mesh {
-    /// Rewrites the record of a transition as if it had been sent that much earlier.
+    /// Rewrites the record of a transition as if it had been sent `age` earlier.
     pub(super) async fn age(&self, transition: &Transition, age: Duration) {
         let context = Context::new(self.settings.clone());
         let url = context.database_url("power-controller", "").unwrap();
-        let database = chassis::database::connect::<crate::Migrator>(&url).await.unwrap();
-        let ledger = chassis::ledger::Ledger::<crate::Transitions>::open(&context, database.clone());
+        let database = chassis::store::database::connect::<crate::Migrator>(&url).await.unwrap();
+        let ledger = chassis::store::ledger::Ledger::<crate::Transitions>::open(&context, database.clone());
         let ledger = ledger.await.unwrap();
         let mut aged = transition.clone();
         for at in [&mut aged.sent_at, &mut aged.accepted_at] {
@@ -280,7 +280,7 @@ async fn only_nodes_that_are_acted_on_are_asked_about_and_all_in_one_question() 
     let known = |id: &&str| Component { enabled: Some(*id < "x10"), ..node(id, Phase::Configuring) };
     mesh.registry.put(ids.iter().map(known));
     mesh.until_called("POST /power-status", 5).await;
-    // Those that came one by one meet on a beat.
+    // Nodes that were added one by one are polled on the same beat.
     let together = || async { (mesh.pcs.last_body()["xname"].as_array()?.len() == 10).then_some(()) };
     until("one question about all", together).await;
     mesh.registry

@@ -10,7 +10,7 @@ mod trouble;
 
 use std::time::Duration;
 
-use chassis::{Context, Settings, convert::time, settings::PowerDriver};
+use chassis::{Context, Settings, mesh::time, settings::PowerDriver};
 use domain::{
     boot::{
         bos::options::Options,
@@ -30,10 +30,10 @@ use tokio::net::TcpListener;
 
 use crate::testing::{pcs::FakePcs, registry::FakeRegistry, until};
 
-/// A time long before every test.
+/// Time long before every test.
 const LONG_AGO: &str = "2020-01-01T00:00:00Z";
 
-/// The time as the service notes it.
+/// Returns the time as the service writes it.
 fn now() -> String {
     chrono::Utc::now().to_rfc3339()
 }
@@ -48,7 +48,7 @@ struct Mesh {
 }
 
 impl Mesh {
-    /// A mesh whose power controller is not running yet, for a second-long patience with the service.
+    /// Creates a mesh without a running power controller, with a patience of a second with the service.
     async fn new(options: Options) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let pcs = FakePcs::start().await;
@@ -85,13 +85,13 @@ impl Mesh {
         self.running.as_ref().unwrap().1.clone()
     }
 
-    /// Nodes that are off and are to be switched on.
+    /// Adds nodes that are off and are to be switched on.
     fn power_on(&self, ids: &[&str]) {
         self.pcs.set_power(ids, "off", LONG_AGO);
         self.registry.put(ids.iter().map(|id| node(id, Phase::PoweringOn)));
     }
 
-    /// Nodes that are on and are to be switched off.
+    /// Adds nodes that are on and are to be switched off.
     fn power_off(&self, ids: &[&str]) {
         self.pcs.set_power(ids, "on", LONG_AGO);
         self.registry.put(ids.iter().map(|id| node(id, Phase::PoweringOff)));
@@ -120,7 +120,7 @@ impl Mesh {
         until(&format!("{count} transitions"), look).await
     }
 
-    /// Waits until so many nodes are in transitions that were taken.
+    /// Waits until `count` nodes are in taken transitions.
     async fn until_members_taken(&self, count: usize) {
         let members = |taken: &String| taken.split(' ').count() - 1;
         let look = || async {
@@ -130,7 +130,7 @@ impl Mesh {
         until(&format!("{count} nodes in transitions"), look).await;
     }
 
-    /// Waits until the newest transition is as far as that.
+    /// Waits until the newest transition has this delivery.
     async fn until_delivery(&self, delivery: Delivery) -> Transition {
         let look = || async { self.transitions().await.pop().filter(|newest| newest.delivery() == delivery) };
         until(&format!("{delivery:?}"), look).await
@@ -153,14 +153,14 @@ impl Mesh {
         assert_eq!((waiting.power_error(), open.delivery()), (text.as_str(), Delivery::Accepted));
     }
 
-    /// Gives up the newest transition as an operator does.
+    /// Abandons the newest transition as an operator does.
     async fn abandon_open_transition(&self) {
         let id = self.transitions().await.pop().unwrap().id;
         let request = AbandonTransitionRequest { id, request_id: "r1".to_owned() };
         self.client().abandon_transition(request).await.unwrap();
     }
 
-    /// Waits until the service has been asked so many times more, so that what it said was taken in.
+    /// Waits until the service got `more` such calls, so that its earlier answers were processed.
     async fn until_called(&self, call: &str, more: usize) {
         let wanted = self.pcs.count(call) + more;
         until(call, || async { (self.pcs.count(call) >= wanted).then_some(()) }).await;
@@ -185,7 +185,7 @@ impl Drop for Mesh {
     }
 }
 
-/// A node in the phase, in its first generation, of which nothing has been done yet.
+/// Returns a node in the phase, in its first generation, without any action yet.
 fn node(id: &str, phase: Phase) -> Component {
     Component {
         enabled: Some(true),
@@ -194,7 +194,7 @@ fn node(id: &str, phase: Phase) -> Component {
         last_action: Some(LastAction {
             action: Some(Action::SessionSetup),
             failed: Some(false),
-            last_updated: Some(chassis::clock::now()),
+            last_updated: Some(chassis::process::clock::now()),
         }),
         event_stats: Some(EventStats::zeros()),
         preparation: Some(BootPreparation { generation: 1, attempt: 1, trouble: None }),
@@ -203,7 +203,7 @@ fn node(id: &str, phase: Phase) -> Component {
     }
 }
 
-/// The node is switched off and is to be switched on again, in the same generation.
+/// Changes a node that is switched off to be switched on again, in the same generation.
 fn wants_power_on(component: &mut Component) {
     component.status.get_or_insert_default().phase = Some(Phase::PoweringOn);
 }

@@ -20,7 +20,7 @@ async fn nobody_waits_for_the_bmc_of_another() {
     let fine = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut machine = bmc("fine", &fine);
     tokio::spawn(async move { axum::serve(fine, system).await });
-    // Each takes calls and does not answer them.
+    // Each of these BMCs takes calls and does not answer them.
     let mut hung = Vec::new();
     for number in 0..12 {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -39,11 +39,11 @@ async fn nobody_waits_for_the_bmc_of_another() {
     }
     mesh.registry.put([node("hung0", Phase::Configuring), node("fine", Phase::Configuring)]);
     mesh.until_read("fine", PowerReading::On).await;
-    // Far less than the time for an answer.
+    // The limit is far less than the deadline for an answer.
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }
 
-/// A BMC that takes every reset and carries none out. Gives its entry in a machine file and the resets that it took.
+/// Returns a BMC that takes every reset and carries none out: its entry in a machine file and the resets that it took.
 async fn stubborn_bmc(id: &str) -> (String, Arc<Mutex<Vec<String>>>) {
     let taken = Arc::new(Mutex::new(Vec::new()));
     let target = "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset";
@@ -89,7 +89,7 @@ async fn endless_reset_is_shown_and_can_be_given_up() {
     assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOffForcefully), 1);
 }
 
-/// A node and its BMC as they stand in a machine file.
+/// Returns a node and its BMC as a machine file lists them.
 fn bmc(id: &str, listener: &TcpListener) -> String {
     let mut text = String::new();
     writeln!(text, "[[bmc]]\nname = '{id}'\nurl = 'http://{}'", listener.local_addr().unwrap()).unwrap();

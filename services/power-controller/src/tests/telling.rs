@@ -1,4 +1,4 @@
-//! An upstream that tells of changes by itself, or should.
+//! An upstream that pushes changes, or should.
 
 use domain::boot::component::Action;
 

@@ -142,7 +142,7 @@ async fn an_outage_spends_nothing_and_shows_one_text_until_it_is_over() {
     assert_eq!(attempts(&node, Action::PoweringOffGracefully), 1);
 }
 
-/// A power controller that was stopped while x1 waited to be switched on.
+/// Returns a mesh whose power controller was stopped while x1 waited to be switched on.
 async fn stopped_while_it_waits() -> Mesh {
     let mut mesh = Mesh::started().await;
     mesh.pcs.trouble("create", Some(Trouble::Answers(429, String::new())));
@@ -184,14 +184,14 @@ async fn what_was_sent_after_the_backup_of_a_database_is_found_when_it_is_restor
     assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOn), 1);
 }
 
-/// Waits until the last connection to the databases in there is closed, which takes their logs away.
+/// Waits until the last connection to the databases in `directory` is closed, which removes their logs.
 async fn until_closed(directory: &Path) {
     let names = || fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
     let is_open = || names().any(|name| name.to_string_lossy().ends_with("-wal"));
     until("the databases are closed", || async { (!is_open()).then_some(()) }).await;
 }
 
-/// Lets one directory have the files of another, and no others.
+/// Replaces the files of one directory by those of another.
 fn copy_files(from: &Path, to: &Path) {
     let files = |directory: &Path| fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     files(to).for_each(|file| fs::remove_file(file).unwrap());
@@ -228,7 +228,7 @@ async fn node_gone_from_the_inventory_is_left_out_of_what_waits() {
     mesh.pcs.trouble("create", Some(Trouble::Answers(429, String::new())));
     mesh.power_on(&["x1", "x2"]);
     mesh.until_component("x1", "waits", |one| one.waits_for_power_upstream()).await;
-    let since = chassis::clock::now();
+    let since = chassis::process::clock::now();
     mesh.registry.change("x1", |one| one.presence = InventoryPresence::Doubtful { since });
     let without_it = || async { asks_for(&mesh.pcs.last_body(), "x2").then_some(()) };
     until("the other node to be asked for alone", without_it).await;
@@ -307,7 +307,7 @@ async fn a_node_whose_transition_goes_on_after_an_outage_is_read_again() {
         mesh.pcs.trouble(kind, Some(Trouble::Answers(503, String::new())));
     }
     mesh.until_read("x1", PowerReading::Unspecified).await;
-    // The transition is heard of first.
+    // The poll of the transition succeeds first.
     mesh.pcs.trouble("get", None);
     mesh.until_called("GET /transitions/t-1", 2).await;
     mesh.pcs.trouble("status", None);
@@ -333,7 +333,7 @@ async fn who_needs_no_action_after_a_restart_does_not_go_on_waiting() {
     assert!(mesh.pcs.taken().is_empty());
 }
 
-/// Whether this asks for an action on that node and no other.
+/// Returns whether the body requests an action on that node and no other.
 fn asks_for(body: &serde_json::Value, id: &str) -> bool {
     body["location"].as_array().is_some_and(|nodes| nodes.len() == 1 && nodes[0]["xname"] == id)
 }

@@ -1,6 +1,6 @@
 //! Messages of the hardware inventory.
 
-use chassis::convert::Interner;
+use chassis::kinds::Interner;
 use domain::{
     boot::session::inventory::{Group, Hardware, Inventory},
     core::id::ComponentId,

@@ -1,6 +1,6 @@
 //! Sessions, session filters and session status.
 
-use chassis::convert::time;
+use chassis::mesh::time;
 use domain::{
     boot::{
         session::{
@@ -67,6 +67,7 @@ pub(crate) fn to_wire(session: &Session) -> wire::Session {
         assigned_revision: session.assigned_revision,
         waiting_for: session.waiting_for.clone(),
         created_at: Some(time::to_wire(session.created_at)),
+        last_event: 0,
     }
 }
 

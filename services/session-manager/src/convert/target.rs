@@ -1,6 +1,6 @@
 //! Contents of images, and target states of members.
 
-use chassis::convert::component::artifacts_to_wire;
+use chassis::kinds::component::artifacts_to_wire;
 use domain::{
     boot::{
         session::Session,

@@ -1,4 +1,4 @@
-//! Reads of one object, whatever the store.
+//! Reads of one object from any store.
 
 use domain::boot::template::image::LARGEST_MANIFEST;
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use chassis::{Channel, Settings, channel::LARGEST_MESSAGE, within};
+use chassis::{Channel, Settings, mesh::channel::LARGEST_MESSAGE, within};
 use domain::core::{id::ComponentId, invalid::Invalid};
 use proto::component::{
     AssignSessionRequest, AssignSessionResponse, report_service_client::ReportServiceClient,

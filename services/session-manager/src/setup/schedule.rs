@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use chassis::{pause, work::WorkQueue};
+use chassis::{observe::work::WorkQueue, process::pause};
 use tokio::time::Instant;
 
 use super::wait_notice::WaitNotice;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use chassis::{Fault, database};
+use chassis::{Fault, store::database};
 use domain::boot::session::membership::{LeftOut, LeftOutReason};
 use prost::Message;
 use proto::template::StringList;

@@ -15,12 +15,13 @@ pub(crate) struct Migrator;
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         vec![
-            Box::new(chassis::database::LedgerTables),
+            Box::new(chassis::store::database::LedgerTables),
             Box::new(FirstTables),
             Box::new(session_intent::Migration),
             Box::new(left_out::Migration),
             Box::new(chassis::lease::Migration),
-            Box::new(chassis::ledger::RevisionIndexes(&["sessions", "session_templates"])),
+            Box::new(chassis::store::ledger::RevisionIndexes(&["sessions", "session_templates"])),
+            Box::new(chassis::lease::RoleMigration),
         ]
     }
 }

@@ -14,7 +14,7 @@ pub(crate) use templates::TemplateTable;
 mod tests {
     use std::sync::Arc;
 
-    use chassis::ledger::Table;
+    use chassis::store::ledger::Table;
     use domain::{
         boot::{
             session::{NewSession, complete, create, run},
@@ -35,7 +35,7 @@ mod tests {
     use crate::record::{SessionRecord, TemplateRecord};
 
     async fn connect(database: &EmptyDatabase) -> DatabaseConnection {
-        chassis::database::connect::<Migrator>(&database.url).await.unwrap()
+        chassis::store::database::connect::<Migrator>(&database.url).await.unwrap()
     }
 
     async fn save<T: Table>(database: &DatabaseConnection, records: &[T::Kind]) {

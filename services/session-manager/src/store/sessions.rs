@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use chassis::{
+use chassis::store::{
     database::{self, Unreadable},
-    ledger::Table,
+    ledger::{EventRule, Table},
     resource::Resource,
+};
+use domain::{
+    boot::session::event::{self, SessionEvent},
+    core::event::Actor,
 };
 use prost::Message;
 use proto::{component::AssignSessionRequest, session as wire};
@@ -37,6 +41,13 @@ impl ActiveModelBehavior for ActiveModel {}
 impl Table for SessionTable {
     type Kind = SessionRecord;
 
+    const EVENTS: Option<EventRule<SessionRecord>> = Some(|before, after, _, _| {
+        let events = event::events(before.map(|record| &record.session), after.map(|record| &record.session));
+        events.into_iter().map(SessionEvent::content).collect()
+    });
+
+    const OWNER: Actor = Actor::Service("session-manager");
+
     async fn load(
         on: &impl ConnectionTrait,
         after: Option<u64>,
@@ -54,7 +65,7 @@ impl Table for SessionTable {
             tenant: Set(record.session.tenant.as_str().to_owned()),
             name: Set(record.session.name.clone()),
             progress: Set(record.session.progress.word().to_owned()),
-            record: Set(convert::session::to_wire(&record.session).encode_to_vec()),
+            record: Set(stored(record).encode_to_vec()),
             saved_status: Set(record.saved_status.as_ref().map(Message::encode_to_vec)),
             intent: Set(record.intent.as_deref().map(Message::encode_to_vec)),
         });
@@ -71,9 +82,15 @@ impl Table for SessionTable {
     }
 }
 
+fn stored(record: &SessionRecord) -> wire::Session {
+    wire::Session { last_event: record.last_event, ..convert::session::to_wire(&record.session) }
+}
+
 fn read(row: &Model) -> anyhow::Result<SessionRecord> {
-    let session = convert::session::from_wire(wire::Session::decode(row.record.as_slice())?)?;
+    let stored = wire::Session::decode(row.record.as_slice())?;
+    let last_event = stored.last_event;
+    let session = convert::session::from_wire(stored)?;
     let saved_status = row.saved_status.as_deref().map(wire::SessionStatus::decode).transpose()?;
     let intent = row.intent.as_deref().map(AssignSessionRequest::decode).transpose()?.map(Arc::new);
-    Ok(SessionRecord { intent, saved_status, ..SessionRecord::new(session) })
+    Ok(SessionRecord { intent, saved_status, last_event, ..SessionRecord::new(session) })
 }

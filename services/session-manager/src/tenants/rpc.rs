@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use chassis::{Fault, convert::time};
+use chassis::{Fault, mesh::time};
 use domain::core::id::{ComponentId, Tenant};
 use proto::tenant::{GetTenantRequest, GetTenantResponse, Nodes, tenant_service_server::TenantService};
 use tonic::{Request, Response, Status};

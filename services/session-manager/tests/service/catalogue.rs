@@ -29,7 +29,7 @@ async fn images_have_an_architecture_if_they_exist() {
     let settings = Images { catalogue: CatalogueDriver::Ims, ims: ims_peer, ..usual };
     let mut rows = String::new();
     for id in ["arm", "null", "old", "a b?c#", "missing", "closed", "broken", "odd"] {
-        // One catalogue per answer: a peer that answers with 500 opens its circuit.
+        // Each answer gets a catalogue of its own: a peer that answers with 500 opens its circuit.
         let told = match ImageCatalogue::new(&settings).unwrap().image(id, LONG).await {
             Ok(listing) => format!("{listing:?}"),
             Err(failure) => words(&failure.text).to_owned(),

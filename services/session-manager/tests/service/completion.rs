@@ -114,6 +114,35 @@ async fn lost_history_completes_no_session() {
 }
 
 #[tokio::test]
+async fn a_session_that_the_registry_lost_ends_with_an_error() {
+    let world = World::start().await;
+    world.template("t", &["n1", "n2"]).await;
+    world.boot("s", "t").await.unwrap();
+    world.running("s").await;
+    world.peers.lose_assignments(&["n1", "n2"]);
+    let error = world.complete("s").await.error.unwrap_or_default();
+    assert!(error.starts_with("The component registry lost commits at "), "{error}");
+    assert!(error.ends_with("Z, and with them the assignment of 2 of 2 components"), "{error}");
+}
+
+#[tokio::test]
+async fn a_session_whose_nodes_were_taken_after_a_loss_has_no_error() {
+    let world = World::start().await;
+    world.template("t", &["n1", "n2"]).await;
+    world.boot("s", "t").await.unwrap();
+    world.running("s").await;
+    world.template("u", &["n3"]).await;
+    world.boot("other", "u").await.unwrap();
+    world.running("other").await;
+    world.peers.lose_assignments(&[]);
+    // The end of the other session shows that the new history has arrived.
+    world.peers.settle("n3");
+    assert_eq!(world.complete("other").await.error, None);
+    world.create(wish(Operation::Shutdown, "taker", "t")).await.unwrap();
+    assert_eq!(world.complete("s").await.error, None);
+}
+
+#[tokio::test]
 async fn a_session_whose_members_were_reassigned_is_complete() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;

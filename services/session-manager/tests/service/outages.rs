@@ -27,8 +27,8 @@ impl Site {
     }
 }
 
-/// A world whose image store is the site, which has the image and may take `seconds` for an answer. Sessions are set
-/// up as soon as the inventory is released.
+/// Returns a world whose image store is the site, which has the image and may take `seconds` for an answer. Sessions
+/// are set up as soon as the inventory is released.
 async fn world(seconds: f64) -> (World, Site) {
     let site = Site::start().await;
     let url = site.url.clone();
@@ -59,7 +59,7 @@ async fn sessions_with_a_silent_store_delay_no_others() {
     }
     let before = site.calls().len();
     world.peers.hold_inventory(false);
-    // As many as may call the store concurrently.
+    // The number is that of concurrent calls to the store.
     site.called(before + 16).await;
     world.create(wish(Operation::Shutdown, "shutdown", "t")).await.unwrap();
     assert_eq!(world.running("shutdown").await.components, ["n1"]);

@@ -32,6 +32,7 @@ use proto::{
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, async_trait};
+use uuid::Uuid;
 
 type Responses<T> = BoxStream<'static, Result<T, Status>>;
 
@@ -62,9 +63,20 @@ struct State {
     blue: Vec<String>,
     /// Components that the registry lists after a restore, before its watches show them.
     restored: Option<BTreeMap<String, Component>>,
-    /// How often the registry has listed components.
+    /// Number of lists of components by the registry.
     lists: usize,
+    /// Number of the history of the components.
+    incarnation: u128,
 }
+
+impl State {
+    fn incarnation(&self) -> String {
+        Uuid::from_u128(self.incarnation).to_string()
+    }
+}
+
+/// Metadata of a watch that name its history.
+const INCARNATION: &str = "reveille-incarnation";
 
 /// Behaviour of calls that assign members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +109,7 @@ impl Peers {
             blue: vec!["n0".to_owned(), "n1".to_owned()],
             restored: None,
             lists: 0,
+            incarnation: 1,
         };
         let peers = Self {
             state: Arc::new(Mutex::new(state)),
@@ -146,12 +159,21 @@ impl Peers {
         state.restored = Some(state.components.clone());
     }
 
+    /// Begins another history of the registry, in which no session has these components.
+    pub fn lose_assignments(&self, ids: &[&str]) {
+        self.state.lock().incarnation += 1;
+        self.changed.send_modify(|_| {});
+        for id in ids {
+            self.change(id, |one| (one.session, one.enabled) = (None, Some(false)));
+        }
+    }
+
     /// Makes the list of the registry equal to its watches again.
     pub fn show_restored(&self) {
         self.state.lock().restored = None;
     }
 
-    /// How often the registry has listed components.
+    /// Returns the number of lists of components by the registry.
     pub fn lists(&self) -> usize {
         self.state.lock().lists
     }
@@ -167,8 +189,7 @@ impl Peers {
         self.state.lock().inventory_answers = answers;
     }
 
-    /// Holds or releases calls of the inventory. A session whose setup waits was created before whatever happens
-    /// meanwhile.
+    /// Holds or releases calls of the inventory. A session whose setup waits was created before all later events.
     pub fn hold_inventory(&self, hold: bool) {
         self.inventory_held.send_replace(hold);
     }
@@ -376,17 +397,26 @@ impl ComponentService for Peers {
         &self,
         request: Request<WatchComponentsRequest>,
     ) -> Result<Response<Self::WatchComponentsStream>, Status> {
+        let incarnation = self.state.lock().incarnation();
+        let resumed = request.metadata().get(INCARNATION).cloned();
         let mut sent = request.into_inner().resume_revision;
+        if sent > 0 && resumed.is_some_and(|resumed| resumed != incarnation) {
+            return Err(Fault::ResumeExpired(sent).into());
+        }
         let mut synced = true;
-        let batches = self.follow(|state| (state.components.clone(), state.revision()));
-        let responses = batches.map(move |(components, revision)| {
+        let batches = self.follow(|state| (state.incarnation(), state.components.clone(), state.revision()));
+        let own = incarnation.clone();
+        let batches = batches.take_while(move |(incarnation, ..)| std::future::ready(*incarnation == own));
+        let responses = batches.map(move |(_, components, revision)| {
             let mut components: Vec<_> = components.into_values().filter(|one| one.revision > sent).collect();
             components.sort_unstable_by_key(|component| component.revision);
             sent = revision;
             let synced = std::mem::take(&mut synced);
             Ok(WatchComponentsResponse { components, deletions: Vec::new(), revision, synced }.into())
         });
-        Ok(Response::new(responses.boxed()))
+        let mut response = Response::new(responses.boxed());
+        response.metadata_mut().insert(INCARNATION, incarnation.parse().unwrap());
+        Ok(response)
     }
 
     /// The first component, with the revision.

@@ -90,7 +90,7 @@ pub fn parts(request: &Request) -> (String, BTreeMap<String, String>) {
     (decoded(request.uri().path()), query)
 }
 
-/// The part of an error text after its beginning time; the whole text if there is none.
+/// Returns the part of an error text after its beginning time; the whole text if there is none.
 pub fn words(text: &str) -> &str {
     text.split_once("Z: ").map_or(text, |(_, error)| error.strip_suffix(')').unwrap_or(error))
 }

@@ -115,7 +115,7 @@ fn refusal(status: StatusCode, code: &str, more: &str) -> Response {
     (status, text).into_response()
 }
 
-/// A manifest of an image below `s3://BUCKET/ID`, whose file of boot parameters is at `boot_parameters`.
+/// Returns a manifest of an image below `s3://BUCKET/ID`, whose file of boot parameters is at `boot_parameters`.
 pub fn manifest(image: &str, boot_parameters: Option<&str>) -> String {
     let artifact = |kind: &str, path: &str| {
         format!(

@@ -15,7 +15,7 @@ use crate::{
     world::{World, asked, once, template, wish},
 };
 
-/// A world whose images are listed at the site, and kept by the simulated fleet.
+/// Returns a world whose images are listed at the site, and kept by the simulated fleet.
 async fn listed() -> (World, Site) {
     let ims = Site::start().await;
     let url = ims.url.clone();

@@ -22,7 +22,7 @@ use crate::{
     world::{World, asked, once, template, wish},
 };
 
-/// A world whose tenants are known to the site.
+/// Returns a world whose tenants are known to the site.
 async fn world() -> (World, Site) {
     let site = Site::start().await;
     let url = format!("{}/v1alpha3", site.url);
@@ -45,6 +45,9 @@ fn has(site: &Site, nodes: &[&str]) {
 }
 
 const A: &str = "/v1alpha3/tenants/a";
+
+/// Path of the list of tenants.
+const LIST: &str = "/v1alpha3/tenants";
 
 impl World {
     async fn tenant(&self, name: &str, among: &[&str]) -> Result<GetTenantResponse, Fault> {
@@ -419,12 +422,14 @@ async fn deleted_tenant_ends_its_running_session() {
     has(&site, &["n1"]);
     world.session_when("s", in_doubt).await;
     site.says(A, 404, "{}");
+    site.says(LIST, 200, r#"{"metadata": {}, "items": [{"metadata": {"name": "b"}}]}"#);
     check_end_of_deleted_tenant(&world).await;
 }
 
 #[tokio::test]
 async fn tenant_deleted_during_a_restart_ends_its_running_session() {
     let (world, site) = running_session().await;
+    site.says(LIST, 200, "[]");
     let world = world.restart(|_| site.says(A, 404, "{}")).await;
     check_end_of_deleted_tenant(&world).await;
 }
@@ -439,6 +444,24 @@ async fn lone_denial_of_a_tenant_ends_no_session() {
     assert_eq!((nodes.ids, nodes.in_doubt_ids), (strings(&["n1", "n2"]), strings(&["n1", "n2"])));
     has(&site, &["n1", "n2"]);
     let session = world.session_when("s", |session| !in_doubt(session)).await;
+    assert_eq!((session.progress(), session.error), (Progress::Running, None));
+    assert_eq!(["n1", "n2"].map(|id| world.peers.component(id).enabled), [Some(true); 2]);
+}
+
+#[tokio::test]
+async fn denial_that_the_list_of_tenants_does_not_confirm_ends_no_session() {
+    let (world, site) = running_session().await;
+    site.says(A, 404, r#"{"message": "no Route matched with those values"}"#);
+    let lists_none = |session: &Session| {
+        session.waiting_for.contains("TAPMS says that tenant 'a' does not exist, and lists no tenants: ")
+    };
+    world.session_when("s", lists_none).await;
+    site.says(LIST, 200, r#"{"items": [{"spec": {"tenantname": "a"}}]}"#);
+    world
+        .session_when("s", |session| session.waiting_for.ends_with("tenant 'a' does not exist, and lists it"))
+        .await;
+    has(&site, &["n1", "n2"]);
+    let session = world.session_when("s", |session| session.waiting_for.is_empty()).await;
     assert_eq!((session.progress(), session.error), (Progress::Running, None));
     assert_eq!(["n1", "n2"].map(|id| world.peers.component(id).enabled), [Some(true); 2]);
 }

@@ -33,7 +33,7 @@ impl World {
         Self::start_with(|_| {}).await
     }
 
-    /// As [`Self::start`], with other settings.
+    /// Starts a world as [`Self::start`] does, with other settings.
     pub async fn start_with(change: impl FnOnce(&mut Settings)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (peers, url) = Peers::start().await;

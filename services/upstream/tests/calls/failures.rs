@@ -36,7 +36,7 @@ async fn hang(_connection: TcpStream) {
     std::future::pending().await
 }
 
-/// One byte every 20 ms, which no limit of a single read would notice.
+/// Sends one byte every 20 ms, which no limit of a single read would notice.
 async fn drip(mut connection: TcpStream) {
     say(&mut connection, b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n").await;
     while connection.write_all(b" ").await.is_ok() {

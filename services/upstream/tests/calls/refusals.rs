@@ -46,7 +46,7 @@ async fn an_answer_is_read_to_its_end() {
     let server = Server::of(router).await;
     let peer = server.peer();
     let request = Request::get("nodes", "/nodes").query("role", "Compute").query("q", "a b&c");
-    let node: Node = chassis::request_id::scope("request-1".into(), peer.json(request)).await.unwrap();
+    let node: Node = chassis::mesh::request_id::scope("request-1".into(), peer.json(request)).await.unwrap();
     assert_eq!(node.id, "x1");
     let answer = peer.call(Request::post("echo", "/echo").json(&json!({"a": 1}))).await.unwrap();
     assert_eq!((answer.status, &answer.body[..]), (StatusCode::ACCEPTED, &b"{\"a\":1}"[..]));

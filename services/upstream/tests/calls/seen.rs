@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
     routing::{get, post},
 };
-use chassis::telemetry;
+use chassis::process::telemetry;
 use expect_test::expect;
 use parking_lot::Mutex;
 use tracing_subscriber::fmt::MakeWriter;

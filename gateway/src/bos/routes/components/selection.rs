@@ -1,4 +1,4 @@
-//! The components that a request is about.
+//! The components of a request.
 
 use proto::component::{
     Component as Record, ComponentFilter, ListComponentsRequest, PatchEach, PatchMany, Phase,
@@ -25,7 +25,7 @@ pub(in crate::bos::routes) const LONGEST_STATUSES: usize = 512;
 /// Most components on one page (BOS reference 2.6.1).
 pub(in crate::bos::routes) const LARGEST_PAGE: u32 = 1_048_576;
 
-/// The components that query parameters ask for (BOS reference 2.6.1). A tenant means its own sessions.
+/// Returns the list request of the query parameters (BOS reference 2.6.1). A tenant means its own sessions.
 pub(super) fn listed(query: &Query, tenant: &Tenant, strict: bool) -> Result<ListComponentsRequest, Problem> {
     let statuses = query.text("status", 0..=LONGEST_STATUSES)?.unwrap_or_default();
     let mut filter = ComponentFilter {
@@ -48,8 +48,8 @@ pub(super) fn listed(query: &Query, tenant: &Tenant, strict: bool) -> Result<Lis
     })
 }
 
-/// The ids of the parameter. BOS takes the whole parameter for one id and so refuses more than a few (BOS reference 12,
-/// BUG-03).
+/// Returns the ids of the parameter. BOS takes the whole parameter for one id and so refuses more than a few (BOS
+/// reference 12, BUG-03).
 fn ids(query: &Query, strict: bool) -> Result<Vec<String>, Problem> {
     let longest = if strict { LONGEST_ID } else { LONGEST_IDS };
     let ids = split(query.text("ids", 1..=longest)?.unwrap_or_default());
@@ -62,13 +62,13 @@ fn ids(query: &Query, strict: bool) -> Result<Vec<String>, Problem> {
     }
 }
 
-/// The phase of the parameter. The empty word is a phase, but as a parameter it asks for any.
+/// Returns the phase of the parameter. The empty word is a phase, but as a parameter it selects any.
 fn phase(query: &Query) -> Result<Phase, Problem> {
     let phase = query.parsed("phase", word::<Phase>)?.filter(|phase| *phase != Phase::None);
     Ok(phase.unwrap_or_default())
 }
 
-/// True if anything but `enabled` and ids narrows the list. If not, BOS drops `enabled=false` (BOS reference
+/// Returns whether anything but `enabled` and ids narrows the list. If not, BOS drops `enabled=false` (BOS reference
 /// 12, BUG-01).
 fn narrows(filter: &ComponentFilter) -> bool {
     filter.session.is_some()
@@ -77,12 +77,12 @@ fn narrows(filter: &ComponentFilter) -> bool {
         || !filter.statuses.is_empty()
 }
 
-/// The items of a list in one text, untrimmed; none of an empty text.
+/// Returns the items of a list in one text, untrimmed; an empty text has none.
 fn split(text: &str) -> Vec<String> {
     if text.is_empty() { Vec::new() } else { text.split(',').map(str::to_owned).collect() }
 }
 
-/// The record or patch for the component that the path names, whatever the body calls it.
+/// Returns the record or patch for the component in the path, whatever its id in the body.
 pub(super) fn of_one(id: String, component: Component, tenant: &Tenant) -> Result<Record, Problem> {
     if component == Component::default() {
         return Err(Problem::bad_request("the object needs at least one member"));
@@ -90,7 +90,7 @@ pub(super) fn of_one(id: String, component: Component, tenant: &Tenant) -> Resul
     Ok(written(Component { id: Some(id), ..component }, tenant))
 }
 
-/// Records or patches that name their components.
+/// Returns records or patches that name their components.
 pub(super) fn of_each(
     components: Vec<JsonObject<Component>>,
     tenant: &Tenant,
@@ -104,7 +104,7 @@ pub(super) fn of_each(
     named.collect()
 }
 
-/// The components of a bulk patch (BOS reference 2.6.4).
+/// Returns the components of a bulk patch (BOS reference 2.6.4).
 pub(super) fn patched(patch: BulkPatch, tenant: &Tenant) -> Result<Selection, Problem> {
     Ok(match patch {
         BulkPatch::Each(components) => Selection::Each(PatchEach { patches: of_each(components, tenant)? }),
@@ -112,7 +112,7 @@ pub(super) fn patched(patch: BulkPatch, tenant: &Tenant) -> Result<Selection, Pr
     })
 }
 
-/// The ids that a selection names; empty: the selection is not by ids, or is empty.
+/// Returns the ids in a selection; empty: the selection is not by ids, or is empty.
 pub(super) fn about(selection: &Selection) -> Vec<String> {
     match selection {
         Selection::Each(each) => ids_of(&each.patches),
@@ -120,7 +120,7 @@ pub(super) fn about(selection: &Selection) -> Vec<String> {
     }
 }
 
-/// The ids of records or patches.
+/// Returns the ids of records or patches.
 pub(super) fn ids_of(components: &[Record]) -> Vec<String> {
     components.iter().map(|component| component.id.clone()).collect()
 }
@@ -135,13 +135,13 @@ fn of_many(filtered: FilteredPatch, tenant: &Tenant) -> Result<PatchMany, Proble
     Ok(PatchMany { patch: Some(written(patch, tenant)), ids, session, session_tenant: tenant.filter() })
 }
 
-/// The record or patch as a message. Sessions that a tenant names are its own; the administrator may mean those of any
-/// tenant.
+/// Returns the record or patch as a message. Sessions that a tenant names are its own; the administrator may mean those
+/// of any tenant.
 fn written(component: Component, tenant: &Tenant) -> Record {
     Record { session_tenant: tenant.filter(), ..component.into() }
 }
 
-/// Ids or the name of a session: exactly one of them.
+/// Returns ids or the name of a session: exactly one of them.
 fn one_of(filters: PatchFilters) -> Result<(Vec<String>, String), Problem> {
     match (filters.ids.unwrap_or_default(), filters.session.unwrap_or_default()) {
         (ids, session) if ids.is_empty() == session.is_empty() => {

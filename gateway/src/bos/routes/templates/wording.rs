@@ -4,7 +4,7 @@ use chassis::Fault;
 
 use crate::bos::{problem::BosProblem, tenant::Tenant, wire::template::SessionTemplate};
 
-/// The words for one write of a template.
+/// Wording for one write of a template.
 pub(super) struct TemplateWording {
     doing: &'static str,
     /// Key and name of a boot set whose name is not its key.
@@ -12,7 +12,7 @@ pub(super) struct TemplateWording {
 }
 
 impl TemplateWording {
-    /// The words for the template `sent`, which is being `created` or `patched`.
+    /// Creates the wording for the template `sent`, which is being `created` or `patched`.
     pub(super) fn new(doing: &'static str, sent: &SessionTemplate) -> Self {
         let mut sets = sent.boot_sets.iter().flat_map(|sets| &sets.0);
         let misnamed = sets.find_map(|(key, set)| {
@@ -22,7 +22,7 @@ impl TemplateWording {
         Self { doing, misnamed }
     }
 
-    /// The problem of a write that was refused.
+    /// Returns the problem of a write that was refused.
     pub(super) fn of(&self, fault: Fault, tenant: &Tenant) -> BosProblem {
         let told = match &fault {
             Fault::Invalid(invalid) => self.worded(&invalid.field, &invalid.reason),
@@ -32,7 +32,7 @@ impl TemplateWording {
         problem.prefixed(&format!("The session template could not be {}: ", self.doing))
     }
 
-    /// The text of a finding, if clients know the finding by its text.
+    /// Returns the text of a finding, if clients know the finding by its text.
     fn worded(&self, field: &str, reason: &str) -> Option<String> {
         let within = field.strip_prefix("boot_sets.")?;
         if let (Some(set), true) = (within.strip_suffix(".node_list"), reason.contains("reject_nids")) {

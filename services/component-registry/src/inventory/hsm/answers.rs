@@ -28,7 +28,7 @@ impl InvalidEntries {
         *self == Self::default()
     }
 
-    /// Whether a component can have this id; an invalid id is counted.
+    /// Returns whether a component can have this id; an invalid id is counted.
     fn is_id(&mut self, id: &str) -> bool {
         let possible = ComponentId::parse(id).is_ok();
         self.impossible_ids += usize::from(!possible);

@@ -1,7 +1,7 @@
 //! The settings that operators may change while Reveille runs: the twenty of BOS (BOS reference 4), and one that
 //! BOS had until 2.47 (BOS reference 10.3, row 8).
 //!
-//! Every service follows them by a watch, so that a change holds at once, also for nodes that are under way.
+//! Every service follows them by a watch, so that a change holds at once, including for nodes that are under way.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -14,15 +14,15 @@ use crate::{
     },
 };
 
-/// The age at which a report is distrusted unless an operator says otherwise.
+/// Default age at which a report is distrusted.
 const DEFAULT_ACTUAL_STATE_TTL: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// The shortest time between looks at something that nobody tells of. A frequency of zero asks for no pause, and
-/// would keep a peer busy with nothing else.
+/// Shortest time between polls of a peer that pushes nothing. A frequency of zero would allow no pause, and would keep
+/// the peer busy with nothing else.
 const LEAST_PERIOD: Duration = Duration::from_secs(1);
 
-/// The settings in force. A read timeout is the time that a peer may take to begin an answer; it holds for every
-/// call of that peer, whatever the settings of the site say about others.
+/// Settings in force. A read timeout is the time within which a peer has to begin an answer; it holds for every call of
+/// that peer, whatever the settings of the site have for others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Read timeout for the boot script server, seconds.
@@ -44,14 +44,14 @@ pub struct Options {
     pub component_actual_state_ttl: String,
     /// Most attempts per power action of a component without a policy of its own; 0: none.
     pub default_retry_policy: u32,
-    /// Seconds between looks for new nodes.
+    /// Seconds between polls for new nodes.
     pub discovery_frequency: u32,
-    /// Whether an image service that cannot be reached makes a template wrong.
+    /// Whether an unreachable image service is an error of a template.
     pub ims_errors_fatal: bool,
-    /// Whether an image that the image service does not have makes a template wrong.
+    /// Whether an image that the image service lacks is an error of a template.
     pub ims_images_must_exist: bool,
-    /// How much is logged: one of five words in any letter case. Every process follows it, on top of the log
-    /// filter of its own settings.
+    /// Verbosity of logs: one of five words in any letter case. Every process follows it, on top of the log filter of
+    /// its own settings.
     pub logging_level: String,
     /// Seconds from power-on until a node that runs but did not report the wanted boot is rebooted.
     pub max_boot_wait_time: u32,
@@ -61,16 +61,16 @@ pub struct Options {
     pub max_power_off_wait_time: u32,
     /// Seconds until a power-on without effect is repeated.
     pub max_power_on_wait_time: u32,
-    /// Seconds until a node is asked for again that an upstream left out or knew nothing about, because nobody
-    /// tells when it is back, or whose configuration is waited for, because what is told may get lost. Whatever else
-    /// changes is told and not polled for.
+    /// Seconds until a node is requested again that an upstream left out or knew nothing about, because the return of a
+    /// node is not pushed, or whose configuration is awaited, because pushes may get lost. All other changes are pushed
+    /// and not polled for.
     pub polling_frequency: u32,
     /// Whether names that look like node numbers are errors.
     pub reject_nids: bool,
     /// Whether every session needs a limit.
     pub session_limit_required: bool,
-    /// Whether a component that runs what it should is left alone from then on. If not, it stays enabled, and is
-    /// brought back whenever it no longer does. BOS lost this option with 2.48.
+    /// Whether a component that has reached its target is not acted on any more. If not, it stays enabled, and is
+    /// brought back whenever it leaves the target. BOS lost this option with 2.48.
     pub disable_components_on_completion: bool,
 }
 
@@ -102,7 +102,7 @@ impl Default for Options {
     }
 }
 
-/// A change of some settings; what is `None` stays. The members mean what they mean in [`Options`].
+/// Change of some settings; those that are `None` stay. The members are those of [`Options`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "every member is documented where it is stored, in Options")]
 pub struct OptionsPatch {
@@ -130,7 +130,7 @@ pub struct OptionsPatch {
 }
 
 impl Options {
-    /// The options without a wish for what the version of BOS that is followed does not have as an option.
+    /// Returns the options without settings that the followed version of BOS does not have.
     #[must_use]
     pub fn heeded(self, compatibility: Compatibility) -> Self {
         let disable_components_on_completion =
@@ -138,7 +138,7 @@ impl Options {
         Self { disable_components_on_completion, ..self }
     }
 
-    /// The settings with `patch` applied, all of it or none.
+    /// Returns the settings with `patch` applied, all of it or none.
     ///
     /// # Errors
     /// Names the first member of the patch that breaks its limit.
@@ -176,30 +176,30 @@ impl Options {
         })
     }
 
-    /// How long a node that runs may take to report the wanted boot after its power-on.
+    /// Returns the time for a running node to report the wanted boot after its power-on.
     pub fn boot_wait(&self) -> Duration {
         Duration::from_secs(self.max_boot_wait_time.into())
     }
 
-    /// How long a power-off may take to have its effect.
+    /// Returns the time for a power-off to have its effect.
     pub fn power_off_wait(&self) -> Duration {
         Duration::from_secs(self.max_power_off_wait_time.into())
     }
 
-    /// How long a power-on may take to have its effect.
+    /// Returns the time for a power-on to have its effect.
     pub fn power_on_wait(&self) -> Duration {
         Duration::from_secs(self.max_power_on_wait_time.into())
     }
 
-    /// Age since their start at which complete sessions are deleted; `None`: never. A text that
-    /// [`Options::apply`] would have refused deletes none either: what is deleted does not come back.
+    /// Returns the age since their start at which complete sessions are deleted; `None`: never. A text that
+    /// [`Options::apply`] would have refused deletes none either, because a deletion is final.
     pub fn completed_session_ttl(&self) -> Option<Duration> {
         let age = Age::parse("cleanup_completed_session_ttl", &self.cleanup_completed_session_ttl).ok()?;
         Some(age.duration()).filter(|age| !age.is_zero())
     }
 
-    /// Age at which a reported boot is distrusted. A text that [`Options::apply`] would have refused gives
-    /// the default, so that a damaged setting never makes every report too old at once.
+    /// Returns the age at which a reported boot is distrusted. A text that [`Options::apply`] would have refused counts
+    /// as the default, so that a damaged setting never makes every report too old at once.
     pub fn actual_state_ttl(&self) -> Duration {
         match ttl("component_actual_state_ttl", &self.component_actual_state_ttl) {
             Ok(age) => age.duration(),
@@ -207,12 +207,12 @@ impl Options {
         }
     }
 
-    /// The same age as nodes read it from their kernel command line: they understand lower case only.
+    /// Returns the same age for the kernel command line of nodes, which understand lower case only.
     pub fn actual_state_ttl_parameter(&self) -> String {
         self.component_actual_state_ttl.to_ascii_lowercase()
     }
 
-    /// Most components in one call to a peer that takes `peer_takes` of them.
+    /// Returns the most components in one call to a peer that takes `peer_takes` of them.
     pub fn batch_size(&self, peer_takes: usize) -> usize {
         match usize::try_from(self.max_component_batch_size) {
             Ok(0) | Err(_) => peer_takes,
@@ -220,13 +220,13 @@ impl Options {
         }
     }
 
-    /// How long until a node is asked for again that an upstream left out, or told nothing certain about, and the least
-    /// time until one is whose configuration is waited for.
+    /// Returns the time until a node is requested again that an upstream left out, or did not know for certain, and the
+    /// least time until one is whose configuration is awaited.
     pub fn polling_period(&self) -> Duration {
         Duration::from_secs(self.polling_frequency.into()).max(LEAST_PERIOD)
     }
 
-    /// Time between looks for new nodes.
+    /// Returns the time between polls for new nodes.
     pub fn discovery_period(&self) -> Duration {
         Duration::from_secs(self.discovery_frequency.into()).max(LEAST_PERIOD)
     }
@@ -268,7 +268,7 @@ fn within(field: &str, value: Option<u32>, limits: RangeInclusive<u32>) -> Resul
     }
 }
 
-/// Reads an age of at least one hour: neither minutes nor zero (BOS reference 2.3, "TtlString").
+/// Parses an age of at least one hour: neither minutes nor zero (BOS reference 2.3, "TtlString").
 fn ttl(field: &str, text: &str) -> Result<Age, Invalid> {
     check_length(field, text, 2, LONGEST_AGE)?;
     let age = Age::parse(field, text)?;

@@ -1,15 +1,15 @@
-//! Words for what is done to a node, and the count of its power turns (BOS reference 2.3).
+//! Kinds of action on a node, and the count of its power turns (BOS reference 2.3).
 
-/// The words for what was last done to a component (BOS reference 2.3, "Action").
+/// Kind of the last action on a component (BOS reference 2.3, "Action").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {
-    /// A report had become too old and was forgotten.
+    /// An old report was forgotten.
     ActualStateCleanup,
-    /// A staged state became the desired one.
+    /// A staged state became the desired state.
     ApplyStaged,
     /// The node was found in the inventory.
     NewlyDiscovered,
-    /// The node is cut off.
+    /// The node's power is cut.
     PoweringOffForcefully,
     /// The node is asked to shut down.
     PoweringOffGracefully,
@@ -31,7 +31,7 @@ impl Action {
         Self::SessionSetup,
     ];
 
-    /// The word of the REST contract.
+    /// Returns the word of the REST contract.
     pub fn word(self) -> &'static str {
         match self {
             Self::ActualStateCleanup => "actual_state_cleanup",
@@ -45,15 +45,15 @@ impl Action {
     }
 }
 
-/// What is being done with a component (BOS reference 2.3, "Phase").
+/// Phase of the work on a component (BOS reference 2.3, "Phase").
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
-    /// Nothing is under way; the word is an empty text.
+    /// No work is under way; the word is an empty text.
     #[default]
     None,
-    /// The node is to come up.
+    /// The node is being switched on.
     PoweringOn,
-    /// The node is to go down.
+    /// The node is being switched off.
     PoweringOff,
     /// The node runs and is being configured.
     Configuring,
@@ -63,7 +63,7 @@ impl Phase {
     /// Every phase.
     pub const ALL: [Self; 4] = [Self::None, Self::PoweringOn, Self::PoweringOff, Self::Configuring];
 
-    /// The word of the REST contract.
+    /// Returns the word of the REST contract.
     pub fn word(self) -> &'static str {
         match self {
             Self::None => "",
@@ -74,7 +74,7 @@ impl Phase {
     }
 }
 
-/// Turns of the power of one node since an operator or a session last said what is wanted of it.
+/// Turns of the power of one node since an operator or a session last set its wanted state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PowerTurns {
     /// Actions that began in the direction opposite to the action before.
@@ -84,7 +84,7 @@ pub struct PowerTurns {
 }
 
 impl PowerTurns {
-    /// The turns once `action` has begun as well.
+    /// Returns the turns once `action` has begun as well.
     #[must_use]
     pub(crate) fn with(self, action: Action) -> Self {
         let Some(on) = turns_on(action) else { return self };
@@ -93,7 +93,7 @@ impl PowerTurns {
     }
 }
 
-/// Whether the action switches on; `None`: it does not change the power.
+/// Returns whether the action switches on; `None`: it does not change the power.
 fn turns_on(action: Action) -> Option<bool> {
     match action {
         Action::PoweringOn => Some(true),

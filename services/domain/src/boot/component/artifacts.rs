@@ -1,11 +1,11 @@
-//! What a node boots: three texts that together identify a boot (BOS reference 5.2).
+//! The artifacts that a node boots: three texts that together identify a boot (BOS reference 5.2).
 
 use std::sync::Arc;
 
 use crate::core::time::Timestamp;
 
-/// Kernel, kernel parameters and initial RAM disk. A member that was never given is `None`, which is not
-/// the same as an empty text.
+/// Kernel, kernel parameters and initial RAM disk. A member that was never given is `None`, which differs from an empty
+/// text.
 ///
 /// Thousands of components share one image, so the texts are shared too.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -16,32 +16,31 @@ pub struct BootArtifacts {
     pub kernel_parameters: Option<Arc<str>>,
     /// S3 path of the initial RAM disk.
     pub initrd: Option<Arc<str>>,
-    /// When the token that stands for these artifacts was stored. Never part of a comparison of boots.
+    /// Time at which the token of these artifacts was stored. Never part of a comparison of boots.
     pub timestamp: Option<Timestamp>,
 }
 
 impl BootArtifacts {
-    /// Three empty texts: nothing is booted or wanted.
+    /// Returns three empty texts: nothing is booted or wanted.
     pub fn empty() -> Self {
         let nothing = Some(Arc::default());
         Self { kernel: nothing.clone(), kernel_parameters: nothing.clone(), initrd: nothing, timestamp: None }
     }
 
-    /// Whether a kernel is named, that is, whether the node should be on (BOS reference 5.2, "no boot
-    /// wanted").
+    /// Returns whether a kernel is named, that is, whether the node should be on (BOS reference 5.2, "no boot wanted").
     pub fn kernel_wanted(&self) -> bool {
         !text(&self.kernel).is_empty()
     }
 
-    /// Whether none of the three texts says anything.
+    /// Returns whether all three texts are empty or missing.
     pub fn is_empty(&self) -> bool {
         [&self.kernel, &self.kernel_parameters, &self.initrd]
             .into_iter()
             .all(|member| text(member).is_empty())
     }
 
-    /// Whether all three texts are the same as in `other`, told apart by presence too. The time stamp is
-    /// left out.
+    /// Returns whether all three texts are the same as in `other`; a missing text differs from an empty one. The time
+    /// stamp is left out.
     pub fn same_texts(&self, other: &Self) -> bool {
         same(&self.kernel, &other.kernel)
             && same(&self.initrd, &other.initrd)
@@ -49,7 +48,7 @@ impl BootArtifacts {
     }
 }
 
-/// Whether a node that reports `actual` runs what `desired` asks for (BOS reference 5.2, "artifacts match").
+/// Returns whether a node that reports `actual` runs the `desired` artifacts (BOS reference 5.2, "artifacts match").
 ///
 /// Two absent objects match, one absent object matches nothing. Texts are compared exactly; only for the
 /// kernel parameters is an empty text equal to a missing one.
@@ -72,7 +71,7 @@ fn text(member: &Option<Arc<str>>) -> &str {
 
 fn same(one: &Option<Arc<str>>, other: &Option<Arc<str>>) -> bool {
     match (one, other) {
-        // Shared texts are common and kernel parameters are long: the address answers most comparisons.
+        // Shared texts are common and kernel parameters are long: the address decides most comparisons.
         (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
         (None, None) => true,
         _ => false,

@@ -1,14 +1,14 @@
-//! Which tokens of past boots can be forgotten (BUG-17).
+//! Selection of tokens of past boots that can be forgotten (BUG-17).
 
 use std::{collections::HashSet, time::Duration};
 
 use crate::{boot::component::Component, core::time::Timestamp};
 
-/// Age up to which a token may still come back from a node that is booting: far beyond the slowest boot.
+/// Age up to which a booting node may still report a token: far beyond the slowest boot.
 const LONGEST_BOOT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Those of `tokens`, each with the time at which it was stored, that no component wants or runs and that
-/// are too old to come back.
+/// Returns those of `tokens`, each with the time at which it was stored, that no component wants or runs and that are
+/// too old to be reported any more.
 pub fn superseded<'a>(
     tokens: impl IntoIterator<Item = (&'a str, Timestamp)>,
     components: impl IntoIterator<Item = &'a Component>,

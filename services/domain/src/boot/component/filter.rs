@@ -1,4 +1,4 @@
-//! Which components a list shows (BOS reference 2.6.1).
+//! Selection of components for a list (BOS reference 2.6.1).
 
 use std::collections::HashSet;
 
@@ -12,8 +12,8 @@ const STAGED_SESSION: &str = "staged session";
 const PHASE: &str = "phase";
 const STATUS: &str = "status";
 
-/// What a list may ask of `component` that sets it apart from most: names and values. What is true of nearly every
-/// component of a machine at rest, or asked of none, is left out.
+/// Returns the facets of `component`, names and values, that distinguish it from most in a list. Facets of nearly every
+/// component of a machine at rest, and conditions that no list has, are left out.
 pub fn facets(component: &Component) -> impl Iterator<Item = (&'static str, &str)> {
     let given = [
         (SESSION, component.session_name()),
@@ -27,23 +27,23 @@ pub fn facets(component: &Component) -> impl Iterator<Item = (&'static str, &str
 /// Conditions that all must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ComponentFilter {
-    /// Enabled, or expressly not.
+    /// Whether the component is enabled, or expressly not.
     pub enabled: Option<bool>,
     /// Name of the session that owns the component.
     pub session: Option<String>,
     /// Name of the session whose state is staged.
     pub staged_session: Option<String>,
-    /// Whose sessions these are; `None`: anybody's. Sessions of different tenants may have the same name.
+    /// Tenant of these sessions; `None`: any. Sessions of different tenants may have the same name.
     pub session_tenant: Option<Tenant>,
-    /// What is being done.
+    /// Phase of the component.
     pub phase: Option<Phase>,
-    /// The computed status is one of these; empty: any.
+    /// Words of which the computed status is one; empty: any.
     pub statuses: HashSet<String>,
 }
 
 impl ComponentFilter {
-    /// Whether `component` meets every condition. A member that a record lacks equals nothing that is asked
-    /// for, except that a missing phase is the phase of nothing.
+    /// Returns whether `component` meets every condition. A member that a record lacks equals no wanted value, except
+    /// that a missing phase is the phase of nothing.
     pub fn matches(&self, component: &Component) -> bool {
         let staged = component.staged_state.as_ref();
         let staged_session = staged.and_then(|staged| staged.session.as_deref());
@@ -55,7 +55,7 @@ impl ComponentFilter {
             && (self.statuses.is_empty() || self.statuses.contains(computed_status(component).word()))
     }
 
-    /// Conditions by [`facets`]: every component that matches has one of the facets of each.
+    /// Returns the conditions by [`facets`]: every matching component has one of the facets of each.
     pub fn conditions(&self) -> Vec<Vec<(&'static str, String)>> {
         let phase = self.phase.map(|phase| phase.word().to_owned());
         let texts = [(SESSION, &self.session), (STAGED_SESSION, &self.staged_session), (PHASE, &phase)];
@@ -67,8 +67,8 @@ impl ComponentFilter {
         conditions
     }
 
-    /// Whether a component that names the session `name` of `tenant` names the wanted one. Where the tenant is not
-    /// known the name alone counts.
+    /// Returns whether a component that names the session `name` of `tenant` names the wanted one. If the tenant is
+    /// unknown the name alone counts.
     fn names(&self, wanted: &Option<String>, name: Option<&str>, tenant: Option<&Tenant>) -> bool {
         let Some(wanted) = wanted else { return true };
         name == Some(wanted)
@@ -84,7 +84,7 @@ mod tests {
         core::id::ComponentId,
     };
 
-    /// Every filter of a few values, and every component.
+    /// Every filter of a few values is checked against every component.
     #[test]
     fn what_matches_has_a_facet_of_each_condition() {
         let texts = || [None, Some(String::new()), Some("s1".to_owned()), Some("s2".to_owned())];

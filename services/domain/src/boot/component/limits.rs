@@ -1,4 +1,4 @@
-//! How long and how large the members of a component may be.
+//! Limits of the members of a component.
 
 use super::{ActualState, Component, DesiredState, EventStats, StagedState};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Checks the parts of a record or patch that come from outside (BOS reference 2.3, 2.6.8).
+/// Checks the parts of a record or patch that clients write (BOS reference 2.3, 2.6.8).
 ///
 /// # Errors
 /// Names the first field that breaks a limit, such as `desired_state.boot_artifacts.kernel`.
@@ -106,7 +106,7 @@ mod tests {
     }
 
     fn parameters(length: usize) -> Option<BootArtifacts> {
-        // Two bytes each: the limit counts characters.
+        // Each character has two bytes: the limit counts characters.
         Some(BootArtifacts {
             kernel_parameters: Some("ä".repeat(length).into()), ..BootArtifacts::default()
         })

@@ -1,5 +1,5 @@
-//! What to do about records of which a database has lost the last commits, for example because its stand-in took over
-//! without them.
+//! Recovery of records after the loss of a database's last commits, for example because its standby took over without
+//! them.
 
 use crate::{
     boot::component::{
@@ -10,37 +10,38 @@ use crate::{
     core::decision::DecisionVersion,
 };
 
-/// What makes good a loss, in the order in which it has to be done: what came back is in the way of what is missing.
+/// Remedy for a loss. The order is that of carrying out: reappeared records block missing ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remedy {
-    /// It has come back: it is recorded as over, which it is.
+    /// The record reappeared as open although it had finished: mark it finished.
     Close,
-    /// It has come back: it had been taken back, or cut in two.
+    /// The record reappeared although it was withdrawn or split: delete it.
     Delete,
-    /// It is on record as it was before: it is recorded once more as it is known.
+    /// The record is older than the known state: record the known state again.
     Renew,
-    /// It is missing: the same.
+    /// The record is missing: record the known state again.
     Restore,
 }
 
 impl Remedy {
-    /// Whether what came back has to go again.
+    /// Returns whether the remedy removes a record that reappeared.
     pub fn is_of_what_came_back(self) -> bool {
         matches!(self, Self::Close | Self::Delete)
     }
 }
 
-/// What is on record of something that begins and ends.
+/// State on record of an operation that begins and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// Revision of its last change.
+    /// Revision of the last change of the record.
     pub revision: u64,
-    /// Whether it has not ended.
+    /// Whether the operation has not ended.
     pub is_open: bool,
 }
 
-/// The remedy for what is `known` to be open as of a revision, or is not, with this `record`. `has_left`: it was known to be
-/// open, and then to be no more. `is_over`: it is known that it has ended, whatever is on record.
+/// Returns the remedy for an operation with this `record`. `known`: the revision as of which the operation is known to
+/// be open, if it is. `has_left`: the operation was known to be open, and then not to be any more. `is_over`: the
+/// operation is known to have ended, whatever its record.
 #[must_use]
 pub fn remedy(known: Option<u64>, record: Option<Record>, has_left: bool, is_over: bool) -> Option<Remedy> {
     match (known, record) {
@@ -53,10 +54,10 @@ pub fn remedy(known: Option<u64>, record: Option<Record>, has_left: bool, is_ove
     }
 }
 
-/// Whether an `attempt` at an action may have been sent although the record says that it was only prepared: a database
-/// without its last commits may have lost the mark. The registry counts each attempt before it is sent, so one that it has
-/// not counted was not sent. Nobody can tell where the component is not known, or where another generation of it has begun,
-/// as one does when commits are lost.
+/// Returns whether an `attempt` at an action may have been sent although its record is only prepared: a database
+/// without its last commits may have lost the mark. The registry counts each attempt before it is sent, so an attempt
+/// that is not counted was not sent. That is undecidable where the component is unknown, or where another generation of
+/// it has begun, as one does after a loss of commits.
 #[must_use]
 pub fn may_have_been_sent(
     component: Option<&Component>,
@@ -68,14 +69,15 @@ pub fn may_have_been_sent(
         .is_none_or(|component| component.generation != generation || component.attempts(action) >= attempt)
 }
 
-/// The record of a component, of which any change may be lost after those on record, in a database that was taken on to
-/// `revision`, above all that was ever seen.
+/// Returns the record of a component after a loss of commits, in a database that was advanced to `revision`, above all
+/// revisions ever shown. Any later change of the record may be lost.
 ///
-/// What was done for the lost changes has happened, and nobody knows for which attempts. So a generation begins that nobody
-/// has heard of, and what is done about the node from then on rests on a new look at it.
+/// Actions of the lost changes have happened, for unknown attempts. So a new generation begins, and later decisions
+/// about the node rest on new observations.
 ///
-/// A shutdown that is on record as called may have had its effect, and the node may have booted again since. So it counts
-/// as not called: a node that is on is asked to shut down, rather than cut off once the time of that shutdown is over.
+/// A shutdown on record as called may have had its effect, and the node may have booted again since. So the shutdown
+/// counts as not called: a node that is on is asked to shut down, rather than cut off once the time of that shutdown is
+/// over.
 pub fn begin_anew(component: &Component, revision: u64) -> Component {
     let mut anew = component.clone();
     anew.generation = anew.generation.max(revision);

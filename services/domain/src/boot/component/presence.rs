@@ -1,8 +1,8 @@
-//! Whether the inventory lists a node that is to be acted on (BOS reference 5.2, "HSM presence").
+//! Presence in the inventory of a node that is to be acted on (BOS reference 5.2, "HSM presence").
 //!
-//! BOS asks before every action and leaves out the nodes that are not listed. Here the registry asks when a wish begins,
-//! then in rounds about all nodes that are acted on, and follows later listings; a node is prepared and switched only while
-//! it is known to be listed.
+//! BOS asks before every action and leaves out the nodes that are not listed. Here the registry asks when a wish
+//! begins, then in rounds about all nodes that are acted on, and follows later listings; a node is prepared and
+//! switched only while it is known to be listed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,27 +21,27 @@ pub const ERROR_ABSENT: &str =
 /// [`ERROR_ABSENT`] of one answer only.
 pub const ERROR_DOUBTFUL: &str = "the newest answer of the inventory lacks the node, so its power is left alone until the inventory has been asked again";
 
-/// Least time between questions to an inventory in trouble, whatever else happens to the nodes that wait for it.
+/// Least time between requests to an inventory in trouble, whatever else happens to the waiting nodes.
 const AFTER_TROUBLE: Duration = Duration::from_secs(1);
 
 /// Answer of the inventory about a node since its generation began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InventoryPresence {
-    /// Nothing yet.
+    /// No answer yet.
     Unknown {
-        /// Peer that is waited for and its last error; empty: the question was only just asked.
+        /// Peer that is waited for and its last error; empty: the request has just been made.
         trouble: Arc<str>,
     },
     /// The inventory lists the node.
     Listed,
-    /// The newest answer lacks the node. Nothing is begun until another answer settles the matter.
+    /// The newest answer lacks the node. No action begins until another answer decides.
     Doubtful {
         /// Time of the first answer that lacked the node.
         since: Timestamp,
     },
     /// Answers far enough apart lack the node.
     Absent {
-        /// Time of the first of them.
+        /// Time of the first of these answers.
         since: Timestamp,
     },
 }
@@ -53,8 +53,8 @@ impl Default for InventoryPresence {
 }
 
 impl InventoryPresence {
-    /// How long to leave the inventory alone about an enabled node at `now`; `None`: later rounds and listings tell about
-    /// it.
+    /// Returns how long to wait at `now` before the next request about an enabled node; `None`: later rounds and
+    /// listings cover it.
     pub fn ask_in(&self, options: &Options, now: Timestamp) -> Option<Duration> {
         match self {
             Self::Unknown { trouble } if trouble.is_empty() => Some(Duration::ZERO),
@@ -65,7 +65,7 @@ impl InventoryPresence {
         }
     }
 
-    /// Whether answers far enough apart lack the node.
+    /// Returns whether answers far enough apart lack the node.
     pub fn is_absent(&self) -> bool {
         match self {
             Self::Absent { .. } => true,
@@ -73,8 +73,8 @@ impl InventoryPresence {
         }
     }
 
-    /// Whether an enabled node is asked about in each round: what was listed may be taken away while it is acted on. All
-    /// others are asked about at times of their own.
+    /// Returns whether an enabled node is requested in each round: a listed node may be removed while it is acted on.
+    /// All others are requested at times of their own.
     pub fn is_queried_in_rounds(&self) -> bool {
         match self {
             Self::Listed => true,
@@ -82,8 +82,8 @@ impl InventoryPresence {
         }
     }
 
-    /// The presence after an answer at `now` that lists the node or lacks it. A listed node counts at once, an absence
-    /// when a later answer confirms it.
+    /// Returns the presence after an answer at `now` that lists the node or lacks it. A listed node counts at once, an
+    /// absence once a later answer confirms it.
     pub(crate) fn after(&self, is_listed: bool, now: Timestamp) -> Self {
         match self {
             _ if is_listed => Self::Listed,
@@ -93,7 +93,8 @@ impl InventoryPresence {
         }
     }
 
-    /// Returns the trouble of a node that nobody may act on; `None`: it is listed, or the inventory was only just asked.
+    /// Returns the trouble of a node that must not be acted on; `None`: it is listed, or the request has just been
+    /// made.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
         match self {
             Self::Unknown { trouble } => Trouble::new(TroubleKind::Waiting, Arc::clone(trouble)),

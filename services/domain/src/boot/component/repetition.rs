@@ -1,4 +1,4 @@
-//! Reports of nodes that say again what is on record: nodes that run say so again and again.
+//! Reports of nodes that repeat the record: running nodes repeat their reports.
 
 use std::time::Duration;
 
@@ -10,29 +10,29 @@ use crate::{
     core::time::Timestamp,
 };
 
-/// What a report changes that says what is on record already.
+/// Change by a report that repeats the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repetition {
-    /// Nothing: the time stamp on record is new enough.
+    /// No change: the time stamp on record is new enough.
     Nothing,
-    /// The time stamp, which has become old.
+    /// The old time stamp is replaced.
     TimeStamp,
 }
 
-/// In how many parts the age is cut at which reports are distrusted; a time stamp is right to one of them.
+/// Number of parts of the age at which reports are distrusted; a time stamp is accurate to one part.
 const PARTS: u32 = 24;
 
-/// How old a time stamp is at most before it is written anew.
+/// Most age of a time stamp before it is rewritten.
 const OLDEST: Duration = Duration::from_secs(10 * 60);
 
-/// How much older than the last report of a node its time stamp on record may be, where reports are distrusted at the
-/// age of `ttl`. The report of a node that falls silent may be forgotten so much before that age.
+/// Returns the most time by which the time stamp on record may be older than the last report of a node, where reports
+/// are distrusted at the age of `ttl`. The report of a node that falls silent may be forgotten by that much earlier.
 pub fn precision(ttl: Duration) -> Duration {
     (ttl / PARTS).min(OLDEST)
 }
 
-/// What `report`, which a node sends `now`, changes of `stored`; `None`: it says something new, is more than the report
-/// of a boot, or is about a component that somebody acts on, where what a report says and when decides.
+/// Returns the change of `stored` by a `report` that a node sends `now`; `None`: the report has news, is more than the
+/// report of a boot, or is about a component that is acted on, where contents and time of a report matter.
 pub fn repetition(
     stored: &Component,
     report: &Component,
@@ -78,7 +78,7 @@ mod tests {
         Component { actual_state: Some(state(boot, token)), ..bare() }
     }
 
-    /// A component whose report was stored that long ago.
+    /// Returns a component whose report was stored `age` ago.
     fn stored(age: Duration) -> Component {
         let at = Timestamp(NOW.0 - i64::try_from(age.as_millis()).expect("short"));
         let actual = ActualState { last_updated: Some(at), ..state("k p i", "known") };

@@ -1,8 +1,8 @@
-//! What a statement of one of the mesh's own services does to a component.
+//! The effect on a component of a report by one of the mesh's own services.
 //!
-//! Each kind of report has one author and changes only that author's fields. A report about a past that is
-//! gone is [`Stale`]: it changes nothing, and its author states anew once it sees the component as it is.
-//! A report that says what the record already holds gives `Ok(None)`, so that repeating is harmless.
+//! Each kind of report has one author and changes only that author's fields. A report about an outdated record is
+//! [`Stale`]: it changes nothing, and its author reports again once it sees the current record. A report that repeats
+//! the record returns `Ok(None)`, so that repeating is harmless.
 
 use std::sync::Arc;
 
@@ -24,51 +24,53 @@ use crate::{
 
 pub mod inventory;
 
-/// What a session wants of a member. Written by the session manager.
+/// Wish of a session for a member. Written by the session manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// Unique id of the session: repeating an assignment under the same id changes nothing, and ids sort by
-    /// the creation of their sessions.
+    /// Unique id of the session: repeating an assignment under the same id changes nothing, and ids sort by the
+    /// creation of their sessions.
     pub assignment_id: Arc<str>,
     /// Name of the session as components show it.
     pub session: Arc<str>,
     /// Tenant of the session.
     pub tenant: Tenant,
-    /// What to boot.
+    /// Artifacts to boot.
     pub boot_artifacts: Arc<BootArtifacts>,
     /// The wanted configuration; empty: none.
     pub configuration: Arc<str>,
-    /// Forget what the node booted, so that it boots again (reboot).
+    /// Whether to forget the reported boot, so that the node boots again (reboot).
     pub clear_actual_state: bool,
-    /// Forget the token of the desired state (shutdown).
+    /// Whether to forget the token of the desired state (shutdown).
     pub clear_bss_token: bool,
-    /// Only stage the state.
+    /// Whether only to stage the state.
     pub stage: bool,
 }
 
-/// Where a component stands. Written by the status evaluator.
+/// Decision about a component. Written by the status evaluator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusReport {
-    /// The component.
+    /// Id of the component.
     pub id: ComponentId,
     /// Revision of the record that was evaluated.
     pub revision: u64,
-    /// What is being done.
+    /// Phase of the component from now on.
     pub phase: Phase,
-    /// Word that stands in for the computed status; empty: none.
+    /// Word that replaces the computed status; empty: none.
     pub status_override: Arc<str>,
-    /// Finished or failed: stop acting on the component.
+    /// Whether the component is finished or failed, so that no service acts on it any more.
     pub settled: bool,
-    /// The last action is known not to have had its effect.
+    /// Whether the last action is known not to have had its effect.
     pub action_failed: bool,
     /// Change of the error that the component shows.
     pub error: ErrorChange,
     /// Rules and options that the decision was made with.
     pub decided_by: DecisionVersion,
+    /// Word for the rule that decided, for the event of the change.
+    pub reason: Arc<str>,
 }
 
 impl StatusReport {
-    /// Whether `component` says anything else than the report.
+    /// Returns whether `component` differs from the report.
     pub fn changes(&self, component: &Component) -> bool {
         self.phase != component.phase()
             || *self.status_override != *component.status_override()
@@ -87,27 +89,27 @@ impl StatusReport {
     }
 }
 
-/// A power action that begins now, or was refused. Written by the power controller.
+/// Power action that begins now, or was refused. Written by the power controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionReport {
-    /// The component.
+    /// Id of the component.
     pub id: ComponentId,
     /// Generation that the action belongs to.
     pub generation: u64,
-    /// One of the three powering actions.
+    /// Kind of action, one of the three powering actions.
     pub action: Action,
-    /// Which attempt this is, counted from 1.
+    /// Number of the attempt, counted from 1.
     pub attempt: u32,
-    /// Trouble of the attempt: a refusal, a failure, or a peer that it waits for; `None`: nothing is wrong.
+    /// Trouble of the attempt: a refusal, a failure, or a peer that it waits for; `None`: there is none.
     pub trouble: Option<Arc<Trouble>>,
     /// Whether the attempt is known not to have had its effect and will not have it.
     pub failed: bool,
 }
 
-/// What became of preparing a power-on. Written by the config coordinator.
+/// Outcome of preparing a power-on. Written by the config coordinator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreparationReport {
-    /// The component.
+    /// Id of the component.
     pub id: ComponentId,
     /// Generation that was prepared.
     pub generation: u64,
@@ -119,19 +121,19 @@ pub struct PreparationReport {
     pub token_number: u64,
     /// Trouble of the preparation; `None`: it succeeded.
     pub trouble: Option<Arc<Trouble>>,
-    /// Whether an upstream refused the data of this very component: the power-on attempt is then spent.
+    /// Whether an upstream refused the data of this very component, which spends the power-on attempt.
     pub refused: bool,
 }
 
-/// The component has moved on since the author of a report looked at it.
+/// Error of a report whose component has moved on since its author read the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the component has changed since it was looked at")]
 pub struct Stale;
 
-/// Gives a component to a session (BOS reference 5.4.4, 5.4.6). The latest session wins: ids of sessions are
-/// in the order of their creation. Each session gets a component once, so one that repeats its assignment after a
-/// crash does not take a component back, whether from a later session, from what an earlier one had staged and somebody
-/// has applied since, or from whoever wrote it by hand.
+/// Gives a component to a session (BOS reference 5.4.4, 5.4.6). The latest session wins: ids of sessions are in the
+/// order of their creation. Each session gets a component once. A session that repeats its assignment after a crash
+/// does not take a component back, whether from a later session, from an earlier one's staged state that was applied
+/// since, or from an operator who wrote it.
 ///
 /// # Errors
 /// When a later session has the component, or this one had it and has it no more.
@@ -176,8 +178,8 @@ pub fn assign(
     Ok(Some(assigned))
 }
 
-/// Stages a state for later. A shutdown names its session too, so that it can be applied (BUG-20). What was applied
-/// already, while the session was interrupted, is not staged again.
+/// Stages a state for later. A shutdown names its session too, so that it can be applied (BUG-20). A state that was
+/// applied already, while the session was interrupted, is not staged again.
 fn stage(component: &Component, assignment: &Assignment, now: Timestamp) -> Result<Option<Component>, Stale> {
     let id = &assignment.assignment_id;
     let staged = StagedState {
@@ -215,9 +217,9 @@ fn same_stage(stored: &StagedState, staged: &StagedState, id: &str) -> bool {
     artifacts && names && *stored.assignment == *id
 }
 
-/// Writes where a component stands, with the consequences of BOS reference 5.3.2: a finished phase zeroes
-/// the counters of attempts, and leaving `powering_off` forgets what was booted. Where a component that is finished
-/// stays enabled a generation begins: what has to be done about it from then on is not what was done before.
+/// Writes the decision about a component, with the consequences of BOS reference 5.3.2: a finished phase zeroes the
+/// counters of attempts, and leaving `powering_off` forgets the reported boot. Where a finished component stays enabled
+/// a generation begins: later work on it is separate from the work before.
 ///
 /// # Errors
 /// When the component has changed in any way since it was evaluated, or was decided on by newer rules or options for the
@@ -257,15 +259,16 @@ pub fn status(
     Ok(Some(changed))
 }
 
-/// Records that an attempt at a power action begins, before the upstream is asked, or that it was refused or
-/// failed. The first report of an attempt counts it; later ones only carry what went wrong.
+/// Records that an attempt at a power action begins, before the upstream is called, or that it was refused or failed.
+/// The first report of an attempt counts it; later ones only carry its trouble.
 ///
-/// An attempt that waited for the upstream begins when that has taken it: only then its time runs. One that fails
-/// has had its time from its beginning.
+/// An attempt that waited for the upstream begins when the upstream has taken it: only then its time runs. The time of
+/// an attempt that fails counts from its beginning.
 ///
 /// # Errors
 /// When the generation has passed, when others have followed the attempt, or when an attempt would begin on a component
-/// that is disabled, locked, not listed, held or in a phase that does not ask for the action: its author decided on an older record.
+/// that is disabled, locked, not listed, held or in a phase that does not ask for the action: the author decided on an
+/// older record.
 pub fn action(
     component: &Component,
     report: &ActionReport,
@@ -342,15 +345,15 @@ fn begin(component: &Component, report: &ActionReport, now: Timestamp) -> Compon
     Component { power_trouble: report.trouble.clone(), boot, turns, ..merged }
 }
 
-/// The boot that begins with a power-on. Whatever the node reported before belongs to an earlier one: the node is off.
+/// Returns the boot that begins with a power-on. Every earlier report belongs to an earlier boot: the node is off.
 fn begun_boot(component: &Component, report: &ActionReport) -> Option<BegunBoot> {
     let token = component.prepared_token.clone()?;
     Some(BegunBoot { generation: report.generation, attempt: report.attempt, token, reported: false })
 }
 
-/// Records what became of preparing a power-on. The token of the accepted boot data becomes part of the
-/// desired state without counting as a change of it (BOS reference 5.5, step 4b). An upstream that refuses the
-/// data of the component spends the attempt, once; one that does not answer spends nothing.
+/// Records the outcome of preparing a power-on. The token of the accepted boot data becomes part of the desired state
+/// without counting as a change of it (BOS reference 5.5, step 4b). An upstream that refuses the data of the component
+/// spends the attempt, once; one that does not answer spends nothing.
 ///
 /// # Errors
 /// When the generation has passed.

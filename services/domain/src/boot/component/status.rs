@@ -1,42 +1,42 @@
-//! The one word that says where a component stands (BOS reference 3.5).
+//! The status of a component in one word (BOS reference 3.5).
 
 use crate::boot::component::{Action, Component, Phase};
 
-/// The status of a component: its override if it has one, else its progress. The words are for people and for the
-/// REST contract; rules match variants.
+/// Status of a component: its override if it has one, else its progress. The words are for operators and for the REST
+/// contract; rules match variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ComponentStatus<'a> {
-    /// Waits for fresh evidence.
+    /// The component waits for fresh evidence.
     OnHold,
-    /// Given up.
+    /// The component was given up.
     Failed,
     /// Progress by phase and last action.
     Progress(ComponentProgress),
-    /// Text that somebody wrote by hand and that is no word of Reveille.
+    /// Override written by a client that is no word of Reveille.
     Overridden(&'a str),
 }
 
-/// The part of a status that follows from phase and last action.
+/// Part of a status that follows from phase and last action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ComponentProgress {
-    /// Due to be switched on.
+    /// The node is due to be switched on.
     PowerOnPending,
-    /// Switched on, not there yet.
+    /// The node was switched on, and has not booted yet.
     PowerOnCalled,
-    /// Due to be switched off.
+    /// The node is due to be switched off.
     PowerOffPending,
-    /// Asked to shut down.
+    /// The node was asked to shut down.
     PowerOffGracefullyCalled,
-    /// Being cut off.
+    /// The node's power is being cut.
     PowerOffForcefullyCalled,
-    /// Runs what it should, configuration under way.
+    /// The node runs the wanted artifacts and is being configured.
     Configuring,
-    /// Nothing to do.
+    /// No work is due.
     Stable,
 }
 
 impl<'a> ComponentStatus<'a> {
-    /// Nothing to do.
+    /// Status without any work due.
     pub const STABLE: Self = Self::Progress(ComponentProgress::Stable);
 
     /// Statuses that Reveille itself produces.
@@ -52,7 +52,7 @@ impl<'a> ComponentStatus<'a> {
         Self::STABLE,
     ];
 
-    /// Reads the status from `text`, an override. People may write a word of Reveille by hand, and mean it.
+    /// Reads the status from `text`, an override. An operator may write a word of Reveille, with its meaning.
     fn of_override(text: &'a str) -> Self {
         Self::OWN.into_iter().find(|status| status.word() == text).unwrap_or(Self::Overridden(text))
     }
@@ -69,8 +69,8 @@ impl<'a> ComponentStatus<'a> {
 }
 
 impl ComponentProgress {
-    /// Returns the progress without any override. A failed last action matters only for powering on: there it means that
-    /// the node is to be switched on once more.
+    /// Returns the progress without any override. A failed last action matters only for powering on: there the node is
+    /// to be switched on once more.
     pub fn of(phase: Phase, last: Option<Action>, last_failed: bool) -> Self {
         match (phase, last) {
             (Phase::PoweringOn, Some(Action::PoweringOn)) if !last_failed => Self::PowerOnCalled,
@@ -97,7 +97,7 @@ impl ComponentProgress {
     }
 }
 
-/// The status of `component`: its override if it has one, else what phase and last action say together.
+/// Returns the status of `component`: its override if it has one, else its progress by phase and last action.
 pub fn computed_status(component: &Component) -> ComponentStatus<'_> {
     match component.status_override() {
         "" => ComponentStatus::Progress(computed_progress(component)),
@@ -105,7 +105,7 @@ pub fn computed_status(component: &Component) -> ComponentStatus<'_> {
     }
 }
 
-/// Returns the progress of `component`, whatever overrides it.
+/// Returns the progress of `component`, whatever its override.
 pub fn computed_progress(component: &Component) -> ComponentProgress {
     ComponentProgress::of(component.phase(), component.last_action(), component.last_action_failed())
 }

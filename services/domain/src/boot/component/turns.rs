@@ -1,7 +1,7 @@
-//! How often the power of a node was turned against its last action under one wish.
+//! The number of times that the power of a node was turned against its last action under one wish.
 //!
-//! Boots that fail turn a node off and on again, as often as its retry policy allows. More turns than that mean that two
-//! minds decide about the node, such as two versions with different rules, or this mesh and somebody outside it.
+//! Failed boots turn a node off and on again, as often as its retry policy allows. More turns mean that two parties
+//! decide about the node, such as two versions with different rules, or this mesh and a system outside it.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::{
     core::time::Timestamp,
 };
 
-/// Turns beyond those of retried boots, three times off and on again: enough for a node that was changed by hand, loses its
-/// power, or is replaced while it is kept as wanted.
+/// Turns beyond those of retried boots, three times off and on again: enough for a node that is changed by an operator,
+/// loses its power, or is replaced while it is kept as wanted.
 const SPARE_TURNS: u32 = 6;
 
-/// How long after the last action its turns are forgotten. Two minds turn a node within minutes; a node that is
+/// Time after the last action at which its turns are forgotten. Two parties turn a node within minutes; a node that is
 /// kept as wanted for months loses its power now and then.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 
@@ -25,8 +25,8 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 pub const ERROR_TURNED_TOO_OFTEN: &str = "the node was switched off and on in turn too often although nothing else was \
      wanted of it; it is held until it is enabled or given to a session again";
 
-/// The turns of `component` once `action` has begun at `now`. Those before a long pause are forgotten; a node that is
-/// held for its turns begins nothing, so it stays held.
+/// Returns the turns of `component` once `action` has begun at `now`. Turns before a long pause are forgotten; a node
+/// that is held for its turns begins no action, so it stays held.
 #[must_use]
 pub(crate) fn turns_with(component: &Component, action: Action, now: Timestamp) -> PowerTurns {
     let are_old = component.last_action_at().is_some_and(|last| now.since(last) >= FORGOTTEN_AFTER);
@@ -34,8 +34,8 @@ pub(crate) fn turns_with(component: &Component, action: Action, now: Timestamp) 
     before.with(action)
 }
 
-/// Whether `action` would turn the power of the node once more than one wish can explain. Each attempt at a boot is at
-/// most one off and one on, so no policy for retries comes here by itself.
+/// Returns whether `action` would turn the power of the node more often than one wish can explain. Each attempt at a
+/// boot is at most one off and one on, so no retry policy reaches the limit by itself.
 pub(crate) fn turned_too_often(component: &Component, action: Action, options: &Options) -> bool {
     let limit = component.retry_limit(options).saturating_mul(2).saturating_add(SPARE_TURNS);
     component.turns.with(action).count > limit

@@ -13,13 +13,13 @@ use crate::{
     },
 };
 
-/// A component with nothing but an id, which the inventory lists.
+/// Returns a component with nothing but an id, which the inventory lists.
 pub(crate) fn bare() -> Component {
     let id = ComponentId::parse("x1").expect("valid");
     Component { presence: InventoryPresence::Listed, ..Component::new(id) }
 }
 
-/// Artifacts from `kernel parameters initrd`; `-` stands for a missing member and `.` for an empty one.
+/// Returns artifacts from `kernel parameters initrd`; `-` stands for a missing member and `.` for an empty one.
 pub(crate) fn artifacts(text: &str) -> Arc<BootArtifacts> {
     let mut members = text.split(' ').map(|member| match member {
         "-" => None,
@@ -34,7 +34,7 @@ pub(crate) fn artifacts(text: &str) -> Arc<BootArtifacts> {
     })
 }
 
-/// The same with the time at which their token was stored.
+/// Returns such artifacts with the time at which their token was stored.
 pub(crate) fn stamped(text: &str, timestamp: Timestamp) -> Arc<BootArtifacts> {
     Arc::new(BootArtifacts { timestamp: Some(timestamp), ..Arc::unwrap_or_clone(artifacts(text)) })
 }
@@ -46,17 +46,17 @@ pub(crate) fn trouble(row: &str) -> Option<Arc<Trouble>> {
     waits.or_else(unheard).or_else(|| Trouble::failed(row)).map(Arc::new)
 }
 
-/// The action of that word.
+/// Returns the action with that word.
 pub(crate) fn action(word: &str) -> Action {
     Action::ALL.into_iter().find(|action| action.word() == word).expect("an action")
 }
 
-/// The phase of that word.
+/// Returns the phase with that word.
 pub(crate) fn phase(word: &str) -> Phase {
     Phase::ALL.into_iter().find(|phase| phase.word() == word).expect("a phase")
 }
 
-/// Every member that is present, in one line.
+/// Returns every member that is present, in one line.
 pub(crate) fn show(component: &Component) -> String {
     let mut line = String::new();
     let mut part = |name: &str, text: Option<String>| {

@@ -1,5 +1,4 @@
-//! What a write to a component does beyond what it says: hooks on the incoming data, then the merge
-//! (BOS reference 3.3, 3.4).
+//! The effects of a write to a component: hooks on the incoming data, then the merge (BOS reference 3.3, 3.4).
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +20,7 @@ use crate::{
     },
 };
 
-/// A token that the registry has stored.
+/// Token that the registry has stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownToken {
     /// Artifacts that the token stands for.
@@ -30,10 +29,10 @@ pub struct KnownToken {
     pub number: u64,
 }
 
-/// The record that replaces `previous` when `incoming` is put in its place (BOS reference 2.6.3).
+/// Returns the record that replaces `previous` when `incoming` is put in its place (BOS reference 2.6.3).
 ///
-/// Hooks run on the whole record. `tokens` gives the artifacts that a token stands for. A put always begins
-/// a generation; what the mesh keeps about the old one, whatever `incoming` says about it, is dropped.
+/// Hooks run on the whole record. `tokens` returns the artifacts of a token. A put always begins a generation; the
+/// mesh's own data about the old one are dropped, whatever `incoming` has in their place.
 pub fn put(
     previous: Option<&Component>,
     incoming: Component,
@@ -52,7 +51,7 @@ pub fn put(
     record.boot = previous.and_then(|previous| previous.boot.clone());
     record.late_report = previous.and_then(|previous| previous.late_report.clone());
     reported.note(&mut record);
-    // The written state is what the caller says, and still of an earlier boot.
+    // The written state is the caller's, and still of an earlier boot.
     if let Some(boot) = record.boot.as_mut().filter(|_| is_late) {
         boot.reported = false;
     }
@@ -68,12 +67,12 @@ pub fn put(
     record
 }
 
-/// `stored` with `patch` merged into it (BOS reference 2.6.5). The id of the patch and whatever belongs to
-/// the registry are ignored.
+/// Returns `stored` with `patch` merged into it (BOS reference 2.6.5). The id of the patch and all members of the
+/// registry are ignored.
 ///
-/// A patch that sets anew what is wanted or how actions are counted begins a generation; a node report or
-/// an error text does not. A report of a boot that was over before the last power-on began is noted as such and leaves
-/// the actual state alone.
+/// A patch that sets the wanted state or the counters of actions begins a generation; a node report or an error text
+/// does not. A report of a boot that was over before the last power-on began is noted as late and leaves the actual
+/// state unchanged.
 pub fn patch(
     stored: &Component,
     patch: Component,
@@ -90,7 +89,7 @@ pub fn patch(
     let (wants, stages) = (patch.desired_state.is_some(), patch.staged_state.is_some());
     let writer = patch.session_tenant.clone();
     let mut merged = hooked_merge(stored, patch, tokens, now);
-    // A component that was given to a session by hand belongs to it by its name, not by its id.
+    // A component that an operator gave to a session belongs to it by its name, not by its id.
     if wants || merged.session_name() != stored.session_name() {
         merged.assignment = Arc::default();
     }
@@ -105,27 +104,27 @@ pub fn patch(
     if begins {
         begin_wish(&mut merged);
     }
-    // Nobody decides about it from now on, who would take the text away.
+    // No decision about the component follows that would clear the text.
     if !merged.is_enabled() && merged.error_passes_when_left_alone() {
         (merged.error, merged.error_kind) = (Some(Arc::default()), TroubleKind::default());
     }
     merged
 }
 
-/// The boot that a node runs, as far as a write tells.
+/// Boot that a node runs, by the evidence of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Reported {
-    /// Nothing: no actual state, or only a token that is not known.
+    /// No evidence: no actual state, or only an unknown token.
     Nothing,
-    /// The node runs the boot that began last, or one that was prepared later; or somebody says so by hand.
+    /// The node runs the boot that began last, or one that was prepared later; or an operator wrote so.
     ThisBoot,
     /// The report comes from an earlier boot: it was delayed, or sent again.
     EarlierBoot(LateReport),
 }
 
 impl Reported {
-    /// Orders the report in `incoming` by the boot that its token was prepared for. Neither clocks nor artifacts tell:
-    /// a delayed report arrives now, and two boots may have the same artifacts.
+    /// Orders the report in `incoming` by the boot that its token was prepared for. Neither clocks nor artifacts
+    /// decide: a delayed report arrives now, and two boots may have the same artifacts.
     fn by(
         stored: Option<&Component>,
         incoming: &Component,
@@ -163,15 +162,16 @@ impl Reported {
     }
 }
 
-/// Returns the kind of the error that somebody wrote into `written`. A text that repeats the error on record, as a write of
-/// the whole record does, keeps its kind; any other text is the writer's own, however it begins.
+/// Returns the kind of the error in `written`. A text that repeats the error on record, as a write of the whole record
+/// does, keeps its kind; any other text is the writer's own, however it begins.
 fn kind_of_written_error(previous: Option<&Component>, written: &Component) -> TroubleKind {
     let same = previous.filter(|previous| previous.error == written.error);
     same.map_or(TroubleKind::default(), |previous| previous.error_kind)
 }
 
-/// Says whose sessions `record` names after a write: those of the `writer`, except for a name that was there before.
-/// A write that only repeats the name of a session, such as one of the whole record, does not make it another.
+/// Sets the tenants of the sessions that `record` names after a write: the tenant of the `writer`, except for a name
+/// that was there before. A write that only repeats the name of a session, such as one of the whole record, does not
+/// make it another.
 fn keep_tenants(previous: Option<&Component>, record: &mut Component, writer: Option<Tenant>) {
     let same = previous.filter(|previous| previous.session_name() == record.session_name());
     let tenant = same.map_or_else(|| writer.clone(), |previous| previous.session_tenant.clone());
@@ -181,27 +181,27 @@ fn keep_tenants(previous: Option<&Component>, record: &mut Component, writer: Op
     let Some(staged) = &mut record.staged_state else { return };
     let named = staged.session.as_deref().is_some_and(|name| !name.is_empty());
     let tenant = tenant.filter(|_| named);
-    // What many share stays shared, as long as nothing about it changes.
+    // A shared state stays shared as long as it does not change.
     if staged.tenant != tenant {
         Arc::make_mut(staged).tenant = tenant;
     }
 }
 
-/// A node cannot report its boot while its component is being changed.
+/// Error of a node's report while its component is being changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("actual state cannot be written while the status is '{status}'")]
 pub struct ActualStateLocked {
-    /// The computed status that forbids the report.
+    /// Computed status that forbids the report.
     pub status: String,
 }
 
-/// Whether a node may report its boot now (BOS reference 2.6.6): when nothing is being done with it, or
-/// when it was switched on and is expected to report. A record without `enabled` counts as not enabled,
-/// one without a last action as not switched on (BUG-05).
+/// Checks that a node may report its boot now (BOS reference 2.6.6): when there is no work on it, or when it was
+/// switched on and is expected to report. A record without `enabled` counts as not enabled, one without a last action
+/// as not switched on (BUG-05).
 ///
-/// A component that is held because an upstream leaves its node out is still being changed: what a session wants of it
-/// is done once it is seen again, and a report of what it ran before would make that look done. BOS has disabled such a
-/// component, and takes its reports (BUG-32).
+/// A component that is held because an upstream leaves its node out is still being changed: the wish of its session is
+/// carried out once the node is listed again, and a report of an earlier boot would make the wish look fulfilled. BOS
+/// has disabled such a component, and takes its reports (BUG-32).
 ///
 /// # Errors
 /// When the component is enabled and being changed in another way.
@@ -214,7 +214,7 @@ pub fn guard_actual_state(stored: &Component) -> Result<(), ActualStateLocked> {
     Err(ActualStateLocked { status: status.word().to_owned() })
 }
 
-/// The first record of a node that was found in the inventory (BOS reference 3.2).
+/// Returns the first record of a node that was found in the inventory (BOS reference 3.2).
 pub fn newly_discovered(id: ComponentId, now: Timestamp) -> Component {
     let record = Component {
         actual_state: Some(cleared_actual_state()),
@@ -238,12 +238,12 @@ pub fn newly_discovered(id: ComponentId, now: Timestamp) -> Component {
     put(None, record, |_| None, now)
 }
 
-/// `stored` with its report forgotten, when the report is older than `ttl` (BOS reference 5.12); `None`: it
-/// is not, or there is none.
+/// Returns `stored` with its report forgotten, if the report is older than `ttl` (BOS reference 5.12); `None`: it is
+/// not, or there is none.
 ///
-/// A component that is enabled keeps its last action, and with it the time that a boot may take; BOS
-/// overwrites it and so sends a node that is just booting down again. The error text stays too, which BOS erases.
-/// Where BOS is followed strictly both are as there (BUG-34).
+/// A component that is enabled keeps its last action, and with it the time for a boot; BOS overwrites it and so shuts a
+/// booting node down again. The error text stays too, which BOS erases. Where BOS is followed strictly both are as
+/// there (BUG-34).
 pub fn expire_actual_state(
     stored: &Component,
     ttl: Duration,
@@ -268,7 +268,7 @@ pub fn expire_actual_state(
     Some(hooked_merge(stored, patch, |_| None, now))
 }
 
-/// First moment at which the report of `stored` is too old; `None`: there is no report. A report without a
+/// Returns the first moment at which the report of `stored` is too old; `None`: there is no report. A report without a
 /// time stamp is too old at any time.
 pub fn actual_state_expires(stored: &Component, ttl: Duration) -> Option<Timestamp> {
     let reported = stored.actual_artifacts().is_some_and(|artifacts| !artifacts.is_empty());
@@ -277,7 +277,7 @@ pub fn actual_state_expires(stored: &Component, ttl: Duration) -> Option<Timesta
     reported.then(|| reported_at.map_or(Timestamp(0), |at| at.plus(ttl).plus(Duration::from_millis(1))))
 }
 
-/// A node that runs nothing we know of.
+/// Returns the state of a node without a known boot.
 pub(crate) fn cleared_actual_state() -> ActualState {
     ActualState {
         boot_artifacts: Some(BootArtifacts::empty().into()),
@@ -286,8 +286,8 @@ pub(crate) fn cleared_actual_state() -> ActualState {
     }
 }
 
-/// Begins a generation because an operator or a session has said anew what is wanted: any version of the rules may decide
-/// about that, and turns of the power are counted from here.
+/// Begins a generation because an operator or a session has set a new wish: any version of the rules may decide about
+/// it, and turns of the power are counted from here.
 pub(crate) fn begin_wish(component: &mut Component) {
     component.decided_by = DecisionVersion::default();
     component.turns = PowerTurns::default();
@@ -315,7 +315,7 @@ pub(crate) fn hooked_merge(
     merged
 }
 
-/// Whether a patch sets anew what is wanted of the node or how its actions are counted.
+/// Returns whether a patch sets the wanted state of the node or the counters of its actions.
 fn begins_generation(patch: &Component) -> bool {
     patch.enabled == Some(true)
         || patch.desired_state.as_ref().is_some_and(sets_what_to_run)
@@ -328,7 +328,7 @@ fn sets_what_to_run(desired: &DesiredState) -> bool {
     desired.boot_artifacts.is_some() || desired.configuration.is_some()
 }
 
-/// The five hooks of BOS reference 3.3, in their order: each sees what the ones before it did.
+/// Runs the five hooks of BOS reference 3.3, in their order: each works on the results of the ones before it.
 pub(crate) fn apply_hooks(
     incoming: &mut Component,
     tokens: impl Fn(&str) -> Option<KnownToken>,
@@ -341,8 +341,8 @@ pub(crate) fn apply_hooks(
     reset_stats(incoming);
 }
 
-/// Hook 1: a known token says what was booted, whatever else was sent. An unknown one says nothing, and
-/// because hook 2 then leaves the time stamp alone the old report keeps ageing.
+/// Hook 1: a known token determines the reported artifacts, whatever else was sent. An unknown one determines nothing,
+/// and because hook 2 then leaves the time stamp unset the old report keeps ageing.
 fn look_up_token(incoming: &mut Component, tokens: impl Fn(&str) -> Option<KnownToken>) {
     let Some(actual) = &mut incoming.actual_state else { return };
     let Some(token) = actual.bss_token.as_deref().filter(|token| !token.is_empty()) else { return };
@@ -351,7 +351,7 @@ fn look_up_token(incoming: &mut Component, tokens: impl Fn(&str) -> Option<Known
     }
 }
 
-/// Hook 2: time stamps, except for a state that consists of a token only.
+/// Hook 2: sets time stamps, except for a state that consists of a token only.
 fn stamp(incoming: &mut Component, now: Timestamp) {
     if let Some(actual) = &mut incoming.actual_state {
         let token_only =
@@ -371,7 +371,7 @@ fn stamp(incoming: &mut Component, now: Timestamp) {
     }
 }
 
-/// Hook 3: whoever is enabled waits for fresh evidence first.
+/// Hook 3: holds an enabled component until fresh evidence arrives.
 fn hold(incoming: &mut Component) {
     if incoming.is_enabled() {
         let status = incoming.status.get_or_insert_default();
@@ -379,21 +379,21 @@ fn hold(incoming: &mut Component) {
     }
 }
 
-/// Hook 4: a node whose desired state is written without naming a session belongs to none.
+/// Hook 4: removes a node from its session if its desired state is written without a session.
 fn detach(incoming: &mut Component) {
     if incoming.desired_state.is_some() && incoming.session_name().is_empty() {
         incoming.session = Some(Arc::default());
     }
 }
 
-/// Hook 5: attempts are counted for one thing to run.
+/// Hook 5: zeroes the counters of attempts, which belong to one wanted state.
 fn reset_stats(incoming: &mut Component) {
     if incoming.desired_state.as_ref().is_some_and(sets_what_to_run) {
         incoming.event_stats = Some(EventStats::zeros());
     }
 }
 
-/// Merges member by member; what the patch does not name stays (BOS reference 3.4).
+/// Merges member by member; members that the patch lacks stay (BOS reference 3.4).
 fn merge(stored: &mut Component, patch: Component) {
     merge_part(&mut stored.actual_state, patch.actual_state, merge_actual);
     merge_part(&mut stored.desired_state, patch.desired_state, merge_desired);
@@ -412,7 +412,7 @@ fn merge(stored: &mut Component, patch: Component) {
     replace(&mut stored.retry_policy, patch.retry_policy);
 }
 
-/// A part that is missing on one side comes from the other as it is.
+/// Merges a part; one that is missing on one side is taken from the other unchanged.
 fn merge_part<T>(stored: &mut Option<T>, patch: Option<T>, merge: impl FnOnce(&mut T, T)) {
     match (stored.as_mut(), patch) {
         (Some(stored), Some(patch)) => merge(stored, patch),
@@ -447,8 +447,8 @@ fn merge_staged(stored: &mut StagedState, patch: StagedState) {
     replace(&mut stored.last_updated, patch.last_updated);
 }
 
-/// Artifacts without a time stamp leave the old one behind, as in BOS. What comes out as it was sent stays what many
-/// share.
+/// Merges artifacts; a patch without a time stamp keeps the old one, as in BOS. If the merge changes nothing, the
+/// shared `Arc` is kept.
 fn merge_artifacts(stored: &mut Arc<BootArtifacts>, patch: Arc<BootArtifacts>) {
     let merged = BootArtifacts {
         kernel: patch.kernel.clone().or_else(|| stored.kernel.clone()),

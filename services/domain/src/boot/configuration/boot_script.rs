@@ -1,10 +1,10 @@
-//! The script that a node's boot firmware runs, where no other service writes boot scripts: iPXE fetches kernel
-//! and initial RAM disk and starts them (BOS reference 6.5, peer facts).
+//! The script for a node's boot firmware, where no other service writes boot scripts: iPXE fetches kernel and initial
+//! RAM disk and starts them (BOS reference 6.5, peer facts).
 //!
 //! iPXE has no quotes. It cuts a line at white space, ends a command at `||`, `&&`, `;` and `#` where they begin a
-//! word, and only then replaces `${name}` by the setting of that name. So a parameter cannot hold white space,
-//! and a word that would end the command gets a setting in front of it that nobody has. Settings in kernel
-//! parameters work as they do with other boot script services.
+//! word, and only then replaces `${name}` by the setting of that name. So a parameter cannot hold white space, and a
+//! word that would end the command gets an unset setting in front of it. Settings in kernel parameters work as they do
+//! with other boot script services.
 
 use std::fmt::Write;
 
@@ -13,25 +13,25 @@ use crate::boot::{
     template::image::{Location, NoLocation},
 };
 
-/// Seconds until firmware asks again after a failed boot: long enough not to drown a store that is overloaded,
-/// short enough that nobody walks to the machine.
+/// Seconds until firmware asks again after a failed boot: long enough not to overload a busy store, short enough that
+/// no operator walks to the machine.
 const PAUSE: u32 = 10;
 
-/// A setting that no firmware has, which is replaced by nothing.
+/// Setting that no firmware has, which is replaced by an empty text.
 const NOTHING: &str = "${not-a-command}";
 
-/// Who runs a script.
+/// Node that runs a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipient<'a> {
     /// Component id, which the node learns from its command line.
     pub id: &'a str,
-    /// Numeric node id, if it has one.
+    /// Numeric node id, if the node has one.
     pub nid: Option<u32>,
-    /// The token that the node is to report: it stands for what the script boots.
+    /// Token that the node is to report, of the artifacts in the script.
     pub token: &'a str,
 }
 
-/// Where nodes fetch things.
+/// Addresses from which nodes fetch artifacts and scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sources<'a> {
     /// Base to which `/BUCKET/KEY` of an `s3://` path is added; empty: none.
@@ -40,21 +40,21 @@ pub struct Sources<'a> {
     pub scripts: &'a str,
 }
 
-/// Why there is no script.
+/// Reason why there is no script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoScript {
-    /// There is nothing to boot.
+    /// The boot data have no kernel.
     #[error("no kernel is named")]
     NoKernel,
-    /// Nodes do not know where to fetch it.
+    /// The artifacts have no address for nodes.
     #[error("boot_parameters.built_in.artifact_url is not set, and nodes cannot fetch '{0}' without")]
     NoSource(String),
-    /// It is not an address.
+    /// The path is not an address.
     #[error("'{path}' {reason}")]
     BadPath {
-        /// The path of kernel or initial RAM disk.
+        /// Path of kernel or initial RAM disk.
         path: String,
-        /// What is wrong with it.
+        /// Defect of the path.
         reason: NoLocation,
     },
     /// Firmware would cut or misread the parameters.
@@ -66,7 +66,7 @@ pub enum NoScript {
 }
 
 impl NoScript {
-    /// Whether the data are at fault, and not what the site says about itself.
+    /// Returns whether the data are at fault, and not the settings of the site.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::NoSource(_) => false,
@@ -75,13 +75,13 @@ impl NoScript {
     }
 }
 
-/// The script by which `recipient` boots `artifacts`.
+/// Returns the script by which `recipient` boots `artifacts`.
 ///
-/// When anything fails on the way, firmware waits and asks for the script anew, so that a boot goes on by itself
-/// once the store or the network works again, with whatever is to be booted then.
+/// If any step fails, firmware waits and asks for the script again, so that a boot continues by itself once the store
+/// or the network works again, with the boot data of that time.
 ///
 /// # Errors
-/// Says why these data cannot be booted.
+/// When these data cannot be booted; the error has the reason.
 pub fn script(
     artifacts: &BootArtifacts,
     recipient: &Recipient<'_>,
@@ -111,19 +111,19 @@ fn write_line(script: &mut String, line: std::fmt::Arguments<'_>) {
     writeln!(script, "{line}").expect("a string takes every text");
 }
 
-/// Where the script of a component is, below `base`.
+/// Returns the address of the script of a component, below `base`.
 fn script_address(base: &str, id: &str) -> String {
     format!("{}/boot/v1/bootscript?name={}", base.trim_end_matches('/'), encoded(id, ""))
 }
 
-/// Where a node fetches the object at `path`. What is an HTTP address already stays one.
+/// Returns the address at which a node fetches the object at `path`. An HTTP address is kept.
 ///
 /// # Errors
-/// Says why it cannot be fetched.
+/// When it cannot be fetched; the error has the reason.
 fn address(path: &str, base: &str) -> Result<String, NoScript> {
     let scheme = path.split_once("://").map_or("", |(scheme, _)| scheme);
     if ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
-        // Everything else in it may be meant: signatures, and settings such as `${next-server}`.
+        // All other characters in the address may be intended: signatures, and settings such as `${next-server}`.
         return Ok(encoded(path, "!#$%&'()*+,-./:;=?@[]_~{}"));
     }
     let Location { bucket, key } =
@@ -139,7 +139,7 @@ fn address(path: &str, base: &str) -> Result<String, NoScript> {
     Ok(address)
 }
 
-/// `text` with every byte percent-encoded but letters, digits, `-._~` and those of `kept`.
+/// Returns `text` with every byte percent-encoded but letters, digits, `-._~` and those of `kept`.
 fn encoded(text: &str, kept: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -152,10 +152,10 @@ fn encoded(text: &str, kept: &str) -> String {
     encoded
 }
 
-/// The kernel command line, in words that firmware passes on unchanged.
+/// Returns the kernel command line, in words that firmware passes on unchanged.
 ///
-/// Who the node is and which token it reports is added as boot script services do, and a token that somebody
-/// wrote into the parameters is left out: it stands for another boot.
+/// The identity and the token of the node are added as boot script services do, and a token that was written into the
+/// parameters is left out: it belongs to another boot.
 fn command_line(parameters: &str, recipient: &Recipient<'_>, initrd: bool) -> Result<String, NoScript> {
     let control = |c: &char| c.is_control() && !c.is_ascii_whitespace() && *c != '\u{b}';
     if let Some(control) = parameters.chars().find(control) {
@@ -170,7 +170,7 @@ fn command_line(parameters: &str, recipient: &Recipient<'_>, initrd: bool) -> Re
         .collect();
     let lacks = |name: &str| !given.iter().any(|word| word.starts_with(name));
     let mut words = Vec::new();
-    // UEFI kernels take the image of this name as their initial RAM disk.
+    // UEFI kernels take the image with this name as their initial RAM disk.
     words.extend(initrd.then(|| "initrd=initrd".to_owned()));
     words.extend(given.iter().map(|word| protected(word)));
     words.extend(lacks("xname=").then(|| format!("xname={}", recipient.id)));

@@ -1,4 +1,4 @@
-//! What has to be in place before a node is switched on (BOS reference 5.5, steps 2 to 5).
+//! The data to put in place before a node is switched on (BOS reference 5.5, steps 2 to 5).
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,32 +15,32 @@ use crate::{
     core::time::Timestamp,
 };
 
-/// Pause after an upstream refused the data of a node, for each attempt that is spent. What it refuses, somebody
-/// has to mend first.
+/// Pause after an upstream refused the data of a node, for each spent attempt. An operator has to mend refused data
+/// first.
 const RETRY_PAUSE: Duration = Duration::from_secs(10);
 
-/// Age up to which a step of a preparation is not repeated. An upstream that nobody calls may restart or be written to by
-/// others unseen, so the step is repeated now and then while another upstream is waited for.
+/// Age up to which a step of a preparation is not repeated. An upstream without calls may restart or be written to by
+/// others unnoticed, so the step is repeated now and then while another upstream is waited for.
 const STEP_STANDS: Duration = Duration::from_secs(5 * 60);
 
-/// A step of a preparation that its upstream took, while the preparation waits for another upstream.
+/// Step of a preparation that its upstream took, while the preparation waits for another upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepTaken {
-    /// Generation of the component that it was taken for.
+    /// Generation of the component for which the step was taken.
     pub generation: u64,
-    /// Power-on attempt that it was taken for, counted from 1.
+    /// Power-on attempt for which the step was taken, counted from 1.
     pub attempt: u32,
-    /// Boot data that it was about.
+    /// Boot data of the step.
     pub artifacts: Arc<BootArtifacts>,
-    /// Time since.
+    /// Time since the step.
     pub age: Duration,
-    /// Whether an outage of the upstream began since then: it may have restarted without what it took. Further failures of
-    /// an outage that had begun before tell nothing new.
+    /// Whether an outage of the upstream began since then: the upstream may have restarted without its data. Further
+    /// failures of an earlier outage are no new sign.
     pub disturbed: bool,
 }
 
-/// Whether a step need not be repeated for this `preparation` of a component in that `generation`. A step of another
-/// attempt is repeated, because others may have written in between.
+/// Returns whether a step need not be repeated for this `preparation` of a component in that `generation`. A step of
+/// another attempt is repeated, because others may have written in between.
 #[must_use]
 pub fn stands(step: &StepTaken, generation: u64, preparation: &Preparation) -> bool {
     let StepTaken { age, disturbed, artifacts, .. } = step;
@@ -50,29 +50,29 @@ pub fn stands(step: &StepTaken, generation: u64, preparation: &Preparation) -> b
         && *age < STEP_STANDS
 }
 
-/// What to do about the coming power-on of a component.
+/// Next step for the coming power-on of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PreparationDecision {
     /// Put boot data and configuration in place, then report.
     Prepare(Preparation),
-    /// Not yet; decide again then.
+    /// Wait, and decide again at `until`.
     Wait {
         /// First moment at which to prepare.
         until: Timestamp,
     },
-    /// Leave it alone until the record changes.
+    /// Do nothing until the record changes.
     Nothing {
-        /// Why.
+        /// Reason for doing nothing.
         reason: PreparationIdle,
     },
 }
 
-/// One preparation of one power-on.
+/// Preparation of one power-on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preparation {
-    /// The power-on attempt to prepare, counted from 1.
+    /// Power-on attempt to prepare, counted from 1.
     pub attempt: u32,
-    /// Boot data to give to the boot script server.
+    /// Boot data for the boot script server.
     pub artifacts: Arc<BootArtifacts>,
     /// Configuration to set, disabled and with its state cleared; empty: none.
     pub configuration: Arc<str>,
@@ -80,7 +80,7 @@ pub struct Preparation {
     pub session: Arc<str>,
 }
 
-/// Why nothing is prepared.
+/// Reason for not preparing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PreparationIdle {
     /// The component is not enabled.
@@ -88,15 +88,15 @@ pub enum PreparationIdle {
     /// The component does not wait to be switched on.
     NotPending,
     /// The desired state has nothing to boot, so the node is wanted off. An evaluator of another version may still have
-    /// called it pending.
+    /// marked it as pending.
     NothingToBoot,
-    /// The inventory does not list the node, or has not answered yet whether it does.
+    /// The inventory does not list the node, or has not answered yet.
     NotListed,
-    /// Everything is in place.
+    /// All data are in place.
     Prepared,
     /// No attempt is left (BOS reference 5.15).
     Exhausted,
-    /// Nothing shows that the node is off and stays so: the attempt before may still have its effect.
+    /// No reading shows that the node is off and stays so: the attempt before may still have its effect.
     AwaitingPower,
 }
 
@@ -105,16 +105,16 @@ pub enum PreparationIdle {
 pub struct PowerEvidence {
     /// Power in the generation of the component.
     pub observation: PowerObservation,
-    /// Power-on attempts of that generation that were over when the upstream was asked.
+    /// Power-on attempts of that generation that were over at the time of the power request.
     pub spent_power_ons: u32,
 }
 
 impl PowerEvidence {
-    /// No evidence at all.
+    /// No evidence.
     pub const UNKNOWN: Self = Self { observation: PowerObservation::Unknown, spent_power_ons: 0 };
 
-    /// Whether the node was seen off after every attempt so far was over. A reading from before may show the moment in
-    /// which the last attempt had not had its effect yet.
+    /// Returns whether the node was read as off after every attempt so far was over. An earlier reading may show the
+    /// moment before the effect of the last attempt.
     fn shows_off(&self, component: &Component) -> bool {
         self.observation == PowerObservation::Off && self.spent_power_ons == component.spent_power_ons()
     }
@@ -122,15 +122,15 @@ impl PowerEvidence {
 
 /// Decides whether the coming power-on of `component` has to be prepared.
 ///
-/// Every attempt is prepared anew: between two attempts the boot script server may have lost the boot data,
-/// and the configuration state of the last boot must not count for the next. One that failed is prepared
-/// again; the caller spaces such repeats by a growing pause.
+/// Every attempt is prepared again: between two attempts the boot script server may have lost the boot data, and the
+/// configuration state of the last boot must not count for the next. A failed preparation is repeated; the caller
+/// spaces such repeats by a growing pause.
 ///
-/// To prepare is to act: the configuration service forgets what it knew of the boot before, so a node that runs must not
-/// be prepared. Only `power` that was read after the last attempt was over shows that it does not.
+/// A preparation is an action: the configuration service forgets its state of the earlier boot, so a running node must
+/// not be prepared. Only a `power` reading from after the last attempt was over shows that the node is off.
 ///
-/// `refused` is when an upstream refused the data of the last attempt that was spent, if that is how it was spent:
-/// the next one is prepared after a pause, whatever the upstream says to other nodes meanwhile.
+/// `refused` is the time at which an upstream refused the data of the last spent attempt, if that is how it was spent:
+/// the next attempt is prepared after a pause, whatever the upstream answers about other nodes meanwhile.
 pub fn decide(
     component: &Component,
     power: &PowerEvidence,
@@ -212,7 +212,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp(1_000_000);
 
-    /// Off, and read after every attempt was over.
+    /// Returns power that is off, and was read after every attempt was over.
     fn off(component: &Component) -> PowerEvidence {
         PowerEvidence { observation: PowerObservation::Off, spent_power_ons: component.spent_power_ons() }
     }

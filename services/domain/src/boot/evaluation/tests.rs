@@ -15,14 +15,14 @@ use crate::boot::{
 
 const NOW: Timestamp = Timestamp(10_000_000);
 
-/// An enabled component of generation 7 and the evidence about it, from words:
+/// Returns an enabled component of generation 7 and the evidence about it, from words:
 /// `read-before` the actions of the generation; `on`, `off`, `power:missing`, `power:undefined`, `power:undefined:why` (else power is unknown);
 /// `want` a kernel, `match` it; `token:name` prepared, `reported:token:age in ms`;
 /// `boot:generation.attempt` begun under the token `begun`, `+` behind it when its actual state was reported; `cfg:name` wanted, `cfg:-` missing (else empty);
 /// `cfs:desired:status`, `cfs:-:status`, `cfs:missing` (else configuration is unknown);
 /// `last:action:age in ms`, `failed`; `phase:word`, `over:word`; `tries:on/graceful/forceful`, `limit:n`;
 /// `error:text`, `waited:for`, `unsent:because-of`, `refused:text`, `prepared:attempt:text`; `disabled`, `locked`;
-/// `unasked:trouble`, `doubtful`, `absent` for what the inventory says, `was-absent` said as an error,
+/// `unasked:trouble`, `doubtful`, `absent` for the answer of the inventory, `was-absent` for an error that reports it,
 /// `turns:count:last action`;
 /// `silent:peer`, `cfs-silent:peer` for peers that do not answer.
 fn scene(words: &str) -> (Component, Evidence) {
@@ -560,6 +560,9 @@ fn a_peer_that_is_waited_for_is_named_until_it_answers() {
             "disabled error:old",
             "on want match cfg:b cfs:a:configured cfs-silent:CFS",
             "on want match cfg:b cfs:b:pending waited:CFS",
+            "off want cfs-silent:CFS",
+            "off want cfs-silent:CFS prepared:1:",
+            "off want cfs-silent:CFS tries:1/0/0 prepared:1:busy",
         ],
         expect![[r#"
             silent:PCS
@@ -582,6 +585,12 @@ fn a_peer_that_is_waited_for_is_named_until_it_answers() {
                 configuration_differs: 'configuring' error 'waiting for CFS'
             on want match cfg:b cfs:b:pending waited:CFS
                 configuration_pending: 'configuring' error ''
+            off want cfs-silent:CFS
+                power_on_needed: 'powering_on' error 'waiting for CFS'
+            off want cfs-silent:CFS prepared:1:
+                power_on_needed: 'powering_on'
+            off want cfs-silent:CFS tries:1/0/0 prepared:1:busy
+                power_on_needed: 'powering_on' error 'waiting for CFS'
         "#]],
     );
 }

@@ -1,4 +1,4 @@
-//! When a session is over (BOS reference 5.9).
+//! The end of a session (BOS reference 5.9).
 
 use crate::{
     boot::{
@@ -9,24 +9,26 @@ use crate::{
         session::Session,
     },
     core::{
+        bos_time,
         confirmed_set::ConfirmedSet,
         id::{ComponentId, Tenant},
+        time::Timestamp,
     },
 };
 
-/// How a component keeps a running session from being over.
+/// Way in which a component keeps a running session from ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stake {
     /// The session owns the component, which has not settled yet.
     Owned,
-    /// The session's state waits in the component to be applied.
+    /// The session's state is staged in the component.
     Staged,
 }
 
-/// The stake that `session` has in `component`, if any.
+/// Returns the stake that `session` has in `component`, if any.
 ///
-/// With `complete_applied` a stage that was applied holds its session no longer, even if it is kept for another
-/// time; BOS lets it hold the session for ever (BOS reference 10.3, row 9).
+/// With `complete_applied` a state that was applied does not hold its session any more, even if it stays staged for
+/// another time; BOS lets it hold the session for ever (BOS reference 10.3, row 9).
 pub fn stake(component: &Component, session: &Session, complete_applied: bool) -> Option<Stake> {
     if component.is_enabled() && !does_as_wanted(component) && owns(session, component) {
         return Some(Stake::Owned);
@@ -35,19 +37,19 @@ pub fn stake(component: &Component, session: &Session, complete_applied: bool) -
     (stages(session, component) && !(complete_applied && applied)).then_some(Stake::Staged)
 }
 
-/// Whether a component that is enabled runs what it should. One of those is left only where the option
-/// `disable_components_on_completion` has it kept that way: its session is over all the same. A record without a
-/// status was not looked at yet.
+/// Returns whether an enabled component has reached its target. Such a component exists only where the option
+/// `disable_components_on_completion` keeps it enabled: its session ends all the same. A record without a status was
+/// not evaluated yet.
 fn does_as_wanted(component: &Component) -> bool {
     component.status.is_some() && computed_status(component) == ComponentStatus::STABLE
 }
 
-/// Whether `component` is what `session` owns.
+/// Returns whether `session` owns `component`.
 pub fn owns(session: &Session, component: &Component) -> bool {
     is_named(session, component.session_name(), &component.assignment, component.session_tenant.as_ref())
 }
 
-/// Whether the staged state of `component` is that of `session`.
+/// Returns whether the staged state of `component` is that of `session`.
 pub fn stages(session: &Session, component: &Component) -> bool {
     component.staged_state.as_ref().is_some_and(|staged| {
         let name = staged.session.as_deref().unwrap_or_default();
@@ -55,15 +57,25 @@ pub fn stages(session: &Session, component: &Component) -> bool {
     })
 }
 
-/// Whether a reference means `session`. Sessions of different tenants may have the same name (BUG-28), so the id
-/// decides where the registry knows it, and else the tenant for which the name was written. Only what was written
-/// for nobody in particular goes by name alone.
+/// Returns whether a reference means `session`. Sessions of different tenants may have the same name (BUG-28), so the
+/// id decides where the registry knows it, and else the tenant for which the name was written. Only names written
+/// without a tenant match by name alone.
 fn is_named(session: &Session, name: &str, id: &str, tenant: Option<&Tenant>) -> bool {
     *name == *session.name
         && if id.is_empty() { tenant.is_none_or(|own| *own == session.tenant) } else { *id == *session.id }
 }
 
-/// Counts the components in which a session has a stake, as they come and go.
+/// Returns the error of a session that ends after the registry lost the assignment of `lost` components at that time;
+/// `None`: it lost none.
+pub fn lost_components(session: &Session, lost: usize, at: Timestamp) -> Option<String> {
+    let (all, at) = (session.components.len(), bos_time::text(at));
+    let error = format!(
+        "The component registry lost commits at {at}Z, and with them the assignment of {lost} of {all} components"
+    );
+    (lost > 0).then_some(error)
+}
+
+/// Counts the components in which a session has a stake.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stakes {
     /// Components with [`Stake::Owned`].
@@ -73,7 +85,7 @@ pub struct Stakes {
 }
 
 impl Stakes {
-    /// Notes that the stake in one component was `before` and is now `after`.
+    /// Updates the counts for a component whose stake was `before` and is now `after`.
     pub fn change(&mut self, before: Option<Stake>, after: Option<Stake>) {
         if let Some(stake) = before {
             let count = self.count(stake);
@@ -84,7 +96,7 @@ impl Stakes {
         }
     }
 
-    /// Whether a running session with these stakes is over: nothing of it is left anywhere.
+    /// Returns whether a running session with these stakes is over: it has a stake in no component.
     pub fn is_complete(&self) -> bool {
         self.owned == 0 && self.staged == 0
     }
@@ -105,28 +117,28 @@ impl FromIterator<Stake> for Stakes {
     }
 }
 
-/// Components that hold a session of a tenant although they are not the tenant's for certain.
+/// Components that hold a session of a tenant although they may not be the tenant's any more.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Departures {
-    /// Components that the session owns and that have left the tenant. The session has to let go of them: until it has,
-    /// they are acted upon for somebody whose they are not.
+    /// Components that the session owns and that have left the tenant. The session has to release them: until it does,
+    /// they are acted on for a tenant that does not own them.
     pub owned: Vec<ComponentId>,
     /// Whether some components may have left the tenant, which is not confirmed yet. They hold the session.
     pub in_doubt: bool,
-    /// Whether all that holds the session are staged states in components that have left the tenant. Nothing acts on
-    /// those, so the session is over.
+    /// Whether only staged states in components that have left the tenant hold the session. Nothing acts on those, so
+    /// the session is over.
     pub only_staged: bool,
 }
 
 impl Departures {
-    /// Whether the session loses components for certain.
+    /// Returns whether the session loses components for certain.
     pub fn is_certain(&self) -> bool {
         !self.owned.is_empty() || self.only_staged
     }
 }
 
-/// Tells which of the components that are `held` by a session of a tenant have left the `nodes` of that tenant (BOS
-/// reference 5.9). BOS completes the session once all of them have, and goes on to act on them.
+/// Returns which of the components that are `held` by a session of a tenant have left the `nodes` of that tenant (BOS
+/// reference 5.9). BOS completes the session once all of them have, and continues to act on them.
 pub fn departures(
     held: impl IntoIterator<Item = (ComponentId, Stake)>,
     nodes: &ConfirmedSet<ComponentId>,
@@ -159,7 +171,7 @@ pub(crate) mod tests {
         core::{confirmed_set::SetAnswer, time::Timestamp},
     };
 
-    /// A component of a session by name, and of a staged session by name; empty: of none.
+    /// Returns a component of the session `owner` with a state staged by the session `staged`; empty: of none.
     pub(crate) fn component(id: &str, enabled: bool, owner: &str, staged: &str) -> Component {
         let text = |text: &str| Some(text.into());
         Component {

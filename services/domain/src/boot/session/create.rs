@@ -1,4 +1,4 @@
-//! The wish for a session, and the record that it becomes (BOS reference 2.9.1).
+//! The request for a session, and the record made from it (BOS reference 2.9.1).
 
 use super::{Progress, Session};
 use crate::{
@@ -15,33 +15,33 @@ use crate::{
     },
 };
 
-/// The refusal of BOS where a limit is required.
+/// Refusal in the words of BOS where a limit is required.
 const LIMIT_REQUIRED: &str = "session_limit_required option is set, but this session has no limit specified";
 
-/// What somebody asks for.
+/// Request for a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSession {
     /// Name; empty: the id of the session.
     pub name: String,
-    /// Who owns the session.
+    /// Tenant that owns the session.
     pub tenant: Tenant,
-    /// What to do.
+    /// Operation of the session.
     pub operation: Operation,
     /// Name of the template.
     pub template_name: String,
-    /// Which of the template's nodes to take; empty: all.
+    /// Selection from the template's nodes; empty: all.
     pub limit: String,
-    /// Whether members are only told what to run once the session is applied to them.
+    /// Whether the wish is only staged in the members until the session is applied to them.
     pub stage: bool,
-    /// Whether nodes that the inventory does not let be used are taken too.
+    /// Whether nodes that the inventory disables are members too.
     pub include_disabled: bool,
 }
 
-/// The pending session that `wish` becomes, under the unique `id`. Whether tenant and template exist and the
-/// name is free is for the caller to know.
+/// Returns the pending session made from `wish`, under the unique `id`. The caller checks that tenant and template
+/// exist and that the name is free.
 ///
 /// # Errors
-/// Names the field that breaks a limit or what the options ask for.
+/// Names the field that breaks a limit or a requirement of the options.
 pub fn create(
     wish: NewSession,
     options: &Options,
@@ -74,7 +74,8 @@ pub fn create(
     })
 }
 
-/// Strictly, a limit that the options forbid is refused in the words of BOS, which names no field.
+/// Checks the limit of a session. Strictly, a limit that the options forbid is refused in the words of BOS, which names
+/// no field.
 fn check_limit(text: &str, options: &Options, compatibility: Compatibility) -> Result<(), Invalid> {
     let limit = Limit::parse(text)?;
     if options.session_limit_required && limit.is_empty() {

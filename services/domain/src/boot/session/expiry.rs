@@ -1,23 +1,23 @@
-//! How long complete sessions are kept (BOS reference 5.10).
+//! The time for which complete sessions are kept (BOS reference 5.10).
 
 use std::time::Duration;
 
 use super::{Progress, Session};
 use crate::core::time::Timestamp;
 
-/// When a complete session will have been kept for `time_to_live`, counted from its start; `None`: never,
-/// since it is not complete or sessions are kept for ever.
+/// Returns when a complete session will have been kept for `time_to_live`, counted from its start; `None`: never, since
+/// it is not complete or sessions are kept for ever.
 pub fn expires_at(session: &Session, time_to_live: Option<Duration>) -> Option<Timestamp> {
     let complete = session.progress == Progress::Complete;
     Some(session.started_at().plus(time_to_live.filter(|_| complete)?))
 }
 
-/// Whether a session has been complete and kept long enough.
+/// Returns whether a session is complete and was kept long enough.
 pub fn is_expired(session: &Session, time_to_live: Option<Duration>, now: Timestamp) -> bool {
     expires_at(session, time_to_live).is_some_and(|at| at <= now)
 }
 
-/// When the first of `sessions` that is kept at `now` expires.
+/// Returns when the first of `sessions` that is kept at `now` expires.
 pub fn next_expiry<'a>(
     sessions: impl IntoIterator<Item = &'a Session>,
     time_to_live: Option<Duration>,
@@ -27,8 +27,8 @@ pub fn next_expiry<'a>(
     expiries.filter(|at| *at > now).min()
 }
 
-/// The complete sessions that are too many, whatever their age: the oldest ones, so that of the others there are at most
-/// `most`, which have at most `most_members` together. The newest is always kept.
+/// Returns the surplus complete sessions, whatever their age: the oldest ones, so that at most `most` others remain,
+/// which have at most `most_members` together. The newest is always kept.
 pub fn surplus<'a>(
     sessions: impl IntoIterator<Item = &'a Session>,
     most: usize,
@@ -36,7 +36,7 @@ pub fn surplus<'a>(
 ) -> Vec<&'a Session> {
     let mut complete: Vec<_> =
         sessions.into_iter().filter(|session| session.progress == Progress::Complete).collect();
-    // Ids sort by the time they were made, which tells the later of two that started in the same second.
+    // Ids sort by their time of creation, which orders two sessions that started in the same second.
     complete.sort_unstable_by(|one, other| (other.started_at(), &other.id).cmp(&(one.started_at(), &one.id)));
     let mut members = 0_usize;
     let kept = complete.iter().take(most.max(1)).enumerate().take_while(|(place, session)| {

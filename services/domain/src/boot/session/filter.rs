@@ -1,4 +1,4 @@
-//! Which sessions a list shows or a call deletes (BOS reference 2.9.2).
+//! Selection of sessions for a list or a deletion (BOS reference 2.9.2).
 
 use super::{Progress, Session};
 use crate::core::{
@@ -11,22 +11,21 @@ use crate::core::{
 /// Conditions that all must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionFilter {
-    /// `None`: the sessions of every tenant and of none.
+    /// Tenant of the sessions; `None`: every tenant and none.
     pub tenant: Option<Tenant>,
-    /// Started at this time or before.
+    /// Latest start, this time included.
     pub latest_start: Option<Timestamp>,
-    /// Started at this time or later.
+    /// Earliest start, this time included.
     pub earliest_start: Option<Timestamp>,
-    /// How far the session is.
+    /// Progress of the session.
     pub progress: Option<Progress>,
 }
 
 impl SessionFilter {
-    /// Reads a filter as people ask for it at `now`: sessions at least `min_age` and at most `max_age` old,
-    /// empty for any.
+    /// Reads a filter of a request at `now`: sessions at least `min_age` and at most `max_age` old, empty for any.
     ///
     /// # Errors
-    /// Names the age that is none, or that reaches back to before the first date there is.
+    /// Names the age that is invalid, or that reaches back to before the first date there is.
     pub fn parse(
         tenant: Option<Tenant>,
         min_age: &str,
@@ -39,7 +38,7 @@ impl SessionFilter {
         Ok(Self { tenant, latest_start, earliest_start, progress })
     }
 
-    /// Whether `session` meets every condition.
+    /// Returns whether `session` meets every condition.
     pub fn matches(&self, session: &Session) -> bool {
         let start = session.started_at();
         self.tenant.as_ref().is_none_or(|tenant| *tenant == session.tenant)

@@ -1,4 +1,4 @@
-//! What the machine is made of, with the lookups that sessions need.
+//! The hardware of the machine, with the lookups that sessions need.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -7,23 +7,23 @@ use std::{
 
 use crate::core::id::ComponentId;
 
-/// The only kind of hardware that boots.
+/// Only kind of hardware that boots.
 pub const NODE: &str = "Node";
 
-/// A piece of hardware that the inventory lists. Texts that the inventory leaves out or empty are `None`.
+/// Piece of hardware in the inventory. Texts that the inventory leaves out or empty are `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hardware {
     /// Location name, such as `x1000c0s0b0n0`.
     pub id: ComponentId,
     /// Kind of hardware, such as [`NODE`].
     pub kind: Arc<str>,
-    /// What the hardware is for, such as `Compute`.
+    /// Purpose of the hardware, such as `Compute`.
     pub role: Option<Arc<str>>,
-    /// Refines the role, such as `GPU`.
+    /// Refinement of the role, such as `GPU`.
     pub sub_role: Option<Arc<str>>,
     /// Processor architecture in the inventory's words: `X86`, `ARM`, `Other` or `UNKNOWN`.
     pub arch: Option<Arc<str>>,
-    /// Whether the inventory lets the hardware be used.
+    /// Whether the inventory enables the hardware.
     pub enabled: bool,
     /// Whether the hardware is locked against power operations.
     pub locked: bool,
@@ -31,19 +31,19 @@ pub struct Hardware {
     pub nid: Option<u32>,
 }
 
-/// A named set of hardware: a group or a partition.
+/// Named set of hardware: a group or a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// Name of the set.
     pub label: String,
-    /// Who is in it, whether or not the inventory lists them as hardware.
+    /// Ids of the members, whether or not the inventory lists them as hardware.
     pub ids: Vec<ComponentId>,
 }
 
-/// A set of ids under each name.
+/// Sets of ids by name.
 pub type NamedSets = BTreeMap<String, BTreeSet<ComponentId>>;
 
-/// One consistent picture of the machine. Its lookups are built once, when the picture is taken.
+/// Consistent snapshot of the machine. Its lookups are built once, when the snapshot is taken.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inventory {
     hardware: HashMap<ComponentId, Hardware>,
@@ -53,7 +53,7 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// Takes the picture. Groups of the same label are one group; of hardware listed twice the last counts.
+    /// Takes the snapshot. Groups of the same label are one group; of hardware listed twice the last counts.
     pub fn new(
         hardware: impl IntoIterator<Item = Hardware>,
         groups: impl IntoIterator<Item = Group>,
@@ -69,29 +69,29 @@ impl Inventory {
         Self { roles, hardware, groups: by_label(groups), partitions: by_label(partitions) }
     }
 
-    /// The hardware of that id.
+    /// Returns the hardware with that id.
     pub fn get(&self, id: &str) -> Option<&Hardware> {
         self.hardware.get(id)
     }
 
-    /// The groups by label.
+    /// Returns the groups by label.
     pub fn groups(&self) -> &NamedSets {
         &self.groups
     }
 
-    /// Hardware of every kind by role, and by role and sub-role as `Role_SubRole` (BOS reference 5.4.1).
+    /// Returns hardware of every kind by role, and by role and sub-role as `Role_SubRole` (BOS reference 5.4.1).
     pub fn roles(&self) -> &NamedSets {
         &self.roles
     }
 
-    /// The set that a name stands for in a limit: a role, else a partition, else a group (BOS reference
-    /// 5.4.2).
+    /// Returns the set that a name in a limit means: a role, else a partition, else a group (BOS reference 5.4.2).
     pub fn named(&self, name: &str) -> Option<&BTreeSet<ComponentId>> {
         self.roles.get(name).or_else(|| self.partitions.get(name)).or_else(|| self.groups.get(name))
     }
 }
 
-/// Hardware with a sub-role but no role is listed under `_SubRole` alone, as in BOS.
+/// Returns the names of the roles of `item`. Hardware with a sub-role but no role is listed under `_SubRole` alone, as
+/// in BOS.
 fn role_names(item: &Hardware) -> impl Iterator<Item = String> {
     let role = item.role.as_deref();
     let refined = item.sub_role.as_deref().map(|sub_role| format!("{}_{sub_role}", role.unwrap_or_default()));
@@ -110,7 +110,7 @@ fn by_label(groups: impl IntoIterator<Item = Group>) -> NamedSets {
 pub(crate) mod tests {
     use super::*;
 
-    /// A compute node that may be used.
+    /// Returns an enabled compute node.
     pub(crate) fn node(id: &str) -> Hardware {
         Hardware {
             id: ids(id).remove(0),
@@ -124,12 +124,12 @@ pub(crate) mod tests {
         }
     }
 
-    /// Space-separated ids.
+    /// Returns space-separated ids.
     pub(crate) fn ids(text: &str) -> Vec<ComponentId> {
         text.split_whitespace().map(|id| ComponentId::parse(id).expect("valid")).collect()
     }
 
-    /// A group of space-separated ids.
+    /// Returns a group of space-separated ids.
     pub(crate) fn group(label: &str, members: &str) -> Group {
         Group { label: label.to_owned(), ids: ids(members) }
     }

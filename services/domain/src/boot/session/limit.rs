@@ -1,4 +1,4 @@
-//! The limit of a session: which of a template's nodes to take (BOS reference 5.4.2).
+//! The limit of a session: the selection from a template's nodes (BOS reference 5.4.2).
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// What an item does to the nodes selected so far.
+/// Effect of an item on the nodes selected so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
     /// No sign: adds.
@@ -28,15 +28,15 @@ struct Item {
     name: String,
 }
 
-/// A limit that was read. Without items it lets everything through.
+/// Parsed limit. Without items it selects every node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Limit {
     items: Vec<Item>,
 }
 
 impl Limit {
-    /// Reads comma-separated items, each a name that a single `&` or `!` may precede. Nothing is trimmed
-    /// and names are taken as they are.
+    /// Parses comma-separated items, each a name with an optional single `&` or `!` in front. Texts are not trimmed and
+    /// names are taken as they are.
     ///
     /// # Errors
     /// On field `limit`: when it is too long or an item is empty.
@@ -52,13 +52,13 @@ impl Limit {
         Ok(Self { items: items.collect::<Result<_, _>>()? })
     }
 
-    /// Whether every node passes, because nothing was asked for.
+    /// Returns whether every node is selected, because the limit has no items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// The candidates that pass: the items are followed from left to right over a selection that starts
-    /// empty, so a limit that only removes selects nothing.
+    /// Returns the selected candidates: the items are applied from left to right to a selection that starts empty, so a
+    /// limit that only removes selects nothing.
     pub fn select<'a>(
         &self,
         candidates: &'a BTreeSet<ComponentId>,
@@ -69,7 +69,7 @@ impl Limit {
         }
         let mut selected = BTreeSet::new();
         for item in &self.items {
-            // Nothing but candidates can come out at the end, so nothing but candidates goes in.
+            // Only candidates can be selected in the end, so only candidates are added.
             match (item.operator, item.set(inventory)) {
                 (Operator::Add, set) => selected.extend(set.among(candidates)),
                 (Operator::Keep, set) => selected.retain(|id| set.holds(id)),
@@ -102,13 +102,13 @@ impl Item {
     }
 }
 
-/// What a name in a limit stands for.
+/// Meaning of a name in a limit.
 enum Set<'a> {
     /// Every candidate.
     All,
     /// The members of a role, partition or group.
     Many(&'a BTreeSet<ComponentId>),
-    /// The node of that name.
+    /// The node with that name.
     One(&'a str),
 }
 
@@ -129,8 +129,8 @@ impl Set<'_> {
     }
 }
 
-/// Whether an item of a limit looks like a numeric node id: `nid` after any number of `&` and `!`. Only
-/// small letters count (BOS reference 2.9.1, step 4).
+/// Returns whether an item of a limit looks like a numeric node id: `nid` after any number of `&` and `!`. Only small
+/// letters count (BOS reference 2.9.1, step 4).
 pub fn names_nid(limit: &str) -> bool {
     limit.split(',').any(|item| item.trim_start_matches(['&', '!']).starts_with("nid"))
 }

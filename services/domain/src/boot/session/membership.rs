@@ -1,4 +1,4 @@
-//! Which nodes a session acts on, and why it leaves the others alone (BOS reference 5.4.1, 5.4.3).
+//! The nodes that a session acts on, and the reasons for leaving others out (BOS reference 5.4.1, 5.4.3).
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -14,33 +14,33 @@ use crate::{
     core::{id::ComponentId, invalid::Invalid},
 };
 
-/// Why a node, group or role that the template names gives the session no member.
+/// Reason why a node, group or role of the template adds no member to the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LeftOutReason {
-    /// The limit does not select it.
+    /// The limit does not select the node.
     NotInLimit,
-    /// It is locked against power operations.
+    /// The node is locked against power operations.
     Locked,
-    /// It belongs to another tenant than the session.
+    /// The node belongs to another tenant than the session.
     ForeignTenant,
-    /// The inventory does not list it.
+    /// The inventory does not list the node.
     UnknownToInventory,
-    /// Its architecture is not that of the boot set.
+    /// The architecture of the node is not that of the boot set.
     WrongArchitecture,
-    /// The inventory does not let it be used.
+    /// The inventory disables the node.
     Disabled,
-    /// A boot set whose name sorts later takes it.
+    /// A boot set whose name sorts later takes the node.
     InLaterBootSet,
     /// The inventory has no such group.
     UnknownGroup,
-    /// The inventory has no such role, or nobody plays it.
+    /// The inventory has no such role, or no hardware with it.
     UnknownRole,
-    /// Nothing keeps a record of it, so that nothing can act on it.
+    /// The node has no component record, so that no service can act on it.
     NotAComponent,
 }
 
 impl LeftOutReason {
-    /// Every reason, in the order in which those of a boot set are told.
+    /// Every reason, in the order in which those of a boot set are listed.
     const ALL: [Self; 10] = [
         Self::NotInLimit,
         Self::Locked,
@@ -54,7 +54,7 @@ impl LeftOutReason {
         Self::NotAComponent,
     ];
 
-    /// The word for the reason.
+    /// Returns the word for the reason.
     pub fn word(self) -> &'static str {
         match self {
             Self::NotInLimit => "not_in_limit",
@@ -70,37 +70,37 @@ impl LeftOutReason {
         }
     }
 
-    /// The reason of that word, if there is one.
+    /// Returns the reason with that word, if there is one.
     pub fn read(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.word() == word)
     }
 }
 
-/// The nodes of one boot set, sorted.
+/// Nodes of one boot set, sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Membership {
-    /// Nodes to act on.
+    /// Nodes of the session.
     pub members: Vec<ComponentId>,
-    /// Nodes that the boot set names and the session leaves alone.
+    /// Nodes that the boot set names and the session leaves out.
     pub left_out: Vec<(ComponentId, LeftOutReason)>,
-    /// Groups and roles that the boot set names and that stand for nobody.
+    /// Groups and roles of the boot set without members.
     pub unheard: Vec<(String, LeftOutReason)>,
 }
 
-/// Whom a boot set names and its session leaves alone, all for the same reason.
+/// Nodes, groups or roles that a boot set names and its session leaves out, all for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// Name of the boot set.
     pub boot_set: String,
-    /// Why.
+    /// Reason for leaving them out.
     pub reason: LeftOutReason,
     /// Ids of the nodes, or names of the groups or roles, sorted.
     pub names: Vec<String>,
 }
 
 impl LeftOut {
-    /// The same without nodes that are not `visible` to who is told: groups and roles have nodes of other tenants too.
-    /// `None`: every node is visible.
+    /// Returns the same without nodes that are not `visible` to the reader: groups and roles have nodes of other
+    /// tenants too. `None`: every node is visible.
     #[must_use]
     pub fn seen(mut self, visible: Option<&BTreeSet<ComponentId>>) -> Self {
         let has_nodes = !matches!(self.reason, LeftOutReason::UnknownGroup | LeftOutReason::UnknownRole);
@@ -111,8 +111,9 @@ impl LeftOut {
     }
 }
 
-/// Whom a session leaves alone although its template names them, by boot set and reason. Who is a member by another
-/// boot set is not left alone; a member that `is_component` does not know is, for nothing can be told to it.
+/// Returns the nodes that a session leaves out although its template names them, by boot set and reason. A member by
+/// another boot set is not left out; a member for which `is_component` is false is left out, because no service can act
+/// on it.
 pub fn left_out(
     memberships: &BTreeMap<String, Membership>,
     is_component: impl Fn(&ComponentId) -> bool,
@@ -135,23 +136,23 @@ pub fn left_out(
     all
 }
 
-/// What a session asks for beyond its template.
+/// Selection by a session beyond its template.
 #[derive(Debug, Clone, Copy)]
 pub struct Selection<'a> {
-    /// Which nodes to take.
+    /// Limit of the nodes.
     pub limit: &'a Limit,
-    /// Whether nodes that the inventory does not let be used are taken too.
+    /// Whether nodes that the inventory disables are members too.
     pub include_disabled: bool,
-    /// The nodes of the session's tenant; `None`: the session has no tenant and may use every node.
+    /// Nodes of the session's tenant; `None`: the session has no tenant and may use every node.
     pub tenant_nodes: Option<&'a BTreeSet<ComponentId>>,
-    /// How to treat nodes whose architecture is not known.
+    /// Treatment of nodes with an unknown architecture.
     pub compatibility: Compatibility,
 }
 
-/// Why a session can act on nothing. The first two texts are those of the BOS reference, A.2.
+/// Reason why a session has no members. The first two texts are those of the BOS reference, A.2.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoMembers {
-    /// Every boot set came out empty, as is told here.
+    /// Every boot set is empty, as these memberships show.
     #[error("No nodes were found to act upon.")]
     Nobody(BTreeMap<String, Membership>),
     /// A node list names nodes that the session's tenant does not have.
@@ -169,8 +170,8 @@ fn listed(ids: &[ComponentId]) -> String {
     ids.iter().map(ComponentId::as_str).collect::<Vec<_>>().join(",")
 }
 
-/// The membership of every boot set of `template`, by name. No node is a member of two boot sets: the one
-/// whose name sorts last takes it.
+/// Returns the membership of every boot set of `template`, by name. No node is a member of two boot sets: the one whose
+/// name sorts last takes it.
 ///
 /// # Errors
 /// When no node is left to act on, or the template names nodes that the session must not use.
@@ -190,7 +191,7 @@ pub fn resolve(
     if taken.is_empty() { Err(NoMembers::Nobody(memberships)) } else { Ok(memberships) }
 }
 
-/// The membership of one boot set by itself.
+/// Returns the membership of one boot set alone.
 fn members(
     boot_set: &BootSet,
     inventory: &Inventory,
@@ -210,8 +211,8 @@ fn members(
     Ok(membership)
 }
 
-/// Everybody that the boot set names: its node list, and the members of those of its groups and roles that
-/// the inventory knows.
+/// Returns all nodes that the boot set names: its node list, and the members of those of its groups and roles that the
+/// inventory knows.
 fn candidates(
     boot_set: &BootSet,
     inventory: &Inventory,
@@ -232,7 +233,7 @@ fn candidates(
     Ok(candidates)
 }
 
-/// Groups and roles of the boot set that the inventory does not know, sorted.
+/// Returns the groups and roles of the boot set that the inventory does not know, sorted.
 fn unheard(boot_set: &BootSet, inventory: &Inventory) -> Vec<(String, LeftOutReason)> {
     let unknown = |sets: &NamedSets, names: &Option<Vec<String>>, reason| {
         let names = names.iter().flatten().filter(|name| sets.get(*name).is_none());
@@ -247,9 +248,9 @@ fn named<'a>(sets: &'a NamedSets, names: Option<&'a [String]>) -> impl Iterator<
     names.unwrap_or_default().iter().filter_map(|name| sets.get(name)).flatten().cloned()
 }
 
-/// Why a node that passed the limit is left alone, if it is. BOS asks the inventory about many nodes at
-/// once and takes whoever is in the answer; here every node is looked up by its own id, so that an id with a
-/// meaning of its own, such as `all`, never stands for anybody else.
+/// Returns the reason for leaving out a node that passed the limit, if there is one. BOS asks the inventory about many
+/// nodes at once and takes all nodes in the answer; here every node is looked up by its own id, so that an id with a
+/// special meaning, such as `all`, never means other nodes.
 fn reason_against(
     id: &ComponentId,
     arch: Arch,
@@ -270,8 +271,8 @@ fn reason_against(
     (!node.enabled && !selection.include_disabled).then_some(LeftOutReason::Disabled)
 }
 
-/// Whether a boot set of architecture `wanted` may boot a node whose architecture the inventory gives as
-/// `listed`. A node of unknown architecture counts as X86.
+/// Returns whether a boot set of architecture `wanted` may boot a node whose architecture in the inventory is `listed`.
+/// A node of unknown architecture counts as X86.
 fn accepts(wanted: Arch, listed: Option<&str>, compatibility: Compatibility) -> bool {
     let strict = compatibility.strict_bos;
     match (wanted, listed) {
@@ -285,7 +286,7 @@ fn accepts(wanted: Arch, listed: Option<&str>, compatibility: Compatibility) -> 
     }
 }
 
-/// Gives up the members that are already `taken` and takes the others.
+/// Removes the members that are already `taken`, and adds the others to `taken`.
 fn leave_to_later(membership: &mut Membership, taken: &mut BTreeSet<ComponentId>) {
     let (lost, kept): (Vec<_>, Vec<_>) =
         std::mem::take(&mut membership.members).into_iter().partition(|id| taken.contains(id));

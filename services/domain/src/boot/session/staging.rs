@@ -1,4 +1,4 @@
-//! Applying what a session has staged (BOS reference 5.14).
+//! Application of staged states (BOS reference 5.14).
 
 use std::sync::Arc;
 
@@ -16,27 +16,27 @@ use crate::{
     core::{id::Tenant, time::Timestamp, trouble::TroubleKind},
 };
 
-/// What a staged session is to whoever wants it applied.
+/// Relation of a staged session to the tenant that applies it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// One of their own.
+    /// The session is the tenant's own.
     Own {
-        /// Its unique id.
+        /// Unique id of the session.
         id: Arc<str>,
-        /// What it does.
+        /// Operation of the session.
         operation: Operation,
     },
-    /// Somebody else's.
+    /// The session is another tenant's.
     Foreign,
-    /// There is no such session any more.
+    /// The session does not exist any more.
     Gone,
 }
 
-/// What the session that `reference` names is to `tenant`, among all `sessions` there are.
+/// Returns how the session in `reference` relates to `tenant`, among all existing `sessions`.
 ///
-/// An id is exact. A name that was written by hand means the session of the tenant that it was written for, or the
-/// asker's own if that is not known. What somebody else staged stays theirs when their session is gone: who asks next
-/// takes no node from its owner by that.
+/// An id is exact. A name without an id means the session of the tenant that it was written for, or the caller's own if
+/// that tenant is unknown. A state that another tenant staged stays theirs when their session is gone: a later caller
+/// does not take the node from its owner by that.
 pub fn standing<'a>(
     reference: &SessionReference,
     tenant: &Tenant,
@@ -58,29 +58,30 @@ pub fn standing<'a>(
     if foreign { Standing::Foreign } else { Standing::Gone }
 }
 
-/// On whose behalf and how staged states are applied.
+/// Caller and conditions of applying staged states.
 #[derive(Debug, Clone)]
 pub struct Terms {
-    /// Who wants it.
+    /// Tenant that applies the states.
     pub tenant: Tenant,
-    /// Whether what is applied is staged no longer; the option of that name.
+    /// Whether an applied state is not staged any more; the option of that name.
     pub clear_stage: bool,
-    /// How closely to follow BOS.
+    /// Strictness of following BOS.
     pub compatibility: Compatibility,
 }
 
-/// What became of applying the staged state of one component.
+/// Outcome of applying the staged state of one component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// It is what the component should run from now on.
+    /// The staged state is the desired state from now on.
     Succeeded,
-    /// It cannot be, and the component's error says why, unless it is somebody else's session that staged it.
+    /// The staged state cannot be applied, and the component's error has the reason, unless another tenant's session
+    /// staged it.
     Failed,
-    /// There is nothing that could be applied.
+    /// The component has no staged state.
     Ignored,
 }
 
-/// Why a staged state cannot be applied.
+/// Reason why a staged state cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum Obstacle {
     #[error("the staged session no longer exists")]
@@ -92,7 +93,7 @@ enum Obstacle {
 }
 
 impl Obstacle {
-    /// The obstacle in the words of BOS.
+    /// Returns the obstacle in the words of BOS.
     fn in_bos(&self) -> String {
         match self {
             Self::Gone => "Staged session no longer exists".to_owned(),
@@ -106,15 +107,15 @@ impl Obstacle {
     }
 }
 
-/// Applies the staged state of `component`, whose session `standing` describes, and gives the record that it
-/// becomes; `None`: the record stays. `tokens` gives the artifacts that a token stands for.
+/// Applies the staged state of `component`, whose session has this `standing`, and returns the resulting record;
+/// `None`: the record stays. `tokens` returns the artifacts of a token.
 ///
-/// Applying is an assignment: the staged session owns the component from now on and a generation begins, also when
-/// it fails. A record without a last action fails and stays as it is, as in BOS.
+/// Applying is an assignment: the staged session owns the component from now on and a generation begins, even if it
+/// fails. A record without a last action fails and stays unchanged, as in BOS.
 ///
-/// What somebody else's session staged fails too. It is staged no longer if that is wanted, as in BOS, so that the
-/// session does not wait for the component; all else of the record stays. BOS takes such a session for one that is
-/// gone, and so disables the node.
+/// A state that another tenant's session staged fails too. With `clear_stage` it is not staged any more, as in BOS, so
+/// that the session does not wait for the component; the rest of the record stays. BOS takes such a session for gone,
+/// and so disables the node.
 pub fn apply(
     component: &Component,
     standing: &Standing,
@@ -160,8 +161,8 @@ pub fn apply(
     (if judged.is_ok() { Verdict::Succeeded } else { Verdict::Failed }, Some(record))
 }
 
-/// What the session does, unless what is staged cannot be that. Artifacts that were never staged are as good as
-/// empty ones; BOS takes a boot without any for complete and shuts the node down (BUG-26).
+/// Returns the operation of the session, unless the staged state contradicts it. Artifacts that were never staged count
+/// as empty; BOS takes a boot without any for complete and shuts the node down (BUG-26).
 fn judge(standing: &Standing, staged: Option<&BootArtifacts>) -> Result<Operation, Obstacle> {
     let Standing::Own { operation, .. } = standing else { return Err(Obstacle::Gone) };
     let nothing = BootArtifacts::default();
@@ -183,7 +184,7 @@ fn judge(standing: &Standing, staged: Option<&BootArtifacts>) -> Result<Operatio
     }
 }
 
-/// Makes the staged state the desired one. Nothing of the old one stays, its token included.
+/// Makes the staged state the desired state. The old one is dropped, including its token.
 fn desire(record: &mut Component, staged: &StagedState, operation: Operation) {
     record.desired_state = Some(DesiredState {
         boot_artifacts: staged.boot_artifacts.clone(),
@@ -196,7 +197,7 @@ fn desire(record: &mut Component, staged: &StagedState, operation: Operation) {
     record.enabled = Some(true);
 }
 
-/// What stays staged.
+/// Returns the state that remains staged.
 fn left(staged: &StagedState, clear_stage: bool) -> StagedState {
     if clear_stage { nothing_staged() } else { StagedState { applied: true, ..staged.clone() } }
 }
@@ -209,7 +210,7 @@ fn nothing_staged() -> StagedState {
     }
 }
 
-/// The same record without what is staged. What the node should run stays, and so does the generation.
+/// Returns the same record without a staged state. The desired state stays, and so does the generation.
 fn unstaged(component: &Component, now: Timestamp) -> Component {
     let staged_state = StagedState { last_updated: Some(now), ..nothing_staged() };
     Component { staged_state: Some(staged_state.into()), ..component.clone() }

@@ -1,4 +1,4 @@
-//! The extended status of a session: how its members fare (BOS reference 3.8).
+//! The extended status of a session: the progress of its members (BOS reference 3.8).
 
 use std::collections::BTreeMap;
 
@@ -20,54 +20,54 @@ use crate::{
 /// Most ids that are listed per error.
 const LISTED: usize = 10;
 
-/// How the members of a session fare. Percentages are of all managed components, with two decimals, and
-/// zero when there are none; members on hold count in the total only, so they need not add up to 100.
+/// Progress of the members of a session. Percentages are of all managed components, with two decimals, and zero when
+/// there are none; members on hold count in the total only, so they need not add up to 100.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionStatus {
-    /// How far the session is.
+    /// Progress of the session.
     pub progress: Progress,
-    /// Components that the session owns, and those that wait for it to be applied.
+    /// Number of components that the session owns, or whose staged state is of the session.
     pub managed_components_count: u32,
-    /// Owned and stable.
+    /// Percentage that is owned and stable.
     pub percent_successful: f64,
-    /// Owned and failed.
+    /// Percentage that is owned and failed.
     pub percent_failed: f64,
-    /// Waiting for the session to be applied.
+    /// Percentage that waits for the session to be applied.
     pub percent_staged: f64,
-    /// Owned, and stable or failed.
+    /// Percentage that is owned, and stable or failed.
     pub percent_complete: f64,
-    /// Enabled, not on hold and powering on.
+    /// Percentage that is owned, enabled, not on hold and powering on.
     pub percent_powering_on: f64,
-    /// Enabled, not on hold and powering off.
+    /// Percentage that is owned, enabled, not on hold and powering off.
     pub percent_powering_off: f64,
-    /// Enabled, not on hold and being configured.
+    /// Percentage that is owned, enabled, not on hold and being configured.
     pub percent_configuring: f64,
-    /// The errors of owned components, sorted by text.
+    /// Errors of owned components, sorted by text.
     pub error_summary: Vec<ErrorSummary>,
-    /// When the session started, as it stands in its record.
+    /// Start of the session as in its record.
     pub start_time: String,
-    /// When it ended, as it stands in its record.
+    /// End of the session as in its record.
     pub end_time: Option<String>,
-    /// How long it took, or has taken so far, such as `0:02:17`.
+    /// Duration so far or in total, such as `0:02:17`.
     pub duration: String,
 }
 
-/// One error and who has it.
+/// Error with the components that have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorSummary {
-    /// The error.
+    /// Text of the error.
     pub error: String,
-    /// How many components have it.
+    /// Number of components with the error.
     pub count: u32,
-    /// The first ten of their ids in order, comma-separated; `...` follows when there are more.
+    /// First ten of their ids in order, comma-separated; `...` follows when there are more.
     pub list: String,
 }
 
-/// The status of `session` at `now`, from the `components` that the asker may see: all of them, or those of
-/// one tenant. Components that have nothing to do with the session are passed over.
+/// Returns the status of `session` at `now`, from the `components` that the caller may see: all of them, or those of
+/// one tenant. Components unrelated to the session are ignored.
 ///
-/// A component that is both owned and still staged by the session counts once, as owned; BOS counts it
-/// twice (BOS reference 12, BUG-15).
+/// A component that is both owned and still staged by the session counts once, as owned; BOS counts it twice (BOS
+/// reference 12, BUG-15).
 pub fn session_status<'a>(
     session: &Session,
     components: impl IntoIterator<Item = &'a Component>,
@@ -137,7 +137,8 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// Half a hundredth goes to the even neighbour, as judged on the binary value.
+/// Returns a percentage with two decimals. Half a hundredth is rounded to the even neighbour, judged on the binary
+/// value.
 fn percent(part: u32, whole: u32) -> f64 {
     if whole == 0 {
         return 0.0;
@@ -154,8 +155,8 @@ fn summary(error: &str, mut ids: Vec<&ComponentId>) -> ErrorSummary {
     ErrorSummary { error: error.to_owned(), count, list: listed.join(",") + more }
 }
 
-/// From start to end as the record gives them. While the session lasts, or when its end cannot be read, the
-/// end is now.
+/// Returns the time from start to end in the record. While the session lasts, or when its end cannot be read, the end
+/// is now.
 fn duration(session: &Session, now: Timestamp) -> String {
     let end = session.end_time.as_deref().and_then(bos_time::read).unwrap_or(now);
     bos_time::duration(end.0.saturating_sub(session.started_at().0))

@@ -1,4 +1,4 @@
-//! What is wrong with a template, judged by itself and by what was found out about its images (BOS reference 7).
+//! Findings about a template, from the template alone and from the lookups of its images (BOS reference 7).
 
 mod image;
 mod own;
@@ -14,16 +14,16 @@ use crate::{
     core::invalid::Invalid,
 };
 
-/// Something wrong with a template, or with one of its boot sets.
+/// Defect of a template, or of one of its boot sets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Finding {
     /// Name of the template.
     pub template: String,
     /// Name of the boot set; `None`: the whole template.
     pub boot_set: Option<String>,
-    /// Field of the boot set that is to be mended; empty: several.
+    /// Field of the boot set to mend; empty: several.
     pub field: &'static str,
-    /// What is wrong, in the words that BOS shows.
+    /// Defect, in the words that BOS shows.
     pub text: String,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Finding {
 }
 
 impl Finding {
-    /// The finding as the reason why a template is not stored.
+    /// Returns the finding as the reason why a template is not stored.
     pub fn refusal(self) -> Invalid {
         match self.boot_set {
             Some(boot_set) => Invalid::new(self.field, self.text).within(&format!("boot_sets.{boot_set}")),
@@ -47,23 +47,23 @@ impl Finding {
     }
 }
 
-/// By what templates are judged.
+/// Rules for judging templates.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules<'a> {
-    /// How bad some findings are.
+    /// Options that decide the severity of some findings.
     pub options: &'a Options,
-    /// Strictly, nothing is found that BOS does not find.
+    /// Strictness; strictly, only findings of BOS are made.
     pub compatibility: Compatibility,
 }
 
-/// A finding about one boot set.
+/// Finding about one boot set.
 #[derive(Debug)]
 struct Said {
     field: &'static str,
     text: String,
 }
 
-/// A finding that is a warning, or as an error one that ends the check.
+/// Finding as a warning, or as an error that ends the check.
 type Warning = Result<Option<Said>, Said>;
 
 impl Said {
@@ -77,8 +77,8 @@ impl Said {
     }
 }
 
-/// The warnings about `template` for a session of that `operation`. Boot sets are looked at in the order in which they
-/// were given, each as in BOS reference 7.2. Who shuts nodes down needs no image.
+/// Returns the warnings about `template` for a session of that `operation`. Boot sets are checked in the order in which
+/// they were given, each as in BOS reference 7.2. A shutdown needs no image.
 ///
 /// # Errors
 /// The first error, which hides all warnings.
@@ -106,20 +106,20 @@ pub fn findings(
     Ok(warnings)
 }
 
-/// What there is to say, by boot set, about nodes that several boot sets name. BOS says nothing.
+/// Returns warnings, by boot set, about nodes that several boot sets name. BOS has no such warning.
 fn named_twice(template: &SessionTemplate, compatibility: Compatibility) -> HashMap<&str, Said> {
     if compatibility.strict_bos {
         return HashMap::new();
     }
     let mut named_before = HashMap::new();
-    // The order of the names decides who takes a node, whatever the order in which they were given.
+    // The order of the names decides which boot set takes a node, whatever the order in which they were given.
     let said = template.boot_sets.iter().filter_map(|(name, boot_set)| {
         Some((name.as_str(), own::named_twice(name, boot_set, &mut named_before)?))
     });
     said.collect()
 }
 
-/// The images to look up before [`findings`] can judge: none that come after an error which is there to see.
+/// Returns the images to look up before [`findings`] can judge: none that follow an error which shows without a lookup.
 pub fn wanted(template: &SessionTemplate, operation: Operation, rules: Rules<'_>) -> Wanted {
     if operation == Operation::Shutdown {
         return Wanted::default();
@@ -128,8 +128,8 @@ pub fn wanted(template: &SessionTemplate, operation: Operation, rules: Rules<'_>
     Wanted::by(boot_sets.take_while(|boot_set| own(boot_set, rules).is_ok()))
 }
 
-/// What the catalogue says against the boot sets of these `names`, which decides whether a template is stored (BOS
-/// reference 2.8.3, step 6).
+/// Returns the findings of the catalogue about the boot sets of these `names`, which decide whether a template is
+/// stored (BOS reference 2.8.3, step 6).
 ///
 /// # Errors
 /// The first error, which hides all warnings.
@@ -147,8 +147,8 @@ pub fn catalogue_findings(
     Ok(warnings)
 }
 
-/// What the store says against the boot sets of these `names`, errors included: it keeps no template from being
-/// stored (BOS reference 2.8.3, step 5).
+/// Returns the findings of the store about the boot sets of these `names`, errors included: the store keeps no template
+/// from being stored (BOS reference 2.8.3, step 5).
 pub fn store_findings(
     template: &SessionTemplate,
     names: &BTreeSet<String>,
@@ -164,14 +164,14 @@ pub fn store_findings(
     of_store.collect()
 }
 
-/// Checks 1 to 4.
+/// Returns the findings of checks 1 to 4.
 fn own(boot_set: &BootSet, rules: Rules<'_>) -> Result<Vec<Said>, Said> {
     own::nodes(boot_set)?;
     let nid = own::nid(boot_set, rules.options.reject_nids)?;
     Ok(own::provider(boot_set).into_iter().chain(nid).collect())
 }
 
-/// Checks 5 and 6, and those that BOS does not make.
+/// Returns the findings of checks 5 and 6, and of those that BOS does not make.
 fn of_image(
     template: &SessionTemplate,
     name: &str,

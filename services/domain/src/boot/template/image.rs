@@ -1,10 +1,10 @@
-//! What the path and the manifest of an image say (BOS reference 6.7, 6.8).
+//! The contents of the path and the manifest of an image (BOS reference 6.7, 6.8).
 
 mod found;
 
 pub use found::{Contents, Listing, Part, Unreadable};
 
-/// The only type of store that boot sets may name. Every driver of images stands in for such a store.
+/// Only type of store that boot sets may name. Every driver of images stands in for such a store.
 pub const STORE_TYPE: &str = "s3";
 
 /// Most bytes that a manifest may have.
@@ -15,7 +15,7 @@ const INITRD: &str = "application/vnd.cray.image.initrd";
 const ROOTFS: &str = "application/vnd.cray.image.rootfs.squashfs";
 const BOOT_PARAMETERS: &str = "application/vnd.cray.image.parameters.boot";
 
-/// Where an object is: `s3://BUCKET/KEY`.
+/// Location of an object: `s3://BUCKET/KEY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Location<'a> {
     /// Name of the bucket, never empty.
@@ -24,22 +24,22 @@ pub struct Location<'a> {
     pub key: &'a str,
 }
 
-/// Why a path leads to no object.
+/// Reason why a path leads to no object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoLocation {
-    /// It is of another form.
+    /// The path has another form.
     #[error("is not of the form s3://BUCKET/KEY")]
     OtherForm,
-    /// It means another place to whoever resolves it as a path, such as a URL or a file name.
+    /// The path means another place where it is resolved, such as in a URL or a file name.
     #[error("has a part '{0}', which stands for another place")]
     Relative(&'static str),
 }
 
 impl<'a> Location<'a> {
-    /// Reads a path.
+    /// Parses a path.
     ///
     /// # Errors
-    /// Says why it leads to no object.
+    /// When it leads to no object; the error has the reason.
     pub fn parse(path: &'a str) -> Result<Self, NoLocation> {
         let (scheme, rest) = path.split_once("://").ok_or(NoLocation::OtherForm)?;
         let (bucket, key) = rest.split_once('/').ok_or(NoLocation::OtherForm)?;
@@ -55,17 +55,17 @@ impl<'a> Location<'a> {
     }
 }
 
-/// Id under which the image management service knows the image at `path`: the first part of its key, if
-/// something follows it. Neither the bucket nor the form of the id matters.
+/// Returns the id under which the image management service knows the image at `path`: the first part of its key, if
+/// more follows. Neither the bucket nor the form of the id matters.
 pub fn ims_id(path: &str) -> Option<&str> {
     let (id, rest) = Location::parse(path).ok()?.key.split_once('/')?;
     (!id.is_empty() && !rest.is_empty()).then_some(id)
 }
 
-/// One entry of a manifest, as far as anybody needs it.
+/// Entry of a manifest, with the needed members.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// What the object is, a media type.
+    /// Media type of the object.
     pub kind: Option<String>,
     /// Path of the object.
     pub path: Option<String>,
@@ -73,16 +73,16 @@ pub struct Entry {
     pub etag: Option<String>,
 }
 
-/// An object that belongs to an image.
+/// Object that belongs to an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {
     /// Path in the store.
     pub path: String,
-    /// Version; empty: not told.
+    /// Version; empty: unknown.
     pub etag: String,
 }
 
-/// What a manifest lists of that which boots a node.
+/// Objects in a manifest that boot a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manifest {
     /// The kernel.
@@ -95,7 +95,7 @@ pub struct Manifest {
     pub boot_parameters: Option<Artifact>,
 }
 
-/// Parts of an image that its nodes are given.
+/// Parts of an image for its nodes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImageArtifacts {
     /// Path of the kernel.
@@ -108,7 +108,7 @@ pub struct ImageArtifacts {
     pub boot_parameters: Option<String>,
 }
 
-/// Where the root file system of an image is.
+/// Location of the root file system of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rootfs {
     /// Path in the store.
@@ -117,22 +117,22 @@ pub struct Rootfs {
     pub etag: String,
 }
 
-/// Why a manifest describes no image.
+/// Reason why a manifest describes no image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
-    /// Nobody can tell which one is meant.
+    /// The manifest has several entries of this type.
     #[error("it lists more than one artifact of type '{0}'")]
     Several(&'static str),
-    /// The object cannot be found.
+    /// The entry has no path.
     #[error("its artifact of type '{0}' has no link.path")]
     NoPath(&'static str),
-    /// Nodes could not tell the object from another.
+    /// The entry has no version.
     #[error("its artifact of type '{0}' has no link.etag")]
     NoEtag(&'static str),
 }
 
 impl Manifest {
-    /// Picks what boots a node. What is missing is for those who need it to miss.
+    /// Selects the objects that boot a node. Missing artifacts are not an error here; callers check for what they need.
     ///
     /// # Errors
     /// Names the entry that is there more than once, or lacks its path or version.
@@ -145,7 +145,7 @@ impl Manifest {
         })
     }
 
-    /// What a node is given of the image, with the contents of the file of boot parameters.
+    /// Returns the parts of the image for a node, with the contents of the file of boot parameters.
     pub fn artifacts(self, boot_parameters: Option<String>) -> ImageArtifacts {
         ImageArtifacts {
             kernel: self.kernel.map(|kernel| kernel.path),
@@ -156,7 +156,7 @@ impl Manifest {
     }
 }
 
-/// The entry of that type, of which there may be one at most.
+/// Returns the entry of that type, of which there may be one at most.
 fn only(entries: &[Entry], kind: &'static str) -> Result<Option<Artifact>, Flaw> {
     let mut of_kind = entries.iter().filter(|entry| entry.kind.as_deref() == Some(kind));
     let Some(entry) = of_kind.next() else { return Ok(None) };
@@ -167,7 +167,7 @@ fn only(entries: &[Entry], kind: &'static str) -> Result<Option<Artifact>, Flaw>
     Ok(Some(Artifact { path, etag: entry.etag.clone().unwrap_or_default() }))
 }
 
-/// As [`only`], for what is of no use without a version.
+/// Returns the entry as [`only`] does, for types that need a version.
 fn versioned(entries: &[Entry], kind: &'static str) -> Result<Option<Artifact>, Flaw> {
     match only(entries, kind)? {
         Some(artifact) if artifact.etag.is_empty() => Err(Flaw::NoEtag(kind)),
@@ -241,7 +241,7 @@ mod tests {
         }
     }
 
-    /// Entries written as `kind path etag`, with the last word of the type and `-` for what is missing.
+    /// Returns entries written as `kind path etag`, with the last word of the type and `-` for a missing text.
     fn entries(text: &str) -> Vec<Entry> {
         let said = |word: &str| (word != "-").then(|| word.to_owned());
         let kind = |word: &str| {

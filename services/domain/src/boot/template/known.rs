@@ -1,21 +1,21 @@
-//! What has to be looked up to judge templates, and what came of it.
+//! The lookups that templates need, and their results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{BootSet, SessionTemplate};
 use crate::boot::template::image::{Contents, Listing, STORE_TYPE, Unreadable, ims_id};
 
-/// Images to be looked up, each once however many boot sets share it.
+/// Images to look up, each once however many boot sets share it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Paths of manifests whose images are to be looked for in the store.
+    /// Paths of manifests whose images are looked up in the store.
     pub paths: BTreeSet<String>,
-    /// Ids of images to be looked for in the catalogue.
+    /// Ids of images that are looked up in the catalogue.
     pub ids: BTreeSet<String>,
 }
 
 impl Wanted {
-    /// The images of these boot sets.
+    /// Returns the images of these boot sets.
     pub fn by<'a>(boot_sets: impl IntoIterator<Item = &'a BootSet>) -> Self {
         let mut wanted = Self::default();
         for boot_set in boot_sets {
@@ -27,30 +27,30 @@ impl Wanted {
         wanted
     }
 
-    /// The same without looking in the store.
+    /// Returns the same without lookups in the store.
     #[must_use]
     pub fn in_catalogue(self) -> Self {
         Self { paths: BTreeSet::new(), ..self }
     }
 
-    /// The same without looking in the catalogue.
+    /// Returns the same without lookups in the catalogue.
     #[must_use]
     pub fn in_store(self) -> Self {
         Self { ids: BTreeSet::new(), ..self }
     }
 }
 
-/// What is known about images.
+/// Known images.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Known {
-    /// What the store says, by the path of the manifest.
+    /// Contents in the store, by the path of the manifest.
     pub contents: BTreeMap<String, Result<Contents, Unreadable>>,
-    /// What the catalogue says, by the id of the image; `None`: there is no catalogue.
+    /// Entries of the catalogue, by the id of the image; `None`: there is no catalogue.
     pub listings: Option<BTreeMap<String, Listing>>,
 }
 
 impl Known {
-    /// Adds what was learned since.
+    /// Adds the results of later lookups.
     pub fn add(&mut self, news: Self) {
         self.contents.extend(news.contents);
         match (&mut self.listings, news.listings) {
@@ -60,7 +60,7 @@ impl Known {
         }
     }
 
-    /// What of `wanted` is not known.
+    /// Returns the part of `wanted` that is not known.
     #[must_use]
     pub fn lacks(&self, wanted: Wanted) -> Wanted {
         let Wanted { mut paths, mut ids } = wanted;
@@ -70,8 +70,8 @@ impl Known {
     }
 }
 
-/// Names of the boot sets of `after` whose image is another than in `before`, or whose architecture or version
-/// of it is. Only these need to be looked at when a template is changed (BOS reference 12, BUG-40).
+/// Returns the names of the boot sets of `after` whose image, or its architecture or version, differs from that in
+/// `before`. Only these need lookups when a template is changed (BOS reference 12, BUG-40).
 pub fn with_new_images(before: &SessionTemplate, after: &SessionTemplate) -> BTreeSet<String> {
     let image = |set: &BootSet| {
         (

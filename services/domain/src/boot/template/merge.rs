@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{BootSet, Cfs, SessionTemplate};
 
-/// A change of some members; what is `None` stays. Nothing can be taken away, except that an empty
-/// configuration removes its `cfs` when the result is stored.
+/// Change of some members; those that are `None` stay. No member can be removed, except that an empty configuration
+/// removes its `cfs` when the result is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TemplatePatch {
     /// Replaces the description.
@@ -14,15 +14,15 @@ pub struct TemplatePatch {
     pub enable_cfs: Option<bool>,
     /// Merged member by member.
     pub cfs: Option<Cfs>,
-    /// Boot sets to add, or to merge member by member into those of the same key. Lists are replaced; path
-    /// and kind always are, because every boot set must give them.
+    /// Boot sets to add, or to merge member by member into those of the same key. Lists are replaced; path and kind
+    /// always are, because every boot set must have them.
     pub boot_sets: BTreeMap<String, BootSet>,
-    /// Names of these boot sets in the order in which they were given. What is added comes last.
+    /// Names of these boot sets in the order in which they were given. Added ones come last.
     pub boot_set_order: Vec<String>,
 }
 
-/// The stored template with `patch` merged in. The result must still be checked and [prepared](super::prepare())
-/// like any other.
+/// Returns the stored template with `patch` merged in. The result must still be checked and
+/// [prepared](super::prepare()) like any other.
 #[must_use]
 pub fn merge(stored: SessionTemplate, patch: TemplatePatch) -> SessionTemplate {
     let mut order = stored.names_in_order();

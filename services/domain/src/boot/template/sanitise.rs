@@ -1,10 +1,10 @@
-//! What becomes of a template before it is stored (BOS reference 2.8.3).
+//! Changes to a template before it is stored (BOS reference 2.8.3).
 
 use super::{BootSet, Cfs, SessionTemplate, canonical_xname, validate::check_names};
 use crate::core::invalid::Invalid;
 
-/// The template as it is judged by its images, once its [limits](super::check_limits()) were checked: names of boot
-/// sets in agreement with their keys, missing architectures filled in, empty `cfs` dropped (steps 3 and 4).
+/// Returns the template for the checks of its images, once its [limits](super::check_limits()) were checked: names of
+/// boot sets in agreement with their keys, missing architectures filled in, empty `cfs` dropped (steps 3 and 4).
 ///
 /// # Errors
 /// Names the boot set whose name disagrees with its key.
@@ -22,8 +22,8 @@ pub fn prepare(mut template: SessionTemplate) -> Result<SessionTemplate, Invalid
     Ok(template)
 }
 
-/// The template as it is to be stored, after it was [prepared](prepare()) and its images were judged: node names in
-/// their one spelling, names of boot sets and an empty `cfs` dropped (steps 7 to 11).
+/// Returns the template to store, after it was [prepared](prepare()) and its images were judged: node names in their
+/// one spelling, names of boot sets and an empty `cfs` dropped (steps 7 to 11).
 ///
 /// # Errors
 /// Names boot set and field when no nodes are specified, a node looks like a numeric node id while `reject_nids` is

@@ -1,4 +1,4 @@
-//! What the members of a boot set should run (BOS reference 5.4.4, 5.4.5).
+//! The wanted state of the members of a boot set (BOS reference 5.4.4, 5.4.5).
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use crate::{
     core::limits::LONGEST_KERNEL_PARAMETERS,
 };
 
-/// The only provider of root file systems that works.
+/// Only provider of root file systems that works.
 const SBPS: &str = "sbps";
 
-/// What every member of a boot set should run, and what is to be forgotten when that is written.
+/// Wanted state of every member of a boot set, and the state to forget when that is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetState {
-    /// What to boot; empty: nothing, the node should be off.
+    /// Artifacts to boot; empty: nothing, the node should be off.
     pub boot_artifacts: BootArtifacts,
     /// Name of the configuration; empty: none.
     pub configuration: String,
-    /// Whether what the node said it booted is forgotten, so that it boots even if it runs the target.
+    /// Whether the reported boot is forgotten, so that a node boots even if it runs the target.
     pub clear_actual_state: bool,
     /// Whether the token of earlier boot data is forgotten.
     pub clear_bss_token: bool,
@@ -33,29 +33,29 @@ pub struct TargetState {
 pub struct Unbootable {
     /// Name of the boot set.
     pub boot_set: String,
-    /// Why.
+    /// Reason why it cannot be booted.
     pub obstacle: Obstacle,
 }
 
-/// Why a boot set cannot be booted.
+/// Reason why a boot set cannot be booted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
     /// The template has no boot set of that name.
     #[error("the template has no such boot set")]
     NoBootSet,
-    /// Nothing to start.
+    /// The image has no kernel.
     #[error("the image has no kernel")]
     NoKernel,
-    /// Nothing to start from.
+    /// The image has no initial RAM disk.
     #[error("the image has no initrd")]
     NoInitrd,
     /// The provider needs a root file system.
     #[error("the image has no rootfs, which rootfs_provider '{SBPS}' needs")]
     NoRootfs,
-    /// Nodes would not find their root file system.
+    /// The provider is not supported, so nodes would not find their root file system.
     #[error("unsupported rootfs_provider '{0}'")]
     UnsupportedProvider(String),
-    /// Image, template and our own words are too much together.
+    /// The parameters of image, template and Reveille are too long together.
     #[error(
         "kernel_parameters have {0} characters together with those of the image but may have at most \
          {LONGEST_KERNEL_PARAMETERS}"
@@ -63,8 +63,8 @@ pub enum Obstacle {
     TooLong(usize),
 }
 
-/// What a session of operation boot wants of the members of a boot set. `update_frequency` is the option
-/// `component_actual_state_ttl`: it tells nodes how often to report.
+/// Returns the target of a boot session for the members of a boot set. `update_frequency` is the option
+/// `component_actual_state_ttl`, from which nodes derive how often to report.
 ///
 /// # Errors
 /// When image and boot set together give nothing that could boot.
@@ -86,7 +86,7 @@ pub fn boot(
     })
 }
 
-/// What a session of operation reboot wants: as [`boot`], but nobody counts as booted already.
+/// Returns the target of a reboot session: as [`boot`], but no node counts as booted already.
 ///
 /// # Errors
 /// As [`boot`].
@@ -100,7 +100,7 @@ pub fn reboot(
     Ok(TargetState { clear_actual_state: true, ..target })
 }
 
-/// What a session of operation shutdown wants: nothing to run.
+/// Returns the target of a shutdown session: nothing to run.
 pub fn shutdown() -> TargetState {
     TargetState {
         boot_artifacts: BootArtifacts::empty(),
@@ -110,8 +110,8 @@ pub fn shutdown() -> TargetState {
     }
 }
 
-/// Puts the kernel command line together. Later words override earlier ones in the kernel, so the boot set
-/// beats the image.
+/// Builds the kernel command line. Later words override earlier ones in the kernel, so the boot set overrides the
+/// image.
 fn kernel_parameters(
     boot_set: &BootSet,
     image: &ImageArtifacts,
@@ -129,7 +129,7 @@ fn kernel_parameters(
     }
 }
 
-/// How the node finds its root file system, and where its memory goes when it crashes.
+/// Returns the parameters for finding the root file system, and for storing the memory of a crashed node.
 fn rootfs_parameters(boot_set: &BootSet, image: &ImageArtifacts) -> Result<Vec<String>, Obstacle> {
     let passthrough = boot_set.rootfs_provider_passthrough.as_deref().filter(|words| !words.is_empty());
     match boot_set.rootfs_provider.as_deref() {

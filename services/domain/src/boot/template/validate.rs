@@ -13,7 +13,7 @@ use crate::core::{
 /// Most entries of `node_list`, `node_roles_groups` and `node_groups`.
 const MOST_ENTRIES: [usize; 3] = [MOST_NODES, MOST_ROLES, MOST_GROUPS];
 
-/// Checks every field of `template` against its limits, but not the keys of boot sets: BOS looks at these last (BOS
+/// Checks every field of `template` against its limits, but not the keys of boot sets: BOS checks these last (BOS
 /// reference 2.8.2).
 ///
 /// # Errors
@@ -96,7 +96,7 @@ mod tests {
         *,
     };
 
-    /// The field that is complained about; empty: none.
+    /// Returns the first invalid field; empty: none.
     fn field(template: &SessionTemplate) -> String {
         check_limits(template).and_then(|()| check_names(template)).err().map(|e| e.field).unwrap_or_default()
     }

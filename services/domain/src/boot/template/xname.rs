@@ -1,7 +1,7 @@
 //! One spelling for the location name of a node (BOS reference 2.8.6).
 
-/// Small letters, and no leading zeros in the numbers of `x1c2s3b4n5`, wherever in the text that shape
-/// stands. Everything else stays.
+/// Returns the text in small letters, and without leading zeros in the numbers of `x1c2s3b4n5`, wherever in the text
+/// that shape stands. Everything else stays.
 pub fn canonical_xname(text: &str) -> String {
     let mut rest = &*text.to_lowercase();
     let mut canonical = String::with_capacity(rest.len());
@@ -15,7 +15,7 @@ pub fn canonical_xname(text: &str) -> String {
     canonical + rest
 }
 
-/// Takes a node's name from the start of `text`: the name without leading zeros, and what comes after it.
+/// Splits a node's name from the start of `text`: the name without leading zeros, and the rest.
 fn node_name(text: &str) -> Option<(String, &str)> {
     let mut name = String::new();
     let mut rest = text;

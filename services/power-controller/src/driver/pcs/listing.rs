@@ -1,4 +1,4 @@
-//! The list of the transitions that the service has. Concurrent callers share one call.
+//! The list of transitions of the service. Concurrent callers share one call.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -6,7 +6,7 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::driver::Failure;
 
-/// The newest list, or why there is none.
+/// Newest list, or the failure to get it.
 #[derive(Default)]
 pub(super) struct SharedListing(Mutex<Option<Listing>>);
 
@@ -16,8 +16,8 @@ struct Listing {
 }
 
 impl SharedListing {
-    /// Ids of a list that was asked for at `earliest` or later. There is one call at a time, and those who ask meanwhile share
-    /// the next one.
+    /// Returns the ids of a list that was requested at `earliest` or later. There is one call at a time, and callers
+    /// that arrive meanwhile share the next one.
     ///
     /// # Errors
     /// The failure of `list`, possibly of another caller's.

@@ -1,7 +1,7 @@
 //! The power control service (BOS reference 6.3).
 //!
-//! It takes a transition before it has looked at hardware or locks; what becomes of each node is in the tasks of
-//! the transition. It reads hardware now and then and answers questions about power from what it read last.
+//! The service takes a transition before it has checked hardware or locks; the outcome of each node is in the tasks of
+//! the transition. The service polls hardware and answers power requests from its last poll.
 
 mod listing;
 mod wire;
@@ -30,17 +30,17 @@ use upstream::{CredentialUse, Peer, Request};
 
 use self::listing::SharedListing;
 use super::{Accepted, Failure, Found, Reading, Search};
-use crate::progress::Progress;
+use crate::driver::progress::Progress;
 
-/// How long a node is not asked for again that the service did not take while it took others. Such a node costs the
-/// questions that find it among thousands, and comes from an inventory that people have to mend.
+/// Time during which a refused node is not requested again while the service took other nodes. Such a node costs the
+/// calls that find it among thousands, and comes from an inventory that an operator has to mend.
 const REFUSED_FOR: Duration = Duration::from_secs(300);
 
-/// Most nodes in a transition to which the service can bring us down. One that does not take so few has another
-/// trouble than their number.
+/// Smallest batch size to which refusals of the service reduce transitions. A service that does not take so few nodes
+/// has another trouble than their number.
 const FEWEST_NODES: usize = 100;
 
-/// The power control service at one address. Clones share what they learn about it.
+/// Power control service at one address. Clones share their knowledge of the service.
 #[derive(Clone)]
 pub(crate) struct Pcs {
     peer: Peer,
@@ -50,29 +50,29 @@ pub(crate) struct Pcs {
     listing: Arc<SharedListing>,
 }
 
-/// Refusals of questions about power.
+/// Refusals of power requests.
 #[derive(Default)]
 struct PowerRefusals {
     memory: RefusalMemory<String>,
-    /// Nodes that are not asked for, since when, and why.
+    /// Nodes that are not requested, with the time and the reason of their refusal.
     set_aside: HashMap<String, (Instant, String)>,
-    /// Whether the last question was refused for every node.
+    /// Whether the last request was refused for every node.
     refuses_all: bool,
 }
 
-/// Question about power, cut into as many calls as its refusals need.
+/// Power request, cut into as many calls as its refusals need.
 struct PowerQuestion {
     /// Nodes of the calls that are still to be made, the next call last.
     parts: Vec<Vec<String>>,
     batch: RefusedBatch,
     round: u32,
     readings: Vec<(String, Reading)>,
-    /// Nodes that were refused by themselves, and why.
+    /// Nodes that were refused alone, with the reason.
     refused: Vec<(String, String)>,
 }
 
 impl Pcs {
-    /// Drives the service that the settings name.
+    /// Returns a driver of the service that the settings name.
     ///
     /// # Errors
     /// Names the setting that cannot be used.
@@ -87,9 +87,9 @@ impl Pcs {
         self.most_nodes.load(Ordering::Relaxed)
     }
 
-    /// The service refuses all nodes together if it does not take one of them for a node (BUG-30), so they are
-    /// asked for in ever smaller parts until the one is alone. It has no state, and says why. Where every node is refused
-    /// it is the service that has trouble, and no node is searched for.
+    /// Reads the power of nodes. The service refuses all nodes together if it does not accept one of them as a node
+    /// (BUG-30), so the nodes are requested in ever smaller parts until that one is alone. It then has no state but an
+    /// error with the reason. If every node is refused the trouble is the service's, and no node is searched for.
     pub(crate) async fn power(
         &self,
         ids: Vec<String>,
@@ -98,7 +98,7 @@ impl Pcs {
         let mut question = self.begin(ids);
         let mut words = String::new();
         while let Some(part) = question.parts.pop() {
-            // The probes are asked for first: if none was taken, nobody is.
+            // The probes are requested first: if none was taken, the rest is not requested.
             if part.len() > 1 && question.batch.is_refused() {
                 break;
             }
@@ -119,7 +119,7 @@ impl Pcs {
         self.judge(question).ok_or(Failure::Unreachable(words))
     }
 
-    /// Begins a question about the nodes that are not set aside. As long as everybody is refused a single node is asked for
+    /// Begins a request for the nodes that are not set aside. While every node is refused, a single node is requested
     /// first.
     fn begin(&self, ids: Vec<String>) -> PowerQuestion {
         let (ids, readings) = self.set_aside(ids);
@@ -135,7 +135,7 @@ impl Pcs {
         PowerQuestion { parts, batch, round, readings, refused: Vec::new() }
     }
 
-    /// Decides how a question goes on of which a `part` was refused.
+    /// Decides how a request continues after a `part` of it was refused.
     fn refuse(&self, question: &mut PowerQuestion, part: Vec<String>, text: String) {
         let now = Instant::now().into_std();
         let Some(first) = part.first() else { return };
@@ -151,7 +151,7 @@ impl Pcs {
         }
     }
 
-    /// The readings of a question that has ended; none if the service is to blame for its refusals.
+    /// Returns the readings of a completed request; `None` if the service is to blame for its refusals.
     fn judge(&self, question: PowerQuestion) -> Option<Vec<(String, Reading)>> {
         let PowerQuestion { batch, mut readings, refused, .. } = question;
         let (now, mut refusals) = (Instant::now(), self.refusals.lock());
@@ -167,7 +167,7 @@ impl Pcs {
         Some(readings)
     }
 
-    /// The node is asked for again, also if it was refused not long ago.
+    /// Requests the node again even if it was refused recently.
     pub(crate) fn reconsider(&self, id: &str) {
         let mut refusals = self.refusals.lock();
         refusals.set_aside.remove(id);
@@ -178,7 +178,7 @@ impl Pcs {
         self.peer.clock()
     }
 
-    /// Separates nodes that were refused not long ago, and what was said of them.
+    /// Splits off nodes that were refused recently, with the reasons of their refusals.
     fn set_aside(&self, ids: Vec<String>) -> (Vec<String>, Vec<(String, Reading)>) {
         let set_aside = &mut self.refusals.lock().set_aside;
         set_aside.retain(|_, (since, _)| since.elapsed() < REFUSED_FOR);
@@ -238,7 +238,7 @@ impl Pcs {
         Ok(self.transition(id, deadline).await?.map_or_else(super::forgotten, wire::Transition::progress))
     }
 
-    /// None: the service does not know it any more, and its list says so too.
+    /// Returns the transition; `None`: the service has forgotten it, and its list confirms that.
     async fn transition(&self, id: &str, deadline: Duration) -> Result<Option<wire::Transition>, Failure> {
         let request = Request::get("transitions_get", format!("/transitions/{id}")).answer_within(deadline);
         match self.peer.json::<wire::Transition>(request).await {
@@ -256,8 +256,8 @@ impl Pcs {
         }
     }
 
-    /// Checks that the list of the service lacks a transition too that it did not find. Whoever stands before the service
-    /// may answer in its place, and a transition that is taken for forgotten gives its nodes free.
+    /// Checks that the list of the service lacks a transition that the service did not find. A proxy may answer in
+    /// place of the service, and a transition that is taken for forgotten releases its nodes.
     async fn check_forgotten(
         &self,
         id: &str,
@@ -284,7 +284,7 @@ impl Pcs {
             .while_wanted(still_ours);
         match self.peer.call(request).await {
             Ok(_) => Ok(()),
-            // It has ended already.
+            // The transition has ended already.
             Err(failure) if failure.status == Some(StatusCode::BAD_REQUEST) => Ok(()),
             Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => {
                 self.check_forgotten(id, failure, deadline).await
@@ -293,7 +293,8 @@ impl Pcs {
         }
     }
 
-    /// The list names no nodes, so each transition that fits and is not known is asked for by itself, the newest first.
+    /// Returns the transitions that match. The list names no nodes, so each unknown transition that fits is read by
+    /// itself, the newest first.
     pub(crate) async fn find(&self, search: &Search, deadline: Duration) -> Result<Found, Failure> {
         let mut candidates = self.list(deadline).await?;
         let clock = self.clock();
@@ -303,7 +304,7 @@ impl Pcs {
         Ok(Found { accepted: self.look_into(candidates, deadline).await?, clock })
     }
 
-    /// The transitions that have not ended and hold one of these nodes, the newest first.
+    /// Returns the transitions that have not ended and hold one of these nodes, the newest first.
     pub(crate) async fn holders(
         &self,
         ids: &HashSet<String>,
@@ -337,7 +338,7 @@ impl Pcs {
 }
 
 impl PowerQuestion {
-    /// A few nodes are asked for alone before the rest.
+    /// Requests a few nodes alone before the rest.
     fn probe(&mut self, part: Vec<String>, count: usize) {
         let (probes, rest) = refusal::split_probes(part, count, self.round);
         self.parts.extend((!rest.is_empty()).then_some(rest));
@@ -350,13 +351,13 @@ impl PowerQuestion {
     }
 }
 
-/// Whether an id can stand in a path as it is.
+/// Returns whether an id can stand in a path as it is.
 fn is_id(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
-/// Sorts a refused list of nodes. What is too large in its store comes as an error of the server, and had no
-/// effect. A path that it does not know is no fault of the nodes.
+/// Classifies the failure of a call with a list of nodes. A list too large for the store of the service is reported as
+/// a server error and had no effect. An unknown path is no fault of the nodes.
 fn sort(failure: upstream::Failure) -> Failure {
     match failure.status {
         _ if is_too_large(&failure) => Failure::TooLarge(failure.text),

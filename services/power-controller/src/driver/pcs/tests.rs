@@ -186,7 +186,7 @@ async fn a_transition_that_was_handed_over_meanwhile_is_not_asked_for() {
     assert_eq!(fake.calls(), [] as [String; 0]);
 }
 
-/// What becomes of a transition and of a question about power in trouble.
+/// Returns the outcomes of a transition and of a power request in trouble.
 async fn in_trouble(trouble: Trouble) -> String {
     let fake = FakePcs::start().await;
     fake.set_power(&["x1", "x2"], "on", "");
@@ -360,7 +360,7 @@ async fn a_transition_is_forgotten_only_if_the_list_lacks_it_too() {
     ] {
         fake.trouble("list", trouble);
         for id in ["t1", "t2", "t3"] {
-            // Another driver has not learnt that the list is in trouble.
+            // Another driver has not met the trouble of the list yet.
             let (pcs, calls) = (driver(&fake), fake.calls().len());
             let followed = pcs.follow(id, DEADLINE).await.map(|progress| progress.ended);
             let called = fake.calls()[calls..].join(", ");

@@ -1,4 +1,4 @@
-//! What goes to the power control service and comes back (BOS reference 6.3).
+//! Messages to and from the power control service (BOS reference 6.3).
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use domain::{
 use proto::power::PowerReading;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    driver::{Accepted, Reading},
+use crate::driver::{
+    Accepted, Reading,
     progress::{Progress, Task, TaskState},
 };
 
@@ -21,18 +21,19 @@ const LONGEST: usize = 300;
 /// Meaning of the management state `unavailable`.
 const UNREACHABLE: &str = "PCS cannot reach the node's BMC";
 
-/// Errors of tasks that the service ended before it asked anything of the node, in its own words: it has no other sign.
+/// Errors of tasks that the service ended before it asked anything of the node, in its own words: the service gives no
+/// other sign.
 const NOT_BEGUN: [&str; 4] = [RESERVED, "Missing xname", "Invalid xname", "Xname not found in HSM"];
 
-/// How the words begin of a task that the service sent to the node, and of which it did not see the effect in time. It has
-/// no other sign, and cuts long words at their end. Those of every other task that failed tell of the BMC.
+/// Beginnings of the error of a task that the service sent to the node, and whose effect it did not see in time. The
+/// service gives no other sign, and truncates long texts. The errors of all other failed tasks are about the BMC.
 const ASKED: [&str; 3] =
     ["Timeout waiting for transition", "Failed to confirm transition", "Aborted. Last status - Confirming"];
 
 /// Error of a task that did not begin because another transition holds the node, or the node is locked.
 const RESERVED: &str = "Unable to reserve component";
 
-/// Body of `POST /power-status`. An empty list would ask for everything.
+/// Body of `POST /power-status`. An empty list would request every node.
 #[derive(Debug, Serialize)]
 pub(super) struct PowerQuery<'a> {
     pub(super) xname: &'a [String],
@@ -54,11 +55,11 @@ pub(super) struct NodePower {
 }
 
 impl NodePower {
-    /// What the entry says. Only the two words that are known count as a state.
+    /// Returns the reading of the entry. Only the two known words count as a state.
     pub(super) fn reading(self) -> Reading {
         let error = one_line(&self.error.unwrap_or_default());
         let as_of = self.last_updated.as_deref().and_then(time);
-        // What was read before the BMC fell silent is no reading of now.
+        // A reading from before the BMC fell silent is not current.
         if self.management_state.is_some_and(|state| state.eq_ignore_ascii_case("unavailable")) {
             let words = if error.is_empty() { error } else { format!(" ({error})") };
             return Reading { as_of, ..Reading::undefined(format!("{UNREACHABLE}{words}")) };
@@ -102,7 +103,7 @@ pub(super) struct TransitionList {
     pub(super) transitions: Vec<Transition>,
 }
 
-/// A transition as it is listed, without tasks, or by itself with them.
+/// Transition as listed, without tasks, or read alone with them.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Transition {
@@ -134,31 +135,33 @@ struct WireTask {
 }
 
 impl Transition {
-    /// None: an operation that we never ask for.
+    /// Returns the action; `None`: an operation that we never request.
     pub(super) fn action(&self) -> Option<Action> {
         ACTIONS.into_iter().find(|action| {
             operation_of(*action).is_some_and(|operation| operation.eq_ignore_ascii_case(&self.operation))
         })
     }
 
-    /// When it was taken. Without a time of its own it may be as recent as any.
+    /// Returns when the transition was taken. A transition without a time may be as recent as any.
     pub(super) fn created_at(&self) -> Timestamp {
         self.create_time.as_deref().and_then(time).unwrap_or(Timestamp(i64::MAX))
     }
 
-    /// What the time when it was taken is cut to. The service itself tells nanoseconds, others may tell whole seconds.
+    /// Returns the granularity of the time at which the transition was taken. The service itself reports nanoseconds,
+    /// others may report whole seconds.
     fn resolution(&self) -> Duration {
         let is_fine = self.create_time.as_deref().is_some_and(|text| text.contains('.'));
         if is_fine { Duration::ZERO } else { Duration::from_secs(1) }
     }
 
-    /// How many nodes it has; none: not told, or still being worked out.
+    /// Returns the number of nodes; `None`: not reported, or still being worked out.
     pub(super) fn size(&self) -> Option<usize> {
         let total = self.task_counts.as_ref()?.total;
         (total > 0 && !self.is_new()).then_some(total)
     }
 
-    /// Its nodes, sorted, and whether those are all: its tasks are made only after it was accepted.
+    /// Returns the nodes, sorted, and whether they are complete: tasks are created only after the transition was
+    /// accepted.
     pub(super) fn nodes(&self) -> (Vec<String>, bool) {
         let mut ids: Vec<_> = self.tasks.iter().flatten().map(|task| task.xname.clone()).collect();
         ids.sort_unstable();
@@ -167,14 +170,14 @@ impl Transition {
         (ids, complete)
     }
 
-    /// How it goes. It holds the nodes until all of it is over, whatever their tasks say.
+    /// Returns the progress of the transition. It holds its nodes until all of it is over, whatever their tasks say.
     pub(super) fn progress(self) -> Progress {
         let (ended, record) = (self.is_over(), Some(self.record()));
         let tasks = self.tasks.into_iter().flatten().map(WireTask::task);
         Progress { tasks: tasks.collect(), ended, record }
     }
 
-    /// The nodes and the action that the transition was asked for, and when.
+    /// Returns the nodes, the action and the time of the transition.
     pub(super) fn record(&self) -> Accepted {
         let (ids, complete) = self.nodes();
         Accepted {
@@ -213,13 +216,13 @@ impl WireTask {
         Task { id: self.xname, state }
     }
 
-    /// Whether the node was asked before the task failed.
+    /// Returns whether the node was asked before the task failed.
     fn was_asked(&self) -> bool {
         let texts = [&self.error, &self.task_status_description];
         texts.into_iter().flatten().any(|text| ASKED.iter().any(|begin| text.starts_with(begin)))
     }
 
-    /// Why it failed.
+    /// Returns the reason of the failure.
     fn words(&self) -> String {
         let text = |text: &Option<String>| one_line(text.as_deref().unwrap_or_default());
         match (text(&self.error).as_str(), text(&self.task_status_description).as_str()) {
@@ -234,7 +237,7 @@ impl WireTask {
 const ACTIONS: [Action; 3] =
     [Action::PoweringOn, Action::PoweringOffGracefully, Action::PoweringOffForcefully];
 
-/// What the service calls the action; none if it has nothing to do with power.
+/// Returns the service's word for the action; `None` if the action has nothing to do with power.
 pub(super) fn operation_of(action: Action) -> Option<&'static str> {
     match action {
         Action::PoweringOn => Some("On"),
@@ -246,13 +249,13 @@ pub(super) fn operation_of(action: Action) -> Option<&'static str> {
     }
 }
 
-/// A time in RFC 3339; one without a zone is in UTC.
+/// Parses a time in RFC 3339; a time without a zone is in UTC.
 pub(super) fn time(text: &str) -> Option<Timestamp> {
     let zoned = DateTime::parse_from_rfc3339(text).map(|time| Timestamp(time.timestamp_millis()));
     zoned.ok().or_else(|| bos_time::read(text))
 }
 
-/// Fit for a record: one line of bounded length, without control characters.
+/// Returns the text in a form for records: one line of bounded length, without control characters.
 fn one_line(text: &str) -> String {
     let printable = text.replace(char::is_control, " ");
     printable.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LONGEST).collect()

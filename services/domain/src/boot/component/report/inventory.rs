@@ -1,4 +1,4 @@
-//! What the inventory's answers do to a component: whether it locks the node, and whether it lists it.
+//! The effect of the inventory's answers on a component: locks and listing.
 
 use std::sync::Arc;
 
@@ -7,25 +7,25 @@ use crate::{
     core::time::Timestamp,
 };
 
-/// Records whether the inventory locks the node; `None`: the record says so already.
+/// Records whether the inventory locks the node; `None`: the record is unchanged.
 pub fn lock(component: &Component, locked: bool) -> Option<Component> {
     (component.locked != locked).then(|| Component { locked, ..component.clone() })
 }
 
-/// Records an answer about `component`, which was asked about by itself or in a round; `None`: the record says so already.
+/// Records an answer about `component`, which was requested alone or in a round; `None`: the record is unchanged.
 pub fn answered(component: &Component, is_listed: bool, now: Timestamp) -> Option<Component> {
     let presence = component.presence.after(is_listed, now);
     (presence != component.presence).then(|| Component { presence, ..component.clone() })
 }
 
-/// Records a complete listing of the inventory, which was not asked for because of `component`: a node that is waiting
-/// for its own answer is not put in doubt by a listing that may have begun before.
+/// Records a complete listing of the inventory that was not requested for `component`: a listing that may have begun
+/// earlier does not put a node in doubt that waits for its own answer.
 pub fn listed(component: &Component, is_listed: bool, now: Timestamp) -> Option<Component> {
     let waits = matches!(component.presence, InventoryPresence::Unknown { .. });
     answered(component, is_listed, now).filter(|_| is_listed || !waits)
 }
 
-/// Records the trouble of an inventory that does not answer. What it answered before stays.
+/// Records the trouble of an inventory that does not answer. Earlier answers stay.
 pub fn unanswered(component: &Component, trouble: &Arc<str>) -> Option<Component> {
     let InventoryPresence::Unknown { trouble: shown } = &component.presence else { return None };
     let presence = InventoryPresence::Unknown { trouble: Arc::clone(trouble) };
@@ -39,8 +39,8 @@ mod tests {
     use super::*;
     use crate::boot::{bos::options::Options, component::view::bare};
 
-    /// Plays answers, each as its second and `+` (listed), `-` (lacking), `!` (no answer); in upper case letters of
-    /// listings: `L+`, `L-`. Shows the presence after each and when to ask next.
+    /// Plays answers, each as its second and `+` (listed), `-` (lacking), `!` (no answer); with an `L` those of
+    /// listings: `L+`, `L-`. Returns the presence after each and the time of the next request.
     fn play(answers: &str) -> String {
         let mut component = Component { presence: InventoryPresence::default(), ..bare() };
         let mut rows = String::new();

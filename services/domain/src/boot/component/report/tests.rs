@@ -22,7 +22,7 @@ fn last(action: Action, failed: bool) -> Option<LastAction> {
     Some(LastAction { action: Some(action), failed: Some(failed), last_updated: Some(Timestamp(200)) })
 }
 
-/// A component that an older session left enabled in `phase`.
+/// Returns a component that an older session left enabled in `phase`.
 fn stored(phase: Phase, action: Action) -> Component {
     let mut actual = cleared_actual_state();
     actual.boot_artifacts = Some(artifacts("ak ap ai"));
@@ -213,6 +213,7 @@ fn status_report(phase: Phase) -> StatusReport {
         action_failed: false,
         error: ErrorChange::Keep,
         decided_by: DecisionVersion::default(),
+        reason: std::sync::Arc::default(),
     }
 }
 

@@ -13,7 +13,7 @@ fn tokens(token: &str) -> Option<KnownToken> {
     Some(KnownToken { boot_artifacts: stamped("tk tp ti", Timestamp(5)), number })
 }
 
-/// An enabled component in the middle of a boot, as the registry holds it.
+/// Returns an enabled component in the middle of a boot, as the registry stores it.
 fn stored() -> Component {
     Component {
         actual_state: Some(ActualState {
@@ -428,7 +428,7 @@ fn old_reports_are_forgotten() {
     );
 }
 
-/// A component whose session and staged session are tenant a's.
+/// Returns a component whose session and staged session are tenant a's.
 fn of_a() -> Component {
     let tenant = Tenant::parse("a").ok();
     let staged = StagedState {
@@ -514,7 +514,7 @@ fn write_new(record: Component) -> Component {
     put(None, record, tokens, NOW)
 }
 
-/// A component whose boot under the token `begun` began, and whose actual state is of the boot before.
+/// Returns a component whose boot under the token `begun` began, and whose actual state is of the boot before.
 fn begun(reported: bool) -> Component {
     let token = NumberedToken { token: "begun".into(), number: 2 };
     let boot = Some(BegunBoot { generation: 7, attempt: 1, token, reported });

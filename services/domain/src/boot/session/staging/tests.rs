@@ -31,7 +31,8 @@ fn own(operation: Operation) -> Standing {
     Standing::Own { id: "id-3".into(), operation }
 }
 
-/// A component that failed to boot what another session wanted, and for which a session has staged `artifacts`.
+/// Returns a component that failed to boot the target of another session, and for which a session has staged
+/// `artifacts`.
 fn staged(artifacts_text: Option<&str>) -> Component {
     Component {
         actual_state: Some(ActualState {

@@ -1,4 +1,4 @@
-//! What the image of a boot set shows (BOS reference 7.3, 7.4).
+//! Findings about the image of a boot set (BOS reference 7.3, 7.4).
 
 use super::{Rules, Said, Warning};
 use crate::boot::{
@@ -10,8 +10,8 @@ use crate::boot::{
     },
 };
 
-/// Check 5: the store has what the boot set needs. The first warning hides others. An image that was not looked up
-/// shows nothing.
+/// Check 5: the store has all that the boot set needs. The first warning hides others. An image without a lookup gives
+/// no finding.
 pub(super) fn artifacts(boot_set: &BootSet, known: &Known) -> Warning {
     let unfound = |why: &dyn std::fmt::Display| format!("Can't find boot artifacts. Error: {why}");
     if boot_set.kind != STORE_TYPE {
@@ -39,8 +39,8 @@ pub(super) fn artifacts(boot_set: &BootSet, known: &Known) -> Warning {
     }))
 }
 
-/// Check 6: the catalogue has the image, with the architecture that the boot set is for. An image that was not
-/// looked up shows nothing, and neither does any image where there is no catalogue.
+/// Check 6: the catalogue has the image, with the architecture of the boot set. An image without a lookup gives no
+/// finding, and neither does any image if there is no catalogue.
 pub(super) fn catalogue(boot_set: &BootSet, known: &Known, options: &Options) -> Warning {
     let unverified = |why: &str| Said::new("path", format!("Can't validate boot image arch: {why}"));
     let Some(listings) = &known.listings else { return Ok(None) };
@@ -83,9 +83,9 @@ fn architecture(wanted: Arch, actual: &str) -> Warning {
     Err(Said::new("arch", text))
 }
 
-/// What BOS does not look for and what nevertheless keeps sessions from booting: too long a command line (BOS
-/// reference 12, BUG-25), and a root file system that is missing. As long as the contents of the file of boot
-/// parameters are not known, the command line may be longer than it seems.
+/// Returns a defect that BOS does not check and that keeps sessions from booting: too long a command line (BOS
+/// reference 12, BUG-25), or a missing root file system. While the contents of the file of boot parameters are unknown,
+/// the command line may be longer than computed.
 pub(super) fn obstacle(
     template: &SessionTemplate,
     name: &str,
@@ -103,7 +103,7 @@ pub(super) fn obstacle(
     let field = match obstacle {
         Obstacle::NoRootfs => "rootfs_provider",
         Obstacle::TooLong(_) => "kernel_parameters",
-        // Said in other words, or impossible.
+        // These obstacles are found by other checks, or are impossible.
         Obstacle::NoKernel | Obstacle::NoInitrd | Obstacle::UnsupportedProvider(_) | Obstacle::NoBootSet => {
             return None;
         }

@@ -1,4 +1,4 @@
-//! What a boot set alone shows, without a look at its image (BOS reference 7.2).
+//! Findings about a boot set alone, without a lookup of its image (BOS reference 7.2).
 
 use std::collections::HashMap;
 
@@ -18,14 +18,14 @@ pub(super) fn nodes(boot_set: &BootSet) -> Result<(), Said> {
     Ok(())
 }
 
-/// Check 3.
+/// Check 3: the provider of the root file system is supported.
 pub(super) fn provider(boot_set: &BootSet) -> Option<Said> {
     let provider = boot_set.rootfs_provider.as_deref().filter(|provider| *provider != "sbps")?;
     let text = format!("Unsupported rootfs_provider ('{provider}') will cause boot/reboot sessions to fail");
     Some(Said::new("rootfs_provider", text))
 }
 
-/// Check 4, of names in any letter case (BOS reference 12, BUG-36).
+/// Check 4: names look like numeric node ids, in any letter case (BOS reference 12, BUG-36).
 pub(super) fn nid(boot_set: &BootSet, reject_nids: bool) -> Warning {
     if !boot_set.has_nid() {
         return Ok(None);
@@ -34,7 +34,8 @@ pub(super) fn nid(boot_set: &BootSet, reject_nids: bool) -> Warning {
     if reject_nids { Err(said) } else { Ok(Some(said)) }
 }
 
-/// BOS says nothing of a node in two boot sets; the one whose name sorts last gets it (BOS reference 12, BUG-39).
+/// Returns a warning about a node in two boot sets; the one whose name sorts last gets the node, and BOS does not warn
+/// (BOS reference 12, BUG-39).
 pub(super) fn named_twice<'a>(
     name: &'a str,
     boot_set: &'a BootSet,

@@ -26,7 +26,7 @@ fn contents() -> Contents {
     Contents { manifest, missing: BTreeMap::new(), boot_parameters: Some("quiet".to_owned()) }
 }
 
-/// The one image of boot sets that name no other.
+/// Returns the only image of boot sets that name no other.
 fn stored(contents: Contents) -> Known {
     Known { contents: [(PATH.to_owned(), Ok(contents))].into(), listings: None }
 }
@@ -62,7 +62,7 @@ fn show(verdict: Result<Vec<Finding>, Finding>) -> String {
     }
 }
 
-/// What is found in template `t` with a boot set `b`, for a boot.
+/// Returns the findings in template `t` with a boot set `b`, for a boot.
 fn found(boot_set: BootSet, known: &Known, options: &Options, strict_bos: bool) -> String {
     let rules = Rules { options, compatibility: Compatibility { strict_bos } };
     let found = show(findings(&template([("b", boot_set)]), Operation::Boot, known, rules));

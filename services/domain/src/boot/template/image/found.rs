@@ -1,21 +1,21 @@
-//! What was found out about an image where it is kept and where it is listed (BOS reference 7.3, 7.4).
+//! Results of the lookups of an image in its store and in the catalogue (BOS reference 7.3, 7.4).
 
 use std::collections::BTreeMap;
 
 use super::Manifest;
 
-/// What a store keeps of an image.
+/// Contents of an image in its store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// What the image consists of.
+    /// Objects of the image.
     pub manifest: Manifest,
-    /// Objects that the manifest lists and that could not be looked at, and why, for people.
+    /// Objects of the manifest that could not be read, each with the reason in words for operators.
     pub missing: BTreeMap<Part, String>,
     /// Contents of the file of boot parameters, if they were read.
     pub boot_parameters: Option<String>,
 }
 
-/// An object that a node needs from the store itself, and that is therefore looked at.
+/// Object that a node needs from the store itself, and that is therefore looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     /// The kernel.
@@ -27,7 +27,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// What it is called in findings.
+    /// Returns the name of the part in findings.
     pub fn word(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
@@ -37,7 +37,7 @@ impl Part {
     }
 }
 
-/// Why it is not known what an image consists of.
+/// Reason why the contents of an image are unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// The store gave no manifest.
@@ -45,32 +45,32 @@ pub enum Unreadable {
     NotRead {
         /// Path of the manifest.
         path: String,
-        /// What the store or its way there is like, or what is wrong with the path.
+        /// State of the store or of the way there, or the defect of the path.
         why: String,
     },
     /// The manifest is JSON of another kind, here in the words of Python.
     #[error("Manifest should be dict. Invalid data type: {0}")]
     NotAnObject(&'static str),
-    /// What the store gave describes no image.
+    /// The manifest describes no image.
     #[error("{path}: {why}")]
     Defective {
         /// Path of the manifest.
         path: String,
-        /// What is wrong with it.
+        /// Defect of the manifest.
         why: String,
     },
 }
 
-/// What the catalogue of images says about one.
+/// Answer of the catalogue of images about one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listing {
     /// The catalogue has no such image.
     Absent,
     /// The catalogue has the image.
     Image {
-        /// Its architecture in the words of the catalogue, such as `x86_64` or `aarch64`.
+        /// Architecture in the words of the catalogue, such as `x86_64` or `aarch64`.
         arch: String,
     },
-    /// The catalogue does not say, because of this.
+    /// The catalogue did not answer, for this reason.
     Silent(String),
 }

@@ -1,0 +1,509 @@
+//! Components and their parts.
+
+use std::sync::Arc;
+
+use domain::{
+    boot::{
+        component::{
+            Action, ActualState, BegunBoot, BootPreparation, Component, DesiredState, EventStats,
+            InventoryPresence, LastAction, LateReport, NumberedToken, Phase, PowerTurns, SessionReference,
+            StagedState, Status, artifacts::BootArtifacts, filter, status::computed_status,
+        },
+        evaluation::current_version,
+    },
+    core::{
+        decision::DecisionVersion,
+        id::{ComponentId, Tenant},
+        invalid::Invalid,
+        text::text,
+        time::Timestamp,
+    },
+};
+use proto::component::{
+    self as wire, WatchComponentsRequest, component_service_client::ComponentServiceClient,
+};
+
+use super::{Interner, batches, deletions, trouble};
+use crate::{
+    Channel, Fault,
+    mesh::{channel::LARGEST_MESSAGE, time},
+    observe::mirror::{Mirror, Mirrored, Watch},
+    store::{
+        ledger::ResumeToken,
+        resource::{Batch, Facet, Resource},
+    },
+};
+
+/// A component from the wire.
+///
+/// # Errors
+/// When its id is not one, or a tenant has no possible name. The limits of the other members are the rules' business.
+pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<Component, Invalid> {
+    Ok(Component {
+        id: ComponentId::parse(&component.id)?,
+        actual_state: component.actual_state.map(|state| ActualState {
+            boot_artifacts: state.boot_artifacts.map(|artifacts| artifacts_from_wire(artifacts, interner)),
+            bss_token: interner.share_any(state.bss_token),
+            last_updated: state.last_updated.map(time::from_wire),
+        }),
+        desired_state: component.desired_state.map(|state| DesiredState {
+            boot_artifacts: state.boot_artifacts.map(|artifacts| artifacts_from_wire(artifacts, interner)),
+            configuration: interner.share_any(state.configuration),
+            bss_token: interner.share_any(state.bss_token),
+            last_updated: state.last_updated.map(time::from_wire),
+        }),
+        staged_state: component
+            .staged_state
+            .map(|state| staged_state_from_wire(state, interner))
+            .transpose()?,
+        last_action: component.last_action.map(last_action_from_wire),
+        event_stats: component.event_stats.map(|stats| EventStats {
+            power_on_attempts: stats.power_on_attempts,
+            power_off_graceful_attempts: stats.power_off_graceful_attempts,
+            power_off_forceful_attempts: stats.power_off_forceful_attempts,
+        }),
+        status: component.status.map(|status| Status {
+            phase: status.phase.and_then(phase_from_wire),
+            status_override: interner.share_any(status.status_override),
+        }),
+        enabled: component.enabled,
+        error_kind: trouble::kind_from_wire(
+            component.error_kind,
+            component.error.as_deref().unwrap_or_default(),
+        ),
+        error: interner.share_any(component.error),
+        session: interner.share_any(component.session),
+        session_tenant: component.session_tenant.as_deref().map(Tenant::parse).transpose()?,
+        retry_policy: component.retry_policy,
+        revision: component.revision,
+        last_event: component.last_event,
+        generation: component.generation,
+        preparation: component.preparation.map(|preparation| BootPreparation {
+            generation: preparation.generation,
+            attempt: preparation.attempt,
+            trouble: interner.trouble(preparation.error_kind, &preparation.error),
+        }),
+        assignment: interner.share(&component.assignment),
+        latest_assignment: interner.share(&component.latest_assignment),
+        power_trouble: interner.trouble(component.power_error_kind, &component.power_error),
+        locked: component.locked,
+        prepared_token: component.prepared_token.map(|token| token_from_wire(token, interner)),
+        boot: component.boot.filter(|_| tells_boots_apart()).map(|boot| BegunBoot {
+            generation: boot.generation,
+            attempt: boot.attempt,
+            token: token_from_wire(boot.token.unwrap_or_default(), interner),
+            reported: boot.reported,
+        }),
+        late_report: component.late_report.map(|late| {
+            Arc::new(LateReport {
+                token: interner.share(&late.token),
+                boot_artifacts: artifacts_from_wire(late.boot_artifacts.unwrap_or_default(), interner),
+                reported_at: late.reported_at.map(time::from_wire).unwrap_or_default(),
+            })
+        }),
+        presence: component.presence.map(presence_from_wire).unwrap_or_default(),
+        decided_by: component.decided_by.map(decided_by_from_wire).unwrap_or_default(),
+        turns: component.turns.map(turns_from_wire).unwrap_or_default(),
+    })
+}
+
+#[cfg(feature = "simulation")]
+fn tells_boots_apart() -> bool {
+    !crate::simulation::Defect::OldReports.is_planted()
+}
+
+#[cfg(not(feature = "simulation"))]
+fn tells_boots_apart() -> bool {
+    true
+}
+
+fn token_from_wire(token: wire::NumberedToken, interner: &mut Interner) -> NumberedToken {
+    NumberedToken { token: interner.share(&token.token), number: token.number }
+}
+
+fn token_to_wire(token: &NumberedToken) -> wire::NumberedToken {
+    wire::NumberedToken { token: token.token.to_string(), number: token.number }
+}
+
+/// A component as it goes out, with its computed status.
+pub fn to_wire(component: &Component) -> wire::Component {
+    with_artifacts(component, artifacts_to_wire)
+}
+
+/// Encodes a component without the texts of its artifacts; only their times are kept.
+pub fn to_wire_without_texts(component: &Component) -> wire::Component {
+    let times = |artifacts: &BootArtifacts| wire::BootArtifacts {
+        timestamp: artifacts.timestamp.map(time::to_wire),
+        ..wire::BootArtifacts::default()
+    };
+    with_artifacts(component, times)
+}
+
+fn with_artifacts(
+    component: &Component,
+    artifacts: impl Fn(&BootArtifacts) -> wire::BootArtifacts,
+) -> wire::Component {
+    wire::Component {
+        id: component.id.as_str().to_owned(),
+        actual_state: component.actual_state.as_ref().map(|state| wire::ActualState {
+            boot_artifacts: state.boot_artifacts.as_deref().map(&artifacts),
+            bss_token: owned(&state.bss_token),
+            last_updated: state.last_updated.map(time::to_wire),
+        }),
+        desired_state: component.desired_state.as_ref().map(|state| wire::DesiredState {
+            boot_artifacts: state.boot_artifacts.as_deref().map(&artifacts),
+            configuration: owned(&state.configuration),
+            bss_token: owned(&state.bss_token),
+            last_updated: state.last_updated.map(time::to_wire),
+        }),
+        staged_state: component.staged_state.as_ref().map(|state| wire::StagedState {
+            boot_artifacts: state.boot_artifacts.as_deref().map(&artifacts),
+            configuration: owned(&state.configuration),
+            session: owned(&state.session),
+            tenant: state.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()),
+            assignment: state.assignment.to_string(),
+            applied: state.applied,
+            last_updated: state.last_updated.map(time::to_wire),
+        }),
+        last_action: component.last_action.as_ref().map(last_action_to_wire),
+        event_stats: component.event_stats.as_ref().map(|stats| wire::EventStats {
+            power_on_attempts: stats.power_on_attempts,
+            power_off_graceful_attempts: stats.power_off_graceful_attempts,
+            power_off_forceful_attempts: stats.power_off_forceful_attempts,
+        }),
+        status: component.status.as_ref().map(|status| wire::Status {
+            phase: status.phase.map(|phase| phase_to_wire(phase).into()),
+            status_override: owned(&status.status_override),
+            status: computed_status(component).word().to_owned(),
+        }),
+        enabled: component.enabled,
+        error: owned(&component.error),
+        session: owned(&component.session),
+        session_tenant: component.session_tenant.as_ref().map(|tenant| tenant.as_str().to_owned()),
+        retry_policy: component.retry_policy,
+        revision: component.revision,
+        last_event: component.last_event,
+        generation: component.generation,
+        preparation: component.preparation.as_ref().map(|preparation| wire::BootPreparation {
+            generation: preparation.generation,
+            attempt: preparation.attempt,
+            error: trouble::text_to_wire(preparation.trouble.as_deref()),
+            error_kind: trouble::kind_to_wire(preparation.trouble.as_deref()).into(),
+        }),
+        assignment: component.assignment.to_string(),
+        latest_assignment: component.latest_assignment.to_string(),
+        power_error: component.power_error().to_owned(),
+        locked: component.locked,
+        prepared_token: component.prepared_token.as_ref().map(token_to_wire),
+        boot: component.boot.as_ref().map(|boot| wire::BegunBoot {
+            generation: boot.generation,
+            attempt: boot.attempt,
+            token: Some(token_to_wire(&boot.token)),
+            reported: boot.reported,
+        }),
+        late_report: component.late_report.as_ref().map(|late| wire::LateReport {
+            token: late.token.to_string(),
+            boot_artifacts: Some(artifacts_to_wire(&late.boot_artifacts)),
+            reported_at: Some(time::to_wire(late.reported_at)),
+        }),
+        presence: presence_to_wire(&component.presence),
+        decided_by: decided_by_to_wire(component.decided_by),
+        turns: turns_to_wire(component.turns),
+        error_kind: trouble::kind_to_wire(component.error_trouble().as_ref()).into(),
+        power_error_kind: trouble::kind_to_wire(component.power_trouble.as_deref()).into(),
+    }
+}
+
+fn presence_from_wire(presence: wire::InventoryPresence) -> InventoryPresence {
+    let since = presence.since.map(time::from_wire).unwrap_or_default();
+    match presence.listing() {
+        wire::InventoryListing::Unspecified => {
+            InventoryPresence::Unknown { trouble: text(&presence.trouble) }
+        }
+        wire::InventoryListing::Listed => InventoryPresence::Listed,
+        wire::InventoryListing::Doubtful => InventoryPresence::Doubtful { since },
+        wire::InventoryListing::Absent => InventoryPresence::Absent { since },
+    }
+}
+
+fn presence_to_wire(presence: &InventoryPresence) -> Option<wire::InventoryPresence> {
+    let (listing, since, trouble) = match presence {
+        InventoryPresence::Unknown { trouble } if trouble.is_empty() => return None,
+        InventoryPresence::Unknown { trouble } => {
+            (wire::InventoryListing::Unspecified, None, trouble.to_string())
+        }
+        InventoryPresence::Listed => (wire::InventoryListing::Listed, None, String::new()),
+        InventoryPresence::Doubtful { since } => {
+            (wire::InventoryListing::Doubtful, Some(*since), String::new())
+        }
+        InventoryPresence::Absent { since } => (wire::InventoryListing::Absent, Some(*since), String::new()),
+    };
+    Some(wire::InventoryPresence { listing: listing.into(), since: since.map(time::to_wire), trouble })
+}
+
+/// The version of a decision from the wire.
+pub fn decided_by_from_wire(version: wire::DecisionVersion) -> DecisionVersion {
+    if rules_count_alike() {
+        return current_version(0);
+    }
+    DecisionVersion { rules: version.rules, options: version.options_revision }
+}
+
+#[cfg(feature = "simulation")]
+fn rules_count_alike() -> bool {
+    crate::simulation::Defect::EqualRules.is_planted()
+}
+
+#[cfg(not(feature = "simulation"))]
+fn rules_count_alike() -> bool {
+    false
+}
+
+/// Encodes the version of a decision; `None`: there is no decision.
+pub fn decided_by_to_wire(version: DecisionVersion) -> Option<wire::DecisionVersion> {
+    let wire = wire::DecisionVersion { rules: version.rules, options_revision: version.options };
+    (version != DecisionVersion::default()).then_some(wire)
+}
+
+fn turns_from_wire(turns: wire::PowerTurns) -> PowerTurns {
+    PowerTurns { count: turns.count, last: action_from_wire(turns.last_action) }
+}
+
+fn turns_to_wire(turns: PowerTurns) -> Option<wire::PowerTurns> {
+    let last_action = action_to_wire(turns.last?).into();
+    Some(wire::PowerTurns { count: turns.count, last_action })
+}
+
+/// Boot artifacts from the wire, shared as a whole and with their texts.
+pub fn artifacts_from_wire(artifacts: wire::BootArtifacts, interner: &mut Interner) -> Arc<BootArtifacts> {
+    let artifacts = BootArtifacts {
+        kernel: interner.share_any(artifacts.kernel),
+        kernel_parameters: interner.share_any(artifacts.kernel_parameters),
+        initrd: interner.share_any(artifacts.initrd),
+        timestamp: artifacts.timestamp.map(time::from_wire),
+    };
+    interner.artifacts(artifacts)
+}
+
+/// Boot artifacts as they go out.
+pub fn artifacts_to_wire(artifacts: &BootArtifacts) -> wire::BootArtifacts {
+    wire::BootArtifacts {
+        kernel: owned(&artifacts.kernel),
+        kernel_parameters: owned(&artifacts.kernel_parameters),
+        initrd: owned(&artifacts.initrd),
+        timestamp: artifacts.timestamp.map(time::to_wire),
+    }
+}
+
+fn owned(text: &Option<Arc<str>>) -> Option<String> {
+    text.as_deref().map(str::to_owned)
+}
+
+/// A session from the wire, as a component names it.
+///
+/// # Errors
+/// When its tenant has no possible name.
+pub fn reference_from_wire(reference: wire::SessionReference) -> Result<SessionReference, Invalid> {
+    let tenant = reference.tenant.as_deref().map(Tenant::parse).transpose()?;
+    Ok(SessionReference { name: text(&reference.name), tenant, id: text(&reference.id) })
+}
+
+/// A session for the wire, as a component names it.
+pub fn reference_to_wire(reference: SessionReference) -> wire::SessionReference {
+    let tenant = reference.tenant.map(|tenant| tenant.as_str().to_owned());
+    wire::SessionReference { name: reference.name.to_string(), tenant, id: reference.id.to_string() }
+}
+
+fn staged_state_from_wire(
+    state: wire::StagedState,
+    interner: &mut Interner,
+) -> Result<Arc<StagedState>, Invalid> {
+    let staged = StagedState {
+        boot_artifacts: state.boot_artifacts.map(|artifacts| artifacts_from_wire(artifacts, interner)),
+        configuration: interner.share_any(state.configuration),
+        session: interner.share_any(state.session),
+        tenant: state.tenant.as_deref().map(Tenant::parse).transpose()?,
+        assignment: interner.share(&state.assignment),
+        applied: state.applied,
+        last_updated: state.last_updated.map(time::from_wire),
+    };
+    Ok(interner.staged(staged))
+}
+
+fn last_action_from_wire(last: wire::LastAction) -> LastAction {
+    LastAction {
+        action: last.action.and_then(action_from_wire),
+        failed: last.failed,
+        last_updated: last.last_updated.map(time::from_wire),
+    }
+}
+
+fn last_action_to_wire(last: &LastAction) -> wire::LastAction {
+    wire::LastAction {
+        action: last.action.map(|action| action_to_wire(action).into()),
+        failed: last.failed,
+        last_updated: last.last_updated.map(time::to_wire),
+    }
+}
+
+/// Returns the action with that number; `None` for an unspecified or unknown one.
+pub fn action_from_wire(action: i32) -> Option<Action> {
+    match wire::Action::try_from(action).ok()? {
+        wire::Action::Unspecified => None,
+        wire::Action::ActualStateCleanup => Some(Action::ActualStateCleanup),
+        wire::Action::ApplyStaged => Some(Action::ApplyStaged),
+        wire::Action::NewlyDiscovered => Some(Action::NewlyDiscovered),
+        wire::Action::PoweringOffForcefully => Some(Action::PoweringOffForcefully),
+        wire::Action::PoweringOffGracefully => Some(Action::PoweringOffGracefully),
+        wire::Action::PoweringOn => Some(Action::PoweringOn),
+        wire::Action::SessionSetup => Some(Action::SessionSetup),
+    }
+}
+
+/// An action as it goes out.
+pub fn action_to_wire(action: Action) -> wire::Action {
+    match action {
+        Action::ActualStateCleanup => wire::Action::ActualStateCleanup,
+        Action::ApplyStaged => wire::Action::ApplyStaged,
+        Action::NewlyDiscovered => wire::Action::NewlyDiscovered,
+        Action::PoweringOffForcefully => wire::Action::PoweringOffForcefully,
+        Action::PoweringOffGracefully => wire::Action::PoweringOffGracefully,
+        Action::PoweringOn => wire::Action::PoweringOn,
+        Action::SessionSetup => wire::Action::SessionSetup,
+    }
+}
+
+/// Returns the phase with that number; `None` for an unspecified or unknown one.
+pub fn phase_from_wire(phase: i32) -> Option<Phase> {
+    match wire::Phase::try_from(phase).ok()? {
+        wire::Phase::Unspecified => None,
+        wire::Phase::None => Some(Phase::None),
+        wire::Phase::PoweringOn => Some(Phase::PoweringOn),
+        wire::Phase::PoweringOff => Some(Phase::PoweringOff),
+        wire::Phase::Configuring => Some(Phase::Configuring),
+    }
+}
+
+/// A phase as it goes out.
+pub fn phase_to_wire(phase: Phase) -> wire::Phase {
+    match phase {
+        Phase::None => wire::Phase::None,
+        Phase::PoweringOn => wire::Phase::PoweringOn,
+        Phase::PoweringOff => wire::Phase::PoweringOff,
+        Phase::Configuring => wire::Phase::Configuring,
+    }
+}
+
+impl Resource for Component {
+    const KIND: &'static str = "component";
+
+    fn key(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn shared_key(&self) -> Arc<str> {
+        self.id.shared()
+    }
+
+    fn share_key(&mut self, other: &Self) {
+        self.id = other.id.clone();
+    }
+
+    fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    fn set_revision(&mut self, revision: u64) {
+        self.revision = revision;
+    }
+
+    fn last_event(&self) -> u64 {
+        self.last_event
+    }
+
+    fn set_last_event(&mut self, revision: u64) {
+        self.last_event = revision;
+    }
+
+    fn weight(&self) -> usize {
+        size_of::<Self>() + self.error.as_ref().map_or(0, |error| error.len()) + self.power_error().len()
+    }
+
+    fn facets(&self) -> impl Iterator<Item = Facet<'_>> {
+        filter::facets(self)
+    }
+}
+
+impl Mirror<Component> {
+    /// The ids of the components that are enabled, in no particular order.
+    pub fn enabled(&self) -> impl Iterator<Item = ComponentId> {
+        let enabled = self.all().into_iter().filter(|component| component.is_enabled());
+        enabled.map(|component| component.id.clone())
+    }
+}
+
+impl Mirrored for Component {
+    async fn watch(channel: Channel, resume: ResumeToken) -> Result<Watch<Self>, tonic::Status> {
+        let mut client = ComponentServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
+        let request = WatchComponentsRequest { resume_revision: resume.revision };
+        let responses = client.watch_components(resume.request(request)).await?;
+        let mut interner = Interner::default();
+        Ok(batches(responses, move |response| {
+            let components = response.components.into_iter();
+            let changed = components.map(|one| from_wire(one, &mut interner).map(Arc::new));
+            let changed = changed.collect::<Result<_, _>>().map_err(Fault::Invalid)?;
+            Ok(Batch {
+                changed,
+                deleted: deletions(response.deletions),
+                revision: response.revision,
+                synced: response.synced,
+            })
+        }))
+    }
+
+    fn began(&self) -> Option<Timestamp> {
+        self.last_action_at()
+    }
+
+    fn with_began(self: &Arc<Self>, began: Timestamp) -> Arc<Self> {
+        let mut component = Self::clone(self);
+        if let Some(last) = &mut component.last_action {
+            last.last_updated = Some(began);
+        }
+        Arc::new(component)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::core::trouble::{Trouble, TroubleKind};
+
+    use super::*;
+
+    fn record() -> wire::Component {
+        wire::Component {
+            id: "x1".into(),
+            error: Some("waiting for CFS".into()),
+            power_error: "no results from PCS".into(),
+            preparation: Some(wire::BootPreparation { error: "no such host".into(), ..Default::default() }),
+            ..wire::Component::default()
+        }
+    }
+
+    #[test]
+    fn a_record_without_kinds_goes_on_as_before() {
+        let component = from_wire(record(), &mut Interner::default()).unwrap();
+        assert_eq!(component.error_kind, TroubleKind::Waiting);
+        assert_eq!(component.power_trouble_kind(), Some(TroubleKind::NoResults));
+        let preparation = component.preparation.unwrap();
+        assert_eq!(preparation.trouble.unwrap().kind(), TroubleKind::Failed);
+    }
+
+    #[test]
+    fn a_record_keeps_its_kinds() {
+        let mut component = from_wire(record(), &mut Interner::default()).unwrap();
+        component.error_kind = TroubleKind::Failed;
+        component.power_trouble = Trouble::failed("waiting for the BMC").map(Arc::new);
+        assert_eq!(from_wire(to_wire(&component), &mut Interner::default()), Ok(component));
+    }
+}

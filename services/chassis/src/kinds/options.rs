@@ -1,0 +1,158 @@
+//! The options.
+
+use std::{convert::Infallible, pin::pin, sync::Arc};
+
+use domain::boot::bos::options::{Options, OptionsPatch};
+use futures_util::StreamExt;
+use proto::option::{self as wire, WatchOptionsRequest, options_service_client::OptionsServiceClient};
+use tonic::Status;
+
+use super::batches;
+use crate::{
+    Channel, Context, Fault,
+    observe::mirror::{Change, Mirror, Mirrored, Watch},
+    process::telemetry,
+    store::{
+        ledger::{Ledger, ResumeToken, Table},
+        resource::{Batch, Resource},
+    },
+};
+
+/// Decodes a change of the options; their limits are checked by the rules.
+pub fn patch_from_wire(options: wire::Options) -> OptionsPatch {
+    OptionsPatch {
+        bss_read_timeout: options.bss_read_timeout,
+        cfs_read_timeout: options.cfs_read_timeout,
+        hsm_read_timeout: options.hsm_read_timeout,
+        ims_read_timeout: options.ims_read_timeout,
+        pcs_read_timeout: options.pcs_read_timeout,
+        cleanup_completed_session_ttl: options.cleanup_completed_session_ttl,
+        clear_stage: options.clear_stage,
+        component_actual_state_ttl: options.component_actual_state_ttl,
+        default_retry_policy: options.default_retry_policy,
+        discovery_frequency: options.discovery_frequency,
+        ims_errors_fatal: options.ims_errors_fatal,
+        ims_images_must_exist: options.ims_images_must_exist,
+        logging_level: options.logging_level,
+        max_boot_wait_time: options.max_boot_wait_time,
+        max_component_batch_size: options.max_component_batch_size,
+        max_power_off_wait_time: options.max_power_off_wait_time,
+        max_power_on_wait_time: options.max_power_on_wait_time,
+        polling_frequency: options.polling_frequency,
+        reject_nids: options.reject_nids,
+        session_limit_required: options.session_limit_required,
+        disable_components_on_completion: options.disable_components_on_completion,
+    }
+}
+
+/// Returns every option in the form of the wire.
+pub fn to_wire(options: Options) -> wire::Options {
+    wire::Options {
+        bss_read_timeout: Some(options.bss_read_timeout),
+        cfs_read_timeout: Some(options.cfs_read_timeout),
+        hsm_read_timeout: Some(options.hsm_read_timeout),
+        ims_read_timeout: Some(options.ims_read_timeout),
+        pcs_read_timeout: Some(options.pcs_read_timeout),
+        cleanup_completed_session_ttl: Some(options.cleanup_completed_session_ttl),
+        clear_stage: Some(options.clear_stage),
+        component_actual_state_ttl: Some(options.component_actual_state_ttl),
+        default_retry_policy: Some(options.default_retry_policy),
+        discovery_frequency: Some(options.discovery_frequency),
+        ims_errors_fatal: Some(options.ims_errors_fatal),
+        ims_images_must_exist: Some(options.ims_images_must_exist),
+        logging_level: Some(options.logging_level),
+        max_boot_wait_time: Some(options.max_boot_wait_time),
+        max_component_batch_size: Some(options.max_component_batch_size),
+        max_power_off_wait_time: Some(options.max_power_off_wait_time),
+        max_power_on_wait_time: Some(options.max_power_on_wait_time),
+        polling_frequency: Some(options.polling_frequency),
+        reject_nids: Some(options.reject_nids),
+        session_limit_required: Some(options.session_limit_required),
+        disable_components_on_completion: Some(options.disable_components_on_completion),
+    }
+}
+
+/// The options with the revision of their last change. There is one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OptionsRecord {
+    /// The options in force.
+    pub options: Options,
+    /// Revision of the last change.
+    pub revision: u64,
+}
+
+impl OptionsRecord {
+    /// The key of the one record.
+    pub const KEY: &'static str = "options";
+}
+
+impl<T: Table<Kind = OptionsRecord>> Ledger<T> {
+    /// Keeps the process's log level as the options of this ledger set it, without end. For the owner of the options,
+    /// which has no mirror of them.
+    pub async fn log_as_they_say(self) -> anyhow::Result<Infallible> {
+        let mut changes = pin!(self.follow());
+        while let Some(batch) = changes.next().await {
+            batch.changed.iter().for_each(|record| log_as_set(record));
+        }
+        std::future::pending().await
+    }
+}
+
+impl Mirror<OptionsRecord> {
+    /// Follows the options of the component registry behind `channel`: calls `changed` after each change, and keeps the
+    /// process's log level as they set it.
+    pub fn of_options(
+        context: &Context,
+        channel: Channel,
+        changed: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        Self::start(context, channel, move |changes: &[Change<OptionsRecord>]| {
+            changes.iter().filter_map(|change| change.current.as_deref()).for_each(log_as_set);
+            changed();
+        })
+    }
+
+    /// The options as they were last seen; the defaults before they were seen at all.
+    pub fn in_force(&self) -> Options {
+        self.get(OptionsRecord::KEY).map(|record| record.options.clone()).unwrap_or_default()
+    }
+}
+
+/// Sets the log level of the process to that of the options.
+fn log_as_set(record: &OptionsRecord) {
+    telemetry::follow(record.revision, &record.options.logging_level);
+}
+
+impl Resource for OptionsRecord {
+    const KIND: &'static str = "options";
+
+    fn key(&self) -> &str {
+        Self::KEY
+    }
+
+    fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    fn set_revision(&mut self, revision: u64) {
+        self.revision = revision;
+    }
+}
+
+impl Mirrored for OptionsRecord {
+    async fn watch(channel: Channel, resume: ResumeToken) -> Result<Watch<Self>, Status> {
+        let mut client = OptionsServiceClient::new(channel);
+        let request = WatchOptionsRequest { resume_revision: resume.revision };
+        let responses = client.watch_options(resume.request(request)).await?;
+        Ok(batches(responses, |response| {
+            let records = response.records.into_iter();
+            let changed = records.map(|record| {
+                let patch = patch_from_wire(record.options.unwrap_or_default());
+                let options = Options::default().apply(patch)?;
+                Ok(Arc::new(Self { options, revision: record.revision }))
+            });
+            let changed = changed.collect::<Result<_, _>>().map_err(Fault::Invalid)?;
+            Ok(Batch { changed, deleted: Vec::new(), revision: response.revision, synced: response.synced })
+        }))
+    }
+}

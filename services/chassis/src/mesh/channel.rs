@@ -1,0 +1,121 @@
+//! Connections to other parts of the mesh.
+
+use std::{future::Future, time::Duration};
+
+use anyhow::Context;
+use tonic::{
+    Request, Status,
+    metadata::MetadataValue,
+    service::{Interceptor, interceptor::InterceptedService},
+    transport::{self, Endpoint},
+};
+
+use self::addresses::Addresses;
+use crate::{
+    mesh::{call_class, request_id},
+    process::failpoint::Passing,
+};
+
+mod addresses;
+
+/// A connection that forwards request ids. It connects at its first use, and reconnects when it broke.
+pub type Channel = Passing<InterceptedService<transport::Channel, Carry>>;
+
+/// Puts the current request id and the class on every outgoing call.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Carry;
+
+impl Interceptor for Carry {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(value) = request_id::current().and_then(|id| MetadataValue::try_from(id).ok()) {
+            request.metadata_mut().insert(request_id::HEADER, value);
+        }
+        call_class::mark(request.metadata_mut());
+        Ok(request)
+    }
+}
+
+/// Deadline of a connection attempt.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Without pings a client waits for ever on a connection whose other end vanished. Two seconds is well below human
+/// notice, and one ping in two seconds costs nothing.
+const KEEP_ALIVE: Duration = Duration::from_secs(2);
+
+/// Windows wide enough that a stream of pages is not paced by round trips.
+const STREAM_WINDOW: u32 = 1 << 20;
+
+/// Effectively no window of the connection as a whole: one unread call would block the answers of all others. Memory is
+/// bounded by the window of each stream, and by the number of streams.
+const CONNECTION_WINDOW: u32 = i32::MAX.cast_unsigned();
+
+/// Largest message that is taken or given: a batch of the largest size BOS allows, with kilobytes each.
+pub const LARGEST_MESSAGE: usize = 256 << 20;
+
+/// A lazy connection to the part at `url`. Where several addresses are given, with commas between them, any one that
+/// answers is used until its connection breaks, and then the next.
+///
+/// # Errors
+/// When `url` is not an address, or one of several is not.
+pub fn channel(url: &str) -> anyhow::Result<Channel> {
+    let urls: Vec<&str> = url.split(',').map(str::trim).collect();
+    let endpoints = urls.iter().map(|url| endpoint(url)).collect::<anyhow::Result<Vec<_>>>()?;
+    let first = endpoints.first().cloned().context("there is no address")?;
+    let channel = if endpoints.len() == 1 {
+        connect(first)
+    } else {
+        let all: Vec<_> = endpoints.iter().map(|endpoint| endpoint.uri().clone()).collect();
+        let patience = CONNECT_TIMEOUT.saturating_mul(u32::try_from(all.len()).unwrap_or(u32::MAX));
+        first.connect_timeout(patience).connect_with_connector_lazy(Addresses::new(all, CONNECT_TIMEOUT))
+    };
+    Ok(Passing(InterceptedService::new(channel, Carry)))
+}
+
+fn connect(endpoint: Endpoint) -> transport::Channel {
+    #[cfg(feature = "simulation")]
+    if let Some(way) = crate::simulation::way(endpoint.uri()) {
+        return crate::simulation::unhurried(endpoint).connect_with_connector_lazy(way);
+    }
+    endpoint.connect_lazy()
+}
+
+fn endpoint(url: &str) -> anyhow::Result<Endpoint> {
+    let endpoint =
+        Endpoint::from_shared(url.to_owned()).with_context(|| format!("'{url}' is not an address"))?;
+    Ok(endpoint
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE)
+        .keep_alive_while_idle(true)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW))
+}
+
+/// Waits for the answer to `call` no longer than `deadline`. After a deadline the outcome is in doubt: the peer may
+/// have done its work.
+///
+/// # Errors
+/// The peer's error, or `DEADLINE_EXCEEDED` without an answer.
+pub async fn within<T>(
+    deadline: Duration,
+    call: impl Future<Output = Result<T, Status>>,
+) -> Result<T, Status> {
+    let silent = |_| Err(Status::deadline_exceeded(format!("no answer within {} s", deadline.as_secs())));
+    tokio::time::timeout(deadline, call).await.unwrap_or_else(silent)
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic::Code;
+
+    use super::*;
+    use crate::Fault;
+
+    #[tokio::test]
+    async fn a_silent_peer_counts_as_unavailable() {
+        let status = within(Duration::ZERO, std::future::pending::<Result<(), _>>()).await.unwrap_err();
+        assert_eq!((status.code(), status.message()), (Code::DeadlineExceeded, "no answer within 0 s"));
+        assert_eq!(Fault::from(status), Fault::unavailable("service", "no answer within 0 s"));
+    }
+}

@@ -1,0 +1,15 @@
+//! Parts that call each other: starting and stopping, serving and calling, limits on what is under way, health.
+
+pub mod admission;
+pub mod bodies;
+pub mod call_class;
+pub mod channel;
+pub(crate) mod context;
+pub(crate) mod fault;
+pub mod health;
+pub(crate) mod listener;
+pub mod request_id;
+pub(crate) mod run;
+pub(crate) mod serve;
+pub mod streams;
+pub mod time;

@@ -1,0 +1,306 @@
+//! Serving gRPC: reflection, health, request ids, spans, and an orderly end. Metrics, and why a part is not ready, are
+//! served beside it, over plain HTTP.
+
+use std::{convert::Infallible, io, pin::pin, time::Duration};
+
+use anyhow::Context as _;
+use axum::{extract::State, response::IntoResponse, routing::get};
+use http::{Request, Response, StatusCode, header::CONTENT_TYPE};
+use hyper::rt::Executor;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::conn::auto::Builder,
+    service::TowerToHyperService,
+};
+use tokio::task::JoinSet;
+use tokio_stream::{Stream, StreamExt as _};
+use tokio_util::sync::CancellationToken;
+use tonic::{
+    body::Body,
+    server::NamedService,
+    service::{Routes, RoutesBuilder},
+};
+use tonic_health::{ServingStatus, server::HealthReporter};
+use tower::Service;
+use tower_http::trace::TraceLayer;
+use tracing::Span;
+
+use self::connections::Connection;
+use crate::{
+    Context, Listener,
+    mesh::{admission, health::Health, request_id, streams::StreamBudget},
+    process::telemetry,
+    settings::Limits,
+};
+
+mod connections;
+
+/// Pings to clients, so that streams to vanished watchers end.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+/// Deadline of a client for answering a ping.
+const PONG: Duration = Duration::from_secs(20);
+
+/// Health checks and reflection on one connection, beside the limits of all others.
+const HEALTH_STREAMS: u32 = 64;
+
+/// The name in health checks that stands for the part as a whole.
+const WHOLE: &str = "";
+
+/// Name in health checks that reports whether a part has started; see [`crate::mesh::health`].
+pub const STARTED: &str = "started";
+
+/// Services of every part besides its own.
+const HEALTH: &str = "grpc.health.v1.Health";
+const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
+
+/// The gRPC services of one part, being put together.
+pub struct Server {
+    routes: RoutesBuilder,
+    health: HealthReporter,
+    names: Vec<&'static str>,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        let (health, service) = tonic_health::server::health_reporter();
+        let mut routes = Routes::builder();
+        routes.add_service(service);
+        Self { routes, health, names: Vec::new() }
+    }
+}
+
+impl Server {
+    /// Adds a generated service, which counts as not serving until [`Ready::now`].
+    pub fn add<S>(&mut self, service: S)
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + NamedService,
+        S: Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+    {
+        self.names.push(S::NAME);
+        self.routes.add_service(service);
+    }
+}
+
+/// Marks a part as started. Until then health checks answer that it is not serving.
+#[derive(Clone)]
+pub struct Ready(Health);
+
+impl Ready {
+    /// Marks the part as started, and ready as far as that is its own decision.
+    pub fn now(&self) {
+        self.0.started();
+    }
+}
+
+/// Reports health over gRPC.
+struct Teller {
+    reporter: HealthReporter,
+    names: Vec<&'static str>,
+    health: Health,
+}
+
+impl Teller {
+    /// Reports changes until shutdown; then the end of service, which ends the watches of its health.
+    async fn run(mut self, shutdown: CancellationToken) {
+        let mut changes = self.health.changes();
+        while !shutdown.is_cancelled() {
+            self.tell(self.health.ready().is_ok(), self.health.has_started()).await;
+            tokio::select! {
+                () = changes.next() => {}
+                () = shutdown.cancelled() => {}
+            }
+        }
+        self.health.stopping();
+        self.tell(self.health.ready().is_ok(), self.health.has_started()).await;
+        for name in self.names.iter().chain(&[WHOLE, STARTED]) {
+            self.reporter.clear_service_status(name).await;
+        }
+    }
+
+    async fn tell(&self, ready: bool, started: bool) {
+        for name in self.names.iter().chain(&[WHOLE]) {
+            self.reporter.set_service_status(name, status(ready)).await;
+        }
+        self.reporter.set_service_status(STARTED, status(started)).await;
+    }
+}
+
+fn status(serving: bool) -> ServingStatus {
+    if serving { ServingStatus::Serving } else { ServingStatus::NotServing }
+}
+
+/// Serves until shutdown. Then health turns to not serving, streams end, and calls under way finish.
+///
+/// # Errors
+/// When a limit leaves a class without a place, or the reflection service cannot be built, which a test of the
+/// descriptors rules out.
+pub async fn serve(
+    context: &Context,
+    name: &'static str,
+    listener: impl Into<Listener>,
+    server: Server,
+) -> anyhow::Result<Ready> {
+    let listener = listener.into();
+    let Server { mut routes, health, names } = server;
+    // The descriptors are those of the whole mesh, so the services of this part have to be named.
+    let mut reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .with_service_name(HEALTH)
+        .with_service_name(REFLECTION);
+    for name in &names {
+        reflection = reflection.with_service_name(*name);
+    }
+    routes.add_service(reflection.build_v1().context("reflection")?);
+    telemetry::record_metrics();
+    let teller = Teller { reporter: health, names, health: context.health.clone() };
+    teller.tell(false, false).await;
+
+    let address = listener.address().context("local address")?;
+    let shutdown = context.tasks.shutdown();
+    // The HTTP library spawns the tasks that handle calls.
+    let part_of = Span::current();
+    let part = context.clone();
+    let limits = &context.settings.limits;
+    limits.check()?;
+    let admit = axum::middleware::from_fn_with_state(admission::Doors::new(context), admission::admit);
+    let routes = routes.routes().into_axum_router().layer(admit).route("/metrics", get(metrics));
+    let routes = routes.route("/readyz", get(ready).with_state(context.health.clone())).layer(
+        TraceLayer::new_for_grpc()
+            .make_span_with(move |request: &Request<axum::body::Body>| part_of.in_scope(|| span(request)))
+            .on_request(())
+            .on_response(answered)
+            .on_failure(()),
+    );
+    context.streams.watch_in(&context.tasks);
+    let most = context.capacity.connections(limits.connections);
+    let connections = connections::accepted(listener, limits, most);
+    let builder = builder(limits, &context.streams);
+    context.tasks.spawn(name, async move {
+        let serving = serve_connections(connections, builder, routes, teller.run(shutdown));
+        part.finish_calls(serving).await
+    });
+    tracing::info!(part = name, %address, "listening");
+    Ok(Ready(context.health.clone()))
+}
+
+/// The protocol as every connection speaks it. The HTTP library spawns a task for each stream, which the budget of streams
+/// may end.
+fn builder(limits: &Limits, streams: &StreamBudget) -> Builder<StreamTasks> {
+    let mut builder = Builder::new(StreamTasks(streams.clone()));
+    builder.http1().timer(TokioTimer::new());
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(PONG)
+        // Admission refuses by class with a reason, while waiting for a stream would give none. A few more streams are
+        // for health checks.
+        .max_concurrent_streams(limits.calls().saturating_add(HEALTH_STREAMS));
+    builder
+}
+
+/// Serves connections until `until`; then answers the calls already received.
+async fn serve_connections(
+    connections: impl Stream<Item = io::Result<Connection>>,
+    builder: Builder<StreamTasks>,
+    routes: axum::Router,
+    until: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let closing = CancellationToken::new();
+    let mut served = JoinSet::new();
+    {
+        let (mut connections, mut until) = (pin!(connections), pin!(until));
+        loop {
+            let connection = tokio::select! {
+                () = until.as_mut() => break,
+                connection = connections.next() => connection,
+            };
+            match connection {
+                Some(Ok(connection)) => {
+                    let (builder, routes, closing) = (builder.clone(), routes.clone(), closing.clone());
+                    served.spawn(serve_connection(connection, builder, routes, closing));
+                }
+                Some(Err(_)) => {}
+                None => break,
+            }
+            while served.try_join_next().is_some() {}
+        }
+    }
+    closing.cancel();
+    while served.join_next().await.is_some() {}
+    Ok(())
+}
+
+async fn serve_connection(
+    connection: Connection,
+    builder: Builder<StreamTasks>,
+    routes: axum::Router,
+    closing: CancellationToken,
+) {
+    let serving = builder.serve_connection(TokioIo::new(connection), TowerToHyperService::new(routes));
+    let mut serving = pin!(serving);
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = closing.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended badly");
+    }
+}
+
+/// Spawns the tasks of streams.
+#[derive(Clone)]
+struct StreamTasks(StreamBudget);
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for StreamTasks {
+    fn execute(&self, stream: F) {
+        self.0.spawn(stream);
+    }
+}
+
+/// Reports whether the part can do its work, or the reason why it cannot.
+async fn ready(State(health): State<Health>) -> (StatusCode, String) {
+    match health.ready() {
+        Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+    }
+}
+
+async fn metrics() -> impl IntoResponse {
+    ([(CONTENT_TYPE, telemetry::METRICS_TYPE)], telemetry::metrics())
+}
+
+fn span(request: &Request<axum::body::Body>) -> Span {
+    let id =
+        request.headers().get(request_id::HEADER).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    tracing::debug_span!("call", method = request.uri().path(), request_id = id)
+}
+
+/// Logs a line for each call, by which an operator can follow a request into a service that logged nothing else.
+fn answered<B>(_: &Response<B>, took: Duration, _: &Span) {
+    tracing::debug!(milliseconds = took.as_secs_f64() * 1e3, "answered");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_stops_is_ready_no_more_over_http_either() {
+        let (health, shutdown) = (Health::default(), CancellationToken::new());
+        let (reporter, _service) = tonic_health::server::health_reporter();
+        let teller = Teller { reporter, names: Vec::new(), health: health.clone() };
+        Ready(health.clone()).now();
+        assert_eq!(ready(State(health.clone())).await.0, StatusCode::OK);
+        shutdown.cancel();
+        teller.run(shutdown).await;
+        let stopping = (StatusCode::SERVICE_UNAVAILABLE, "is stopping\n".to_owned());
+        assert_eq!(ready(State(health)).await, stopping);
+    }
+}

@@ -1,0 +1,4 @@
+//! Following what others keep: copies of their collections, and items that need a decision.
+
+pub mod mirror;
+pub mod work;

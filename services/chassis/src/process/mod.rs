@@ -1,0 +1,11 @@
+//! One process: its clock, tasks, memory, log and metrics, and how long it waits before it tries again.
+
+pub mod capacity;
+pub(crate) mod cause;
+pub mod clock;
+pub mod failpoint;
+pub mod memory;
+pub mod pause;
+pub(crate) mod shared_values;
+pub(crate) mod tasks;
+pub mod telemetry;

@@ -1,0 +1,176 @@
+//! Telemetry of a process: logs, pretty for people and JSON for machines, and metrics for Prometheus.
+
+use std::{convert::Infallible, io::IsTerminal, sync::OnceLock, time::Duration};
+
+use anyhow::Context;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use parking_lot::Mutex;
+use tracing_subscriber::{EnvFilter, Layer, Registry, layer::SubscriberExt, reload, util::SubscriberInitExt};
+
+use crate::settings::{Log, LogFormat};
+
+/// Default of the option `logging_level`. It leaves the level to the settings, so that a process started with more or
+/// fewer lines keeps them although the option exists.
+const UNSET: &str = "info";
+
+/// Libraries that log as errors the troubles that the caller of a peer logs as that peer's, such as untrusted
+/// certificates. A filter of the settings may name them again.
+const SILENT: &str = "rustls_platform_verifier=off";
+
+/// Log level of the process. All its parts log the same way, so that the option is followed once.
+static LEVEL: OnceLock<Level> = OnceLock::new();
+
+/// The filter in force and its origin.
+struct Level {
+    /// The filter of the settings.
+    settings: String,
+    handle: reload::Handle<EnvFilter, Registry>,
+    /// Revision and word of the option that was followed last.
+    followed: Mutex<(u64, String)>,
+}
+
+/// Sends the process's traces to standard error in the configured format.
+///
+/// # Errors
+/// When the filter cannot be read or another subscriber is in place.
+pub fn init(log: &Log) -> anyhow::Result<()> {
+    let filter = format!("{SILENT},{}", log.filter);
+    let filter = EnvFilter::try_new(filter).with_context(|| format!("log.filter: '{}'", log.filter))?;
+    let (filter, handle) = reload::Layer::new(filter);
+    let pretty = match log.format {
+        LogFormat::Auto => std::io::stderr().is_terminal(),
+        LogFormat::Pretty => true,
+        LogFormat::Json => false,
+    };
+    let lines: Box<dyn Layer<Registry> + Send + Sync> = if pretty {
+        tracing_subscriber::fmt::layer()
+            .with_writer(std::io::stderr)
+            .with_ansi(std::io::stderr().is_terminal())
+            .boxed()
+    } else {
+        tracing_subscriber::fmt::layer().json().flatten_event(true).with_writer(std::io::stderr).boxed()
+    };
+    tracing_subscriber::registry().with(lines.with_filter(filter)).try_init().context("log")?;
+    let followed = Mutex::new((0, UNSET.to_owned()));
+    // The subscriber above is the first, so the level was unset.
+    let _first = LEVEL.set(Level { settings: log.filter.clone(), handle, followed });
+    Ok(())
+}
+
+/// Logs at the `level` of the option `logging_level`, from now on and in the whole process. A `revision` of the option
+/// older than the one that is followed already changes nothing.
+///
+/// The level of the option takes the place of the filter's level for everything; directives for single targets stay.
+/// At `INFO`, its default, the option leaves that level to the settings.
+pub(crate) fn follow(revision: u64, level: &str) {
+    let Some(process) = LEVEL.get() else { return };
+    let word = level.to_ascii_lowercase();
+    let mut followed = process.followed.lock();
+    if revision < followed.0 {
+        return;
+    }
+    let same = followed.1 == word;
+    *followed = (revision, word);
+    if same {
+        return;
+    }
+    let told = process.handle.reload(EnvFilter::new(filter(&process.settings, &followed.1)));
+    match told {
+        Ok(()) => tracing::info!(logging_level = followed.1, "logging as the option says"),
+        Err(error) => tracing::warn!(%error, logging_level = followed.1, "the option cannot be followed"),
+    }
+}
+
+/// The filter of the settings combined with the option. A later directive for the same target replaces an earlier.
+fn filter(settings: &str, option: &str) -> String {
+    let level = match option {
+        UNSET => return format!("{SILENT},{settings}"),
+        "warning" => "warn",
+        // There is nothing above an error.
+        "critical" => "error",
+        level => level,
+    };
+    format!("{SILENT},{settings},{level}")
+}
+
+/// Media type of [`metrics`].
+pub const METRICS_TYPE: &str = "text/plain; version=0.0.4";
+
+/// Bounds of histograms of seconds: from a call on the same machine to the longest deadline.
+const SECONDS: [f64; 12] = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 20.0, 60.0];
+
+/// Period in which recorded values are summed up, so that they do not pile up without a scrape.
+const SUM_UP: Duration = Duration::from_secs(5);
+
+/// Metrics are recorded by the process, so that all its parts show the same.
+static METRICS: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+
+/// Begins to record metrics, unless the process does so already.
+pub fn record_metrics() {
+    METRICS.get_or_init(|| match recorder() {
+        Ok(handle) => Some(handle),
+        Err(error) => {
+            tracing::error!(error = format!("{error:#}"), "metrics are not recorded");
+            None
+        }
+    });
+}
+
+/// All metrics in Prometheus' text format.
+pub fn metrics() -> String {
+    METRICS.get().and_then(Option::as_ref).map(PrometheusHandle::render).unwrap_or_default()
+}
+
+/// Sums up recorded values periodically.
+pub(crate) async fn sum_up_metrics() -> anyhow::Result<Infallible> {
+    loop {
+        tokio::time::sleep(SUM_UP).await;
+        if let Some(Some(handle)) = METRICS.get() {
+            handle.run_upkeep();
+        }
+    }
+}
+
+fn recorder() -> anyhow::Result<PrometheusHandle> {
+    let buckets = Matcher::Suffix("_seconds".to_owned());
+    let builder = PrometheusBuilder::new().set_buckets_for_metric(buckets, &SECONDS).context("buckets")?;
+    builder.install_recorder().context("recorder")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn the_option_takes_the_place_of_the_level_for_everything() {
+        let mut rows = String::new();
+        for settings in ["info,sea_orm_migration=warn", "debug", "warn,power_controller=debug"] {
+            for option in ["info", "debug", "warning", "error", "critical"] {
+                let filter = EnvFilter::new(filter(settings, option));
+                writeln!(rows, "{settings} {option}: {filter}").unwrap();
+            }
+        }
+        expect![[r#"
+            info,sea_orm_migration=warn info: rustls_platform_verifier=off,sea_orm_migration=warn,info
+            info,sea_orm_migration=warn debug: rustls_platform_verifier=off,sea_orm_migration=warn,debug
+            info,sea_orm_migration=warn warning: rustls_platform_verifier=off,sea_orm_migration=warn,warn
+            info,sea_orm_migration=warn error: rustls_platform_verifier=off,sea_orm_migration=warn,error
+            info,sea_orm_migration=warn critical: rustls_platform_verifier=off,sea_orm_migration=warn,error
+            debug info: rustls_platform_verifier=off,debug
+            debug debug: rustls_platform_verifier=off,debug
+            debug warning: rustls_platform_verifier=off,warn
+            debug error: rustls_platform_verifier=off,error
+            debug critical: rustls_platform_verifier=off,error
+            warn,power_controller=debug info: rustls_platform_verifier=off,power_controller=debug,warn
+            warn,power_controller=debug debug: rustls_platform_verifier=off,power_controller=debug,debug
+            warn,power_controller=debug warning: rustls_platform_verifier=off,power_controller=debug,warn
+            warn,power_controller=debug error: rustls_platform_verifier=off,power_controller=debug,error
+            warn,power_controller=debug critical: rustls_platform_verifier=off,power_controller=debug,error
+        "#]]
+        .assert_eq(&rows);
+    }
+}

@@ -1,0 +1,62 @@
+//! A database that has lost its last commits.
+
+use std::sync::Arc;
+
+use sea_orm::DbErr;
+
+use super::{
+    Table, Transaction,
+    bookkeeping::Commit,
+    draft::{Changes, number},
+    showing::show,
+    state::Everything,
+    store::Since,
+};
+use crate::store::resource::Resource;
+
+/// Distance of the new revisions above the shown ones: other replicas may have shown more, but never by so much.
+const MARGIN: u64 = 1_000_000;
+
+/// Begins another incarnation after a loss of commits. A restored database, or a promoted standby without the last
+/// commits, would reuse their revisions for other changes. So revisions continue above all that any replica has shown,
+/// of which this one has shown up to `shown`; watches start over; and every resource passes through
+/// `Table::after_loss`, because changes to it may be missing.
+pub(super) async fn mend<T: Table>(
+    transaction: &mut Transaction<T>,
+    since: Since<T::Kind>,
+    shown: u64,
+) -> Result<Since<T::Kind>, DbErr> {
+    let (kind, revision) = (T::Kind::KIND, since.last().revision);
+    tracing::error!(
+        kind,
+        revision,
+        shown,
+        "the database has lost commits or may have; every watch starts over"
+    );
+    let commit = transaction.break_off(revision, shown + MARGIN).await?;
+    match since.moved_to(commit) {
+        Since::Anew(everything) => Ok(Since::Anew(begin_anew(transaction, everything).await?)),
+        changes @ Since::Changes { .. } => Ok(changes),
+    }
+}
+
+async fn begin_anew<T: Table>(
+    transaction: &mut Transaction<T>,
+    mut everything: Everything<T::Kind>,
+) -> Result<Everything<T::Kind>, DbErr> {
+    let from = everything.last.revision;
+    let anew = |one: &Arc<T::Kind>| Some((one.shared_key(), Some(Arc::new(T::after_loss(one, from)?))));
+    let changes: Changes<T::Kind> = everything.state.all().filter_map(anew).collect();
+    if changes.is_empty() {
+        return Ok(everything);
+    }
+    let batch = number(changes, &mut [], from);
+    let commit = Commit::to(batch.revision);
+    if !transaction.save(&batch, &[], from, None, commit, everything.state.incarnation.id).await? {
+        return Err(DbErr::RecordNotUpdated);
+    }
+    show(&mut everything.state, &batch);
+    everything.state.revision = commit.revision;
+    everything.last = commit;
+    Ok(everything)
+}

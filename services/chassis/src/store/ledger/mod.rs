@@ -1,0 +1,276 @@
+//! A durable collection of resources of one kind that can be watched.
+//!
+//! Reads come from memory. Writes go through one writer, which commits the commands of concurrent callers in one
+//! transaction (group commit), and only then shows the result to readers and watchers.
+//!
+//! Invariants:
+//! - an acknowledged write survives a crash;
+//! - revisions are taken in the order of commits: strictly increasing, without gap or duplicate, on all replicas
+//!   together;
+//! - a change is computed from the newest committed state and from nothing older. The revision row of the kind is both
+//!   the sequence and the lock: on a shared database a transaction holds it from before its changes are computed until
+//!   they are committed, and first shows the earlier commits of other replicas;
+//! - a change decided under an expired lease changes nothing;
+//! - commits of other replicas are shown at their hint, and at the latest within a second;
+//! - a watch costs bounded memory however slow its client is: when it falls behind, it gets the newest state of the
+//!   changed resources rather than every step;
+//! - an unreadable row is left aside, and everything else is served;
+//! - lost commits are detected: a new incarnation begins, revisions continue far above all earlier ones, and watches
+//!   start over;
+//! - a resume token of another incarnation is refused, whatever its revision.
+
+mod bookkeeping;
+mod draft;
+mod encoding;
+mod events;
+mod facets;
+mod feed;
+mod fresh;
+mod history;
+mod incarnation;
+mod indexes;
+mod lineage;
+mod loss;
+mod owner;
+mod room;
+mod serving;
+mod showing;
+#[cfg(feature = "simulation")]
+mod simulated;
+mod state;
+mod store;
+mod view;
+mod watching;
+mod writer;
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use domain::core::event::Actor;
+use futures_util::Stream;
+use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+pub use draft::Draft;
+pub use events::EventRule;
+pub use facets::OneOf;
+pub use history::EventRpc;
+pub use incarnation::{ResumeToken, named as named_incarnation};
+pub use indexes::RevisionIndexes;
+pub(crate) use owner::OwnerView;
+pub use serving::{Responses, Selection, Watched};
+pub use view::View;
+pub use watching::LedgerWatch;
+
+use crate::{
+    Context, Fault,
+    mesh::request_id,
+    process::pause,
+    store::{
+        database::Unreadable,
+        fence::Fence,
+        resource::{Batch, Resource},
+    },
+};
+use draft::{Command, Outcome, Run};
+use events::Origin;
+use fresh::Freshness;
+#[cfg(feature = "simulation")]
+use simulated::{Store, Transaction};
+#[cfg(not(feature = "simulation"))]
+use store::{Store, Transaction};
+use writer::Writer;
+
+/// Commands that may wait for the writer. Callers beyond that wait for a place, which is the back pressure.
+const WAITING: usize = 4096;
+
+/// Storage of the resources of one kind. A service implements it on an empty type of its own, so that the resource
+/// itself knows nothing of tables.
+pub trait Table: Send + Sync + 'static {
+    /// The kind of resource that the table keeps.
+    type Kind: Resource;
+
+    /// Rule for the events of a change; `None`: changes have no events.
+    const EVENTS: Option<EventRule<Self::Kind>> = None;
+
+    /// Author of writes that name none: the service that owns the table.
+    const OWNER: Actor = Actor::Service("");
+
+    /// Reads the resources changed after revision `after`, or every one for `None`. An unreadable row is an item of the
+    /// answer, and so does not hide the others.
+    fn load(
+        on: &impl ConnectionTrait,
+        after: Option<u64>,
+    ) -> impl Future<Output = Result<Vec<Result<Self::Kind, Unreadable>>, DbErr>> + Send;
+
+    /// Inserts or overwrites resources.
+    fn save(
+        transaction: &DatabaseTransaction,
+        resources: &[Arc<Self::Kind>],
+    ) -> impl Future<Output = Result<(), DbErr>> + Send;
+
+    /// Deletes resources by key.
+    fn delete(
+        transaction: &DatabaseTransaction,
+        keys: &[Arc<str>],
+    ) -> impl Future<Output = Result<(), DbErr>> + Send;
+
+    /// Returns the resource after a loss of commits, which may have been about it; the ledger continues at `revision`,
+    /// above every revision that was ever shown. `None`: the resource stays unchanged.
+    fn after_loss(_resource: &Self::Kind, _revision: u64) -> Option<Self::Kind> {
+        None
+    }
+}
+
+/// A durable collection of resources of one kind. Clones share it.
+pub struct Ledger<T: Table> {
+    view: Arc<View<T::Kind>>,
+    fresh: Arc<Freshness<T>>,
+    commands: mpsc::Sender<Command<T::Kind>>,
+    /// Database with the stored events.
+    database: DatabaseConnection,
+    shutdown: CancellationToken,
+}
+
+impl<T: Table> Clone for Ledger<T> {
+    fn clone(&self) -> Self {
+        Self {
+            view: Arc::clone(&self.view),
+            fresh: Arc::clone(&self.fresh),
+            commands: self.commands.clone(),
+            database: self.database.clone(),
+            shutdown: self.shutdown.clone(),
+        }
+    }
+}
+
+impl<T: Table> Ledger<T> {
+    /// Opens the kind's tables in `database`, which must have been migrated, and starts the writer.
+    ///
+    /// # Errors
+    /// When the tables cannot be read.
+    pub async fn open(context: &Context, database: DatabaseConnection) -> Result<Self, DbErr> {
+        writer::describe();
+        room::keep_trying(context, &database, T::Kind::KIND);
+        let store = Arc::new(Store::<T>::new(context, database.clone()));
+        // Before the first read, so that no hint about a later commit is missed.
+        let heard =
+            store.others().map_or_else(|| watch::channel(0).1, |others| others.subscribe(T::Kind::KIND));
+        let fresh = Freshness::new(&store);
+        let everything = store.read_everything().await?;
+        let last = everything.last;
+        let view = Arc::new(View::new(everything));
+        context.shared.of::<OwnerView<_>>().set(&view);
+        let (commands, waiting) = mpsc::channel(WAITING);
+        let writer = Writer::<T>::new(Arc::clone(&view), last, store, context.health.clone(), waiting, heard);
+        let shutdown = context.tasks.shutdown();
+        context.tasks.spawn(T::Kind::KIND, writer.run(shutdown.clone()));
+        Ok(Self { view, fresh: Arc::new(fresh), commands, database, shutdown })
+    }
+
+    /// The committed state.
+    pub fn view(&self) -> &View<T::Kind> {
+        &self.view
+    }
+
+    /// Ensures that reads include every write that any replica had acknowledged before this call. Free where the
+    /// database is not shared; concurrent callers share one poll.
+    ///
+    /// # Errors
+    /// [`Fault::Unavailable`] when the database does not answer: the view may be stale.
+    pub async fn fresh(&self) -> Result<(), Fault> {
+        self.fresh.ensure(&self.view).await
+    }
+
+    /// Waits as [`Self::fresh`] does and never gives up, for a replica that takes over another one's work.
+    pub async fn catch_up(&self) {
+        let mut failures = 0;
+        while let Err(fault) = self.fresh().await {
+            failures += 1;
+            tracing::debug!(%fault, failures, "cannot learn what other replicas have written, trying again");
+            tokio::time::sleep(pause::after(failures)).await;
+        }
+    }
+
+    /// Returns whether reads include every write that any replica had acknowledged `age` ago, without a query; false
+    /// where that is unknown. Always true where the database is not shared.
+    pub fn is_fresh_within(&self, age: Duration) -> bool {
+        self.fresh.is_within(&self.view, age)
+    }
+
+    /// Runs `change` on the newest state and waits until its effect is durable. Returns its answer and the revision
+    /// that includes it.
+    ///
+    /// # Errors
+    /// The error of `change`; then nothing is written. [`Fault::Unavailable`] when the database refused the transaction
+    /// or its outcome is in doubt: the caller reads again and decides again.
+    pub async fn write<A, F>(&self, change: F) -> Result<(A, u64), Fault>
+    where
+        A: Send + 'static,
+        F: FnOnce(&mut Draft<'_, T::Kind>) -> Result<A, Fault> + Send + 'static,
+    {
+        self.ask(T::OWNER, None, change).await
+    }
+
+    /// As [`Self::write`], of a change whose author is not the owner of the table, for its events.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub async fn write_by<A, F>(&self, author: Actor, change: F) -> Result<(A, u64), Fault>
+    where
+        A: Send + 'static,
+        F: FnOnce(&mut Draft<'_, T::Kind>) -> Result<A, Fault> + Send + 'static,
+    {
+        self.ask(author, None, change).await
+    }
+
+    /// Writes a change that was decided under this lease, as [`Self::write`] does.
+    ///
+    /// # Errors
+    /// As [`Self::write`]; and [`Fault::Stale`] when the lease is over: then `change` is not run.
+    pub async fn write_fenced<A, F>(&self, fence: Fence, change: F) -> Result<(A, u64), Fault>
+    where
+        A: Send + 'static,
+        F: FnOnce(&mut Draft<'_, T::Kind>) -> Result<A, Fault> + Send + 'static,
+    {
+        self.ask(T::OWNER, Some(fence), change).await
+    }
+
+    async fn ask<A, F>(&self, actor: Actor, fence: Option<Fence>, change: F) -> Result<(A, u64), Fault>
+    where
+        A: Send + 'static,
+        F: FnOnce(&mut Draft<'_, T::Kind>) -> Result<A, Fault> + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        let run: Run<T::Kind> = Box::new(move |draft| {
+            if answer.is_closed() {
+                // The caller gave up before its turn: abandoned commands are skipped.
+                return Outcome::Discard(Box::new(|_| {}));
+            }
+            let changed = draft.and_then(change);
+            let outcome = if changed.is_ok() { Outcome::Keep } else { Outcome::Discard };
+            outcome(Box::new(move |committed| {
+                // A caller that gave up does not want the answer.
+                let _gone = answer.send(committed.and_then(|revision| Ok((changed?, revision))));
+            }))
+        });
+        let stopping = || Fault::unavailable(T::Kind::KIND, "the service is stopping");
+        let origin = Origin { actor, request_id: request_id::current().unwrap_or_default() };
+        self.commands.send(Command { fence, origin, run }).await.map_err(|_| stopping())?;
+        answered.await.map_err(|_| stopping())?
+    }
+
+    /// Watches changes after `resume`; 0 delivers everything first.
+    ///
+    /// # Errors
+    /// [`Fault::ResumeExpired`] when `resume` lies before the remembered deletions or in the future.
+    pub fn watch(&self, resume: u64) -> Result<LedgerWatch<T::Kind>, Fault> {
+        LedgerWatch::start(Arc::clone(&self.view), resume.into())
+    }
+
+    /// Everything in the collection, then every change, without end: for a part that acts on its own resources. The
+    /// stream never fails; when it falls far behind it starts over with everything.
+    pub fn follow(&self) -> impl Stream<Item = Arc<Batch<T::Kind>>> + Send + use<T> {
+        watching::follow(Arc::clone(&self.view))
+    }
+}

@@ -1,0 +1,174 @@
+//! Answers out of a ledger: lists as streams that are whole or fail, and watches that end when the service stops.
+
+use std::{collections::BTreeSet, ops::Bound, sync::Arc};
+
+use futures_util::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
+use proto::{Encoded, Message};
+use tonic::{Response, Status};
+
+use super::{Ledger, LedgerWatch, OneOf, ResumeToken, Table, View, incarnation, view::Page};
+use crate::{
+    mesh::streams,
+    store::resource::{Batch, Resource},
+};
+
+/// A table that is watched over gRPC.
+pub trait Watched: Table {
+    /// Message of a batch.
+    type Message: Message + 'static;
+
+    /// Converts a batch.
+    fn message(batch: &Batch<Self::Kind>) -> Self::Message;
+}
+
+/// Messages of a streaming answer.
+pub type Responses<M> = BoxStream<'static, Result<M, Status>>;
+
+/// Resources that a list examines while writers wait: some milliseconds of filtering.
+const STEP: usize = 5_000;
+
+/// Which resources a list shows: those that pass all of this, ordered by key. By default all of them.
+pub struct Selection<R> {
+    /// Keys of the selected resources; empty: every key.
+    pub keys: BTreeSet<String>,
+    /// Key that the selected resources follow; empty: from the first one on.
+    pub after: String,
+    /// Most resources that are selected.
+    pub most: usize,
+    /// Conditions that every selected resource meets, so that not every resource has to be examined.
+    pub conditions: Vec<OneOf>,
+    /// Predicate that every selected resource passes.
+    pub wanted: Box<dyn Fn(&R) -> bool + Send>,
+}
+
+impl<R> Default for Selection<R> {
+    fn default() -> Self {
+        Self {
+            keys: BTreeSet::new(),
+            after: String::new(),
+            most: usize::MAX,
+            conditions: Vec::new(),
+            wanted: Box::new(|_| true),
+        }
+    }
+}
+
+impl<T: Table> Ledger<T> {
+    /// Answers a watch of changes after `resume`; revision 0 delivers everything first. The watch begins with all
+    /// writes that any replica had acknowledged at this call, as long as the database answers. During an outage a watch
+    /// begins with this replica's state, and later commits of others follow after the outage: watchers keep everything
+    /// in memory through it. Each change is encoded once, however many clients watch. The metadata of the answer name
+    /// the incarnation of the stream, which ends when another one begins.
+    ///
+    /// # Errors
+    /// [`crate::Fault::ResumeExpired`] when `resume` lies before the remembered deletions, in the future, or in another
+    /// incarnation. [`crate::Fault::Busy`] when streams hold as many bytes as they may. [`crate::Fault::Unavailable`]
+    /// when `resume` may lie in the future only of this replica and the database does not answer.
+    pub async fn serve_watch(
+        &self,
+        resume: impl Into<ResumeToken>,
+    ) -> Result<Response<Responses<Encoded<T::Message>>>, Status>
+    where
+        T: Watched,
+    {
+        let resume = resume.into();
+        if let Err(fault) = self.fresh().await {
+            if resume.revision > self.view.revision() {
+                return Err(fault.into());
+            }
+            tracing::debug!(kind = T::Kind::KIND, %fault, "a watch begins with what this replica knows");
+        }
+        // The first batch may hold references to a whole fleet.
+        streams::wait_for_room().await?;
+        let watch = LedgerWatch::start(Arc::clone(&self.view), resume)?;
+        let (view, incarnation) = (Arc::clone(&self.view), watch.incarnation());
+        let messages = watch.parts().map(move |part| Ok(view.encoded(&*part?, T::message)));
+        let messages = messages.take_until(self.shutdown.clone().cancelled_owned());
+        let mut response = Response::new(messages.boxed());
+        incarnation::name(response.metadata_mut(), incarnation);
+        Ok(response)
+    }
+
+    /// Answers a list with at most `page` resources in a message, read at the client's pace. Concurrent changes may or
+    /// may not be included.
+    pub fn serve_list<M: 'static>(
+        &self,
+        selection: Selection<T::Kind>,
+        page: usize,
+        message: impl Fn(&[Arc<T::Kind>]) -> M + Send + 'static,
+    ) -> Response<Responses<M>> {
+        let pages = Pages {
+            view: Arc::clone(&self.view),
+            left: selection.most,
+            after: Some(selection.after.as_str().into()),
+            selection,
+            page,
+        };
+        self.respond(pages.map(move |page| message(&page)))
+    }
+
+    /// An answer of all these messages. It fails when the service stops before the last of them: a truncated answer
+    /// would pass for a shorter list.
+    pub fn respond<M: 'static>(
+        &self,
+        messages: impl Iterator<Item = M> + Send + 'static,
+    ) -> Response<Responses<M>> {
+        let shutdown = self.shutdown.clone();
+        let messages = messages.map(move |message| match shutdown.is_cancelled() {
+            true => Err(Status::unavailable("the service stops")),
+            false => Ok(message),
+        });
+        Response::new(stream::iter(messages).boxed())
+    }
+}
+
+/// The rest of a list in progress.
+struct Pages<R> {
+    view: Arc<View<R>>,
+    selection: Selection<R>,
+    page: usize,
+    /// Last examined key; `None` at the end.
+    after: Option<Arc<str>>,
+    left: usize,
+}
+
+impl<R: Resource> Iterator for Pages<R> {
+    type Item = Vec<Arc<R>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.left > 0 {
+            let after = self.after.take()?;
+            let (found, last) = self.step(&after);
+            self.after = last;
+            self.left -= found.len();
+            if !found.is_empty() {
+                return Some(found);
+            }
+        }
+        None
+    }
+}
+
+impl<R: Resource> Pages<R> {
+    /// The next resources, and the key to continue from, if any may follow.
+    fn step(&self, after: &str) -> (Vec<Arc<R>>, Option<Arc<str>>) {
+        let Selection { keys, conditions, wanted, .. } = &self.selection;
+        let most = self.left.min(self.page);
+        if keys.is_empty() {
+            return self.view.page(after, STEP, most, conditions, wanted);
+        }
+        let rest = keys.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
+        let known = rest.filter_map(|key| self.view.get(key)).filter(|resource| wanted(resource));
+        let mut page = Page::of(most);
+        for resource in known {
+            if page.add(resource) {
+                break;
+            }
+        }
+        let last = page.found.last().filter(|_| page.is_full()).map(|resource| resource.key().into());
+        (page.found, last)
+    }
+}

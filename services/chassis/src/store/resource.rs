@@ -1,0 +1,128 @@
+//! Properties of every watched kind of resource. No single kind is known here.
+
+use std::{
+    borrow::Borrow,
+    cmp::Ordering,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
+
+/// A property that many resources may share, by its name and its value, such as the session of components.
+pub type Facet<'a> = (&'static str, &'a str);
+
+/// A thing of one kind, with a key that is unique within the kind and the revision of its last change.
+pub trait Resource: Clone + Send + Sync + 'static {
+    /// The word for the kind in errors, logs and metrics, such as `component`.
+    const KIND: &'static str;
+
+    /// Key within the kind, such as a component id.
+    fn key(&self) -> &str;
+
+    /// The key as a text to keep, which a resource that has it as one shares.
+    fn shared_key(&self) -> Arc<str> {
+        self.key().into()
+    }
+
+    /// Makes the key share the text of `other`'s key, which is the same. Nothing happens for kinds that do not share it.
+    fn share_key(&mut self, _other: &Self) {}
+
+    /// Revision of the last change, in the order of commits of the store that owns the kind.
+    fn revision(&self) -> u64;
+
+    /// Sets the revision of the last change; only the store that owns the kind does.
+    fn set_revision(&mut self, revision: u64);
+
+    /// Revision of its latest change that has events; 0: there is none, or the kind has no events.
+    fn last_event(&self) -> u64 {
+        0
+    }
+
+    /// Sets the revision of the latest change that has events; only the store that owns the kind does.
+    fn set_last_event(&mut self, _revision: u64) {}
+
+    /// About how many bytes it takes, at least where that is many.
+    fn weight(&self) -> usize {
+        size_of::<Self>()
+    }
+
+    /// The facets that the owner's secondary index holds, each once and in a fixed order.
+    fn facets(&self) -> impl Iterator<Item = Facet<'_>> {
+        std::iter::empty()
+    }
+}
+
+/// A resource in a set of such, in which it is found by its key: the set holds nothing beside it.
+pub(crate) struct Keyed<R>(pub(crate) Arc<R>);
+
+impl<R> Clone for Keyed<R> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<R: Resource> Borrow<str> for Keyed<R> {
+    fn borrow(&self) -> &str {
+        self.0.key()
+    }
+}
+
+impl<R: Resource> PartialEq for Keyed<R> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key() == other.0.key()
+    }
+}
+
+impl<R: Resource> Eq for Keyed<R> {}
+
+impl<R: Resource> PartialOrd for Keyed<R> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<R: Resource> Ord for Keyed<R> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.key().cmp(other.0.key())
+    }
+}
+
+impl<R: Resource> Hash for Keyed<R> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.key().hash(state);
+    }
+}
+
+/// A resource that no longer exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deletion {
+    /// Key of the resource.
+    pub key: Arc<str>,
+    /// Revision of the deletion.
+    pub revision: u64,
+}
+
+/// Part of a watch: the changes since the batch before.
+///
+/// Deletions precede changes: a key in both was deleted and created again.
+#[derive(Debug)]
+pub struct Batch<R> {
+    /// Newest state of the resources that changed, in the order of their revisions.
+    pub changed: Vec<Arc<R>>,
+    /// Resources that were deleted.
+    pub deleted: Vec<Deletion>,
+    /// Everything up to here has been delivered.
+    pub revision: u64,
+    /// Marks the end of the initial state.
+    pub synced: bool,
+}
+
+impl<R> Clone for Batch<R> {
+    fn clone(&self) -> Self {
+        Self {
+            changed: self.changed.clone(),
+            deleted: self.deleted.clone(),
+            revision: self.revision,
+            synced: self.synced,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Events of the changes of a ledger.
+
+use chassis::{Context, Fault, Settings, mesh::request_id, store::ledger::Ledger};
+use domain::core::event::Actor;
+use futures_util::StreamExt;
+use proto::event::{
+    Event, EventFilter, ListEventsRequest, WatchEventsRequest, WatchEventsResponse,
+    event_service_server::EventService,
+};
+use tonic::{Code, Request};
+
+use crate::{
+    PATIENCE,
+    note::{self, Note, Notes},
+    put, stop,
+};
+
+fn about(keys: &[&str]) -> EventFilter {
+    EventFilter { keys: keys.iter().map(|key| (*key).to_owned()).collect(), ..EventFilter::default() }
+}
+
+async fn list(ledger: &Ledger<Notes>, filter: EventFilter, page_size: u32) -> Vec<String> {
+    let request = Request::new(ListEventsRequest { filter: Some(filter), page_size });
+    let answer = ledger.events().list_events(request).await.unwrap().into_inner();
+    assert_eq!(answer.revision, ledger.view().revision());
+    answer.events.iter().map(shown).collect()
+}
+
+fn shown(event: &Event) -> String {
+    assert_eq!(event.resource, "note");
+    assert!(event.time.is_some());
+    let body = event.body.clone().unwrap();
+    let parts = [&event.key, &event.actor, &event.request_id, &body.kind, &body.reason, &body.text];
+    let parts: Vec<&str> = parts.into_iter().map(|part| &**part).filter(|part| !part.is_empty()).collect();
+    format!("{}: {}", event.revision, parts.join(" "))
+}
+
+async fn open(database: &test_databases::EmptyDatabase) -> (Context, Ledger<Notes>) {
+    let context = Context::new(Settings::default());
+    let ledger = Ledger::open(&context, note::connect(database).await).await.unwrap();
+    (context, ledger)
+}
+
+#[tokio::test]
+async fn events_outlive_restart_and_deletion() {
+    for database in test_databases::every_kind().await {
+        let (context, ledger) = open(&database).await;
+        put(&ledger, "a", "one").await;
+        put(&ledger, "b", "").await;
+        put(&ledger, "a", "one").await;
+        let decided = ledger.write_by(Actor::Service("evaluator"), |draft| {
+            draft.put_because(Note::new("a", "two"), "better");
+            Ok(())
+        });
+        decided.await.unwrap();
+        stop(context).await;
+
+        let (context, ledger) = open(&database).await;
+        let written = ledger.write_by(Actor::Client, |draft| {
+            draft.put(Note::new("a", "three"));
+            draft.put(Note::new("a", "four"));
+            Ok(())
+        });
+        request_id::scope("r1".to_owned(), written).await.unwrap();
+        let story = [
+            "1: a note-keeper written one",
+            "4: a evaluator written better two",
+            "5: a client r1 written three",
+            "5: a client r1 written four",
+        ];
+        assert_eq!(list(&ledger, about(&["a"]), 0).await, story, "{}", database.kind);
+        assert_eq!(list(&ledger, about(&["a"]), 2).await, story[2..]);
+        assert_eq!(list(&ledger, about(&["c"]), 0).await, [""; 0]);
+        let erase = |draft: &mut chassis::store::ledger::Draft<'_, Note>| {
+            draft.delete("a");
+            Ok(())
+        };
+        ledger.write(erase).await.unwrap();
+        let erased = "6: a note-keeper erased";
+        assert_eq!(list(&ledger, about(&["a"]), 0).await, [&story[..], &[erased]].concat());
+        assert_eq!(list(&ledger, about(&[]), 0).await.len(), 6);
+        let kinds = EventFilter { kinds: vec!["erased".to_owned()], ..EventFilter::default() };
+        assert_eq!(list(&ledger, kinds, 0).await, [erased]);
+        let later = prost_types::Timestamp { seconds: i64::MAX / 1000, nanos: 0 };
+        let since = EventFilter { since: Some(later), ..EventFilter::default() };
+        assert_eq!(list(&ledger, since, 0).await, [""; 0]);
+        stop(context).await;
+    }
+}
+
+#[tokio::test]
+async fn refused_change_has_no_event() {
+    for database in test_databases::every_kind().await {
+        let (context, ledger) = open(&database).await;
+        let refused = ledger.write(|draft| {
+            draft.put(Note::new("a", "refused"));
+            Err::<(), _>(Fault::not_found("note", "a"))
+        });
+        refused.await.unwrap_err();
+        put(&ledger, "a", "accepted").await;
+        assert_eq!(list(&ledger, about(&[]), 0).await, ["1: a note-keeper written accepted"]);
+        stop(context).await;
+    }
+}
+
+/// A fleet that changes together shares rows, and yet every resource has its own story.
+#[tokio::test]
+async fn each_of_a_fleet_has_its_story() {
+    for database in test_databases::every_kind().await {
+        let (context, ledger) = open(&database).await;
+        for text in ["one", "two", "three"] {
+            let write = ledger.write(move |draft| {
+                for n in 0..600 {
+                    draft.put(Note::new(&format!("n{n:03}"), if n == 300 { "odd" } else { text }));
+                }
+                Ok(())
+            });
+            write.await.unwrap();
+        }
+        for (key, story) in [
+            ("n000", &["1: n000 note-keeper written one", "601: n000 note-keeper written two"][..]),
+            ("n255", &["256: n255 note-keeper written one", "856: n255 note-keeper written two"]),
+            ("n300", &["301: n300 note-keeper written odd"]),
+            ("n599", &["600: n599 note-keeper written one", "1200: n599 note-keeper written two"]),
+        ] {
+            let mut seen = list(&ledger, about(&[key]), 0).await;
+            seen.truncate(2);
+            assert_eq!(seen, story, "{key} {}", database.kind);
+        }
+        let several = list(&ledger, about(&["n001", "n300", "n599"]), 0).await;
+        assert_eq!(several.len(), 7);
+        assert_eq!(list(&ledger, about(&[]), 0).await.len(), 1000);
+        stop(context).await;
+    }
+}
+
+#[tokio::test]
+async fn watch_resumes_without_gap() {
+    for database in test_databases::every_kind().await {
+        let (context, ledger) = open(&database).await;
+        put(&ledger, "a", "one").await;
+        put(&ledger, "b", "two").await;
+        put(&ledger, "a", "three").await;
+        let watch = async |resume_revision, filter| {
+            let request = WatchEventsRequest { filter: Some(filter), resume_revision };
+            ledger.events().watch_events(Request::new(request)).await.map(tonic::Response::into_inner)
+        };
+        let refused = watch(Some(4), about(&[])).await.err().map(|status| status.code());
+        assert_eq!(refused, Some(Code::OutOfRange));
+
+        let mut resumed = watch(Some(1), about(&[])).await.unwrap();
+        let mut new = watch(None, about(&["b"])).await.unwrap();
+        let later = ["2: b note-keeper written two", "3: a note-keeper written three"];
+        assert_eq!(next(&mut resumed).await, (later.map(str::to_owned).to_vec(), 3));
+        assert_eq!(next(&mut new).await, (Vec::new(), 3));
+        put(&ledger, "a", "four").await;
+        put(&ledger, "b", "five").await;
+        let (seen, revision) = next(&mut new).await;
+        assert_eq!((&seen[..], revision), (&["5: b note-keeper written five".to_owned()][..], 5));
+        stop(context).await;
+    }
+}
+
+async fn next<S>(watch: &mut S) -> (Vec<String>, u64)
+where
+    S: futures_util::Stream<Item = Result<WatchEventsResponse, tonic::Status>> + Unpin,
+{
+    let response = tokio::time::timeout(PATIENCE, watch.next()).await;
+    let response = response.unwrap().unwrap().unwrap();
+    (response.events.iter().map(shown).collect(), response.revision)
+}

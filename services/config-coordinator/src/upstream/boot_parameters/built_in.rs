@@ -1,0 +1,136 @@
+//! Our own boot scripts: this service's database keeps the boot data of each node, and the gateway serves scripts made
+//! from them.
+
+use std::sync::Arc;
+
+use ::upstream::machine::{Machine, MachineFile};
+use anyhow::Context as _;
+use chassis::{
+    Fault, Settings,
+    lease::Fence,
+    store::ledger::{Draft, Ledger},
+};
+use domain::{
+    boot::{
+        component::artifacts::BootArtifacts,
+        configuration::boot_script::{self, NoScript, Recipient, Sources},
+    },
+    core::id::ComponentId,
+};
+use uuid::Uuid;
+
+use super::{Failure, FailureKind};
+use crate::store::{BootScript, BootScripts};
+
+/// Boot data of nodes, and the names by which nodes identify themselves.
+#[derive(Clone)]
+pub(crate) struct BuiltIn {
+    scripts: Ledger<BootScripts>,
+    /// Names of nodes besides their ids; `None`: nodes are known only by their ids.
+    machine: Option<Arc<MachineFile>>,
+    artifact_url: Arc<str>,
+    script_url: Arc<str>,
+}
+
+/// Identity of a node in its request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Caller {
+    Id(String),
+    Mac(String),
+    Nid(u32),
+}
+
+impl BuiltIn {
+    /// Creates the driver of the scripts in `scripts`.
+    ///
+    /// # Errors
+    /// When a machine file is set and cannot be read.
+    pub(crate) fn new(settings: &Settings, scripts: Ledger<BootScripts>) -> anyhow::Result<Self> {
+        let path = &settings.machine_file;
+        let listed = (!path.as_os_str().is_empty()).then(|| MachineFile::open(path)).transpose();
+        let machine = listed.context("machine_file")?.map(Arc::new);
+        let urls = &settings.boot_parameters.built_in;
+        let script_url = if urls.script_url.is_empty() { &settings.gateway.url } else { &urls.script_url };
+        Ok(Self {
+            scripts,
+            machine,
+            artifact_url: urls.artifact_url.as_str().into(),
+            script_url: script_url.as_str().into(),
+        })
+    }
+
+    /// Stores the boot data of `hosts` under a new token. Data of which no script can be made are refused here, where
+    /// operators see it, and not when a node asks.
+    pub(crate) async fn put(
+        &self,
+        hosts: &[ComponentId],
+        artifacts: &BootArtifacts,
+        fence: Fence,
+    ) -> Result<Arc<str>, Failure> {
+        let token: Arc<str> = Uuid::new_v4().to_string().into();
+        for host in hosts {
+            self.script(host.as_str(), None, &token, artifacts).map_err(refusal)?;
+        }
+        let scripts: Vec<_> = hosts
+            .iter()
+            .map(|host| BootScript {
+                id: host.clone(),
+                token: Arc::clone(&token),
+                artifacts: BootArtifacts { timestamp: None, ..artifacts.clone() },
+                revision: 0,
+            })
+            .collect();
+        let put = move |draft: &mut Draft<'_, BootScript>| {
+            scripts.into_iter().for_each(|script| draft.put(script));
+            Ok(())
+        };
+        self.scripts.write_fenced(fence, put).await.map_err(|fault| not_kept(&fault))?;
+        Ok(token)
+    }
+
+    /// Returns the script for a caller; `None` for a node that is unknown or without a preparation.
+    ///
+    /// # Errors
+    /// When no script can be made of the stored data; the error has the reason.
+    pub(crate) fn script_for(&self, caller: Caller) -> Result<Option<String>, NoScript> {
+        let machine = self.machine.as_ref().map(|file| file.current());
+        let id = match caller {
+            Caller::Id(id) => Some(id),
+            Caller::Mac(mac) => {
+                machine.as_ref().and_then(|machine| Some(machine.node_by_mac(&mac)?.id.clone()))
+            }
+            Caller::Nid(nid) => machine.as_ref().and_then(|machine| with_nid(machine, nid)),
+        };
+        let Some(kept) = id.and_then(|id| self.scripts.view().get(&id)) else { return Ok(None) };
+        let nid = machine.and_then(|machine| Some(machine.node(kept.id.as_str())?.nid));
+        let nid = nid.filter(|nid| *nid != 0);
+        self.script(kept.id.as_str(), nid, &kept.token, &kept.artifacts).map(Some)
+    }
+
+    fn script(
+        &self,
+        id: &str,
+        nid: Option<u32>,
+        token: &str,
+        artifacts: &BootArtifacts,
+    ) -> Result<String, NoScript> {
+        let sources = Sources { artifacts: &self.artifact_url, scripts: &self.script_url };
+        boot_script::script(artifacts, &Recipient { id, nid, token }, &sources)
+    }
+}
+
+/// Returns the id of the node with this number.
+fn with_nid(machine: &Machine, nid: u32) -> Option<String> {
+    let node = machine.nodes.iter().find(|node| node.nid == nid && nid != 0)?;
+    Some(node.id.clone())
+}
+
+fn refusal(reason: NoScript) -> Failure {
+    let kind = if reason.is_refusal() { FailureKind::Refused } else { FailureKind::Denied };
+    Failure { kind, status: None, text: format!("the built-in boot scripts: {reason}") }
+}
+
+fn not_kept(fault: &Fault) -> Failure {
+    let text = format!("the built-in boot scripts: {fault}");
+    Failure { kind: FailureKind::Unreachable, status: None, text }
+}

@@ -1,0 +1,387 @@
+//! Events of a component: the steps of its story that an operator asks about later.
+//!
+//! [`events`] compares the record before and after a change. The repetition of a state is no event: a report that only
+//! renews a time stamp, or another text of the same outage, would push out what happened before.
+
+use std::sync::Arc;
+
+use crate::{
+    boot::component::{
+        Action, ActualState, Component, DesiredState, InventoryPresence, Phase, artifacts::BootArtifacts,
+    },
+    core::{
+        event::{Actor, EventContent},
+        trouble::{Trouble, TroubleKind},
+    },
+};
+
+/// Change of a component that an operator asks about later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ComponentEvent {
+    /// The record was created.
+    Created,
+    /// The record was deleted.
+    Deleted,
+    /// The desired state was set.
+    DesiredStateSet {
+        /// Session that set it; empty: none.
+        session: Arc<str>,
+        /// Desired configuration; empty: none.
+        configuration: Arc<str>,
+        /// Kernel to boot; empty: the node should be off.
+        kernel: Arc<str>,
+        /// Action of which it is a part, such as the setup of a session.
+        action: Option<Action>,
+    },
+    /// A state was staged for later.
+    Staged {
+        /// Session that staged it; empty: none.
+        session: Arc<str>,
+    },
+    /// Reveille acts on the node from now on.
+    Enabled,
+    /// Reveille acts on the node no more.
+    Disabled {
+        /// Word for the rule that decided; empty: no rule did.
+        reason: Arc<str>,
+    },
+    /// A power action began.
+    PowerActionBegan {
+        /// The action.
+        action: Action,
+        /// Number of the attempt, counted from 1.
+        attempt: u32,
+    },
+    /// A power action is known to have no effect.
+    PowerActionFailed {
+        /// The action.
+        action: Action,
+        /// Number of the attempt, counted from 1.
+        attempt: u32,
+        /// Trouble of the action; `None`: no upstream gave a reason.
+        trouble: Option<Arc<Trouble>>,
+    },
+    /// Boot data and configuration of a power-on were accepted.
+    Prepared {
+        /// Number of the attempt, counted from 1.
+        attempt: u32,
+    },
+    /// The preparation of a power-on failed.
+    PreparationFailed {
+        /// Number of the attempt, counted from 1.
+        attempt: u32,
+        /// Trouble of the preparation.
+        trouble: Arc<Trouble>,
+    },
+    /// The node reported what it booted.
+    BootReported {
+        /// Whether the node runs what it should.
+        as_desired: bool,
+        /// Kernel that the node booted.
+        kernel: Arc<str>,
+    },
+    /// The node reported a boot that was over already.
+    EarlierBootReported,
+    /// What the node reported was forgotten.
+    ReportForgotten,
+    /// The phase or the status override changed.
+    Decided {
+        /// Phase from now on.
+        phase: Phase,
+        /// Status override from now on; empty: none.
+        status_override: Arc<str>,
+        /// Word for the rule that decided; empty: no rule did.
+        reason: Arc<str>,
+    },
+    /// A trouble began.
+    TroubleBegan(Trouble),
+    /// A trouble ended.
+    TroubleEnded(TroubleKind),
+    /// The inventory locked the node.
+    Locked,
+    /// The inventory released the node.
+    Unlocked,
+    /// The inventory lacks the node.
+    NotListed,
+    /// Further members were written by a client.
+    Written {
+        /// Names of the members, separated by commas.
+        members: Arc<str>,
+    },
+}
+
+/// Returns the events of a change by `actor`, in the order in which a reader expects them. `reason` is the word for the
+/// rule that decided the change; empty: no rule did.
+pub fn events(
+    before: Option<&Component>,
+    after: Option<&Component>,
+    actor: Actor,
+    reason: &str,
+) -> Vec<ComponentEvent> {
+    match (before, after) {
+        (Some(before), Some(after)) => ComponentChange { before, after, actor, reason }.events(),
+        (None, Some(_)) => vec![ComponentEvent::Created],
+        (Some(_), None) => vec![ComponentEvent::Deleted],
+        (None, None) => Vec::new(),
+    }
+}
+
+struct ComponentChange<'a> {
+    before: &'a Component,
+    after: &'a Component,
+    actor: Actor,
+    reason: &'a str,
+}
+
+impl ComponentChange<'_> {
+    fn events(&self) -> Vec<ComponentEvent> {
+        let mut events = Vec::new();
+        events.extend(self.written());
+        events.extend(self.desired_state());
+        events.extend(self.staged());
+        events.extend(self.inventory());
+        events.extend(self.enabled());
+        events.extend(self.preparation());
+        events.extend(self.power_action());
+        events.extend(self.report());
+        events.extend(self.decision());
+        events.extend(self.disabled());
+        events.extend(self.trouble());
+        events
+    }
+
+    /// Members without an event of their own.
+    fn written(&self) -> Option<ComponentEvent> {
+        if self.actor != Actor::Client {
+            return None;
+        }
+        let (before, after) = (self.before, self.after);
+        let changed = [
+            ("session", before.session != after.session),
+            ("retry_policy", before.retry_policy != after.retry_policy),
+            ("event_stats", self.is_attempts_written()),
+            ("last_action", before.last_action() != after.last_action()),
+        ];
+        let members: Vec<_> = changed.iter().filter(|(_, changed)| *changed).map(|(name, _)| *name).collect();
+        (!members.is_empty()).then(|| ComponentEvent::Written { members: members.join(",").into() })
+    }
+
+    /// A new desired state clears the counters, which needs no mention.
+    fn is_attempts_written(&self) -> bool {
+        self.before.event_stats != self.after.event_stats && self.after.begun_actions() > 0
+    }
+
+    fn desired_state(&self) -> Option<ComponentEvent> {
+        let (before, after) = (self.before.desired_state.as_ref(), self.after.desired_state.as_ref());
+        let is_assigned =
+            self.before.assignment != self.after.assignment && !self.after.assignment.is_empty();
+        if !is_assigned && same_desired_state(before, after) {
+            return None;
+        }
+        let set_by = [Action::SessionSetup, Action::ApplyStaged];
+        Some(ComponentEvent::DesiredStateSet {
+            session: self.after.session.clone().unwrap_or_default(),
+            configuration: after.and_then(|state| state.configuration.clone()).unwrap_or_default(),
+            kernel: kernel(self.after.desired_artifacts()),
+            action: self.after.last_action().filter(|action| is_assigned && set_by.contains(action)),
+        })
+    }
+
+    fn staged(&self) -> Option<ComponentEvent> {
+        let (before, after) = (self.before.staged_state.as_deref(), self.after.staged_state.as_deref()?);
+        let is_same = before.is_some_and(|before| {
+            before.assignment == after.assignment
+                && before.session == after.session
+                && before.configuration == after.configuration
+                && same_artifacts(before.boot_artifacts.as_deref(), after.boot_artifacts.as_deref())
+        });
+        let is_staged = after.session.as_deref().is_some_and(|session| !session.is_empty())
+            || after.boot_artifacts.as_ref().is_some_and(|artifacts| !artifacts.is_empty());
+        let session = after.session.clone().unwrap_or_default();
+        (!is_same && is_staged).then_some(ComponentEvent::Staged { session })
+    }
+
+    fn inventory(&self) -> Option<ComponentEvent> {
+        let is_absent = |one: &Component| matches!(one.presence, InventoryPresence::Absent { .. });
+        match (self.before.locked, self.after.locked) {
+            (false, true) => Some(ComponentEvent::Locked),
+            (true, false) => Some(ComponentEvent::Unlocked),
+            (true, true) | (false, false) => {
+                (is_absent(self.after) && !is_absent(self.before)).then_some(ComponentEvent::NotListed)
+            }
+        }
+    }
+
+    fn enabled(&self) -> Option<ComponentEvent> {
+        (self.after.is_enabled() && !self.before.is_enabled()).then_some(ComponentEvent::Enabled)
+    }
+
+    fn disabled(&self) -> Option<ComponentEvent> {
+        let is_disabled = self.before.is_enabled() && !self.after.is_enabled();
+        is_disabled.then(|| ComponentEvent::Disabled { reason: self.reason.into() })
+    }
+
+    fn preparation(&self) -> Option<ComponentEvent> {
+        let preparation = self.after.preparation.as_ref()?;
+        if self.before.preparation.as_ref() == Some(preparation) {
+            return None;
+        }
+        let attempt = preparation.attempt;
+        Some(match preparation.trouble.clone() {
+            None => ComponentEvent::Prepared { attempt },
+            Some(trouble) => ComponentEvent::PreparationFailed { attempt, trouble },
+        })
+    }
+
+    fn power_action(&self) -> Vec<ComponentEvent> {
+        const POWER_ACTIONS: [Action; 3] =
+            [Action::PoweringOn, Action::PoweringOffGracefully, Action::PoweringOffForcefully];
+        let Some(action) = self.after.last_action().filter(|action| POWER_ACTIONS.contains(action)) else {
+            return Vec::new();
+        };
+        let attempt = self.after.attempts(action);
+        let has_begun = self.actor != Actor::Client && attempt > self.before.attempts(action);
+        let has_failed = self.after.last_action_failed() && (has_begun || !self.before.last_action_failed());
+        let trouble = self.after.power_trouble.clone();
+        let began = has_begun.then_some(ComponentEvent::PowerActionBegan { action, attempt });
+        // A finished component has no attempts any more; the failure of its last action was told before.
+        let failed = (has_failed && attempt > 0).then_some(ComponentEvent::PowerActionFailed {
+            action,
+            attempt,
+            trouble,
+        });
+        began.into_iter().chain(failed).collect()
+    }
+
+    fn report(&self) -> Option<ComponentEvent> {
+        if self.before.late_report != self.after.late_report && self.after.late_report.is_some() {
+            return Some(ComponentEvent::EarlierBootReported);
+        }
+        let (before, after) = (self.before.actual_state.as_ref(), self.after.actual_state.as_ref()?);
+        let is_reported = |state: &ActualState| {
+            state.boot_artifacts.as_ref().is_some_and(|artifacts| !artifacts.is_empty())
+                || state.bss_token.as_ref().is_some_and(|token| !token.is_empty())
+        };
+        let was_of_this_boot = self.before.boot.as_ref().is_none_or(|boot| boot.reported);
+        let is_of_this_boot = self.after.boot.as_ref().is_none_or(|boot| boot.reported);
+        if !is_reported(after) {
+            let is_forgotten = before.is_some_and(is_reported)
+                && self.after.last_action() == Some(Action::ActualStateCleanup);
+            return is_forgotten.then_some(ComponentEvent::ReportForgotten);
+        }
+        let is_repeated = before.is_some_and(|before| {
+            before.bss_token == after.bss_token
+                && same_artifacts(before.boot_artifacts.as_deref(), after.boot_artifacts.as_deref())
+        });
+        let is_first = is_of_this_boot && !was_of_this_boot;
+        (!is_repeated || is_first).then(|| ComponentEvent::BootReported {
+            as_desired: self.after.runs_wanted(),
+            kernel: kernel(self.after.actual_artifacts()),
+        })
+    }
+
+    fn decision(&self) -> Option<ComponentEvent> {
+        let (before, after) = (self.before, self.after);
+        let has_moved =
+            before.phase() != after.phase() || before.status_override() != after.status_override();
+        // The hold at the beginning of a generation is part of the new desired state.
+        let is_consequence = self.reason.is_empty() && before.generation != after.generation;
+        (has_moved && !is_consequence).then(|| ComponentEvent::Decided {
+            phase: after.phase(),
+            status_override: after.status_override().into(),
+            reason: self.reason.into(),
+        })
+    }
+
+    fn trouble(&self) -> Option<ComponentEvent> {
+        match (self.before.error_trouble(), self.after.error_trouble()) {
+            (None, None) => None,
+            (Some(before), None) => Some(ComponentEvent::TroubleEnded(before.kind())),
+            (Some(before), Some(after)) if is_same_trouble(&before, &after) => None,
+            (Some(_) | None, Some(after)) => Some(ComponentEvent::TroubleBegan(after)),
+        }
+    }
+}
+
+/// Whether the later trouble is the earlier one. The text of a passing trouble names its latest error, which may change
+/// with every try.
+fn is_same_trouble(before: &Trouble, after: &Trouble) -> bool {
+    before.kind() == after.kind() && (after.kind().passes() || before.text() == after.text())
+}
+
+fn same_desired_state(before: Option<&DesiredState>, after: Option<&DesiredState>) -> bool {
+    let configuration = |state: Option<&DesiredState>| {
+        state.and_then(|state| state.configuration.clone()).filter(|name| !name.is_empty())
+    };
+    let artifacts = |state: Option<&DesiredState>| state.and_then(|state| state.boot_artifacts.clone());
+    configuration(before) == configuration(after)
+        && same_artifacts(artifacts(before).as_deref(), artifacts(after).as_deref())
+}
+
+/// Whether both stand for the same boot. Absent artifacts and empty ones both stand for none.
+fn same_artifacts(before: Option<&BootArtifacts>, after: Option<&BootArtifacts>) -> bool {
+    match (before, after) {
+        (Some(before), Some(after)) => before.same_texts(after),
+        (None, None) => true,
+        (Some(one), None) | (None, Some(one)) => one.is_empty(),
+    }
+}
+
+fn kernel(artifacts: Option<&BootArtifacts>) -> Arc<str> {
+    artifacts.and_then(|artifacts| artifacts.kernel.clone()).unwrap_or_default()
+}
+
+impl ComponentEvent {
+    /// Returns the event as it is shown.
+    pub fn content(self) -> EventContent {
+        let of = EventContent::of;
+        match self {
+            Self::Created => of("created"),
+            Self::Deleted => of("deleted"),
+            Self::DesiredStateSet { session, configuration, kernel, action } => of("desired_state_set")
+                .because(action.map_or("", Action::word))
+                .with("configuration", configuration)
+                .with("kernel", kernel)
+                .with("session", session),
+            Self::Staged { session } => of("staged").with("session", session),
+            Self::Enabled => of("enabled"),
+            Self::Disabled { reason } => of("disabled").because(reason.to_string()),
+            Self::PowerActionBegan { action, attempt } => {
+                of("power_action_began").because(action.word()).with("attempt", attempt.to_string())
+            }
+            Self::PowerActionFailed { action, attempt, trouble } => {
+                let failed =
+                    of("power_action_failed").because(action.word()).with("attempt", attempt.to_string());
+                match trouble {
+                    Some(trouble) => failed.saying(trouble.text()),
+                    None => failed,
+                }
+            }
+            Self::Prepared { attempt } => of("prepared").with("attempt", attempt.to_string()),
+            Self::PreparationFailed { attempt, trouble } => of("preparation_failed")
+                .because(trouble.kind().word())
+                .saying(trouble.text())
+                .with("attempt", attempt.to_string()),
+            Self::BootReported { as_desired, kernel } => of("boot_reported")
+                .because(if as_desired { "as_desired" } else { "differs" })
+                .with("kernel", kernel),
+            Self::EarlierBootReported => of("earlier_boot_reported"),
+            Self::ReportForgotten => of("report_forgotten"),
+            Self::Decided { phase, status_override, reason } => of("decided")
+                .because(reason.to_string())
+                .with("phase", phase.word())
+                .with("status_override", status_override),
+            Self::TroubleBegan(trouble) => {
+                of("trouble_began").because(trouble.kind().word()).saying(trouble.text())
+            }
+            Self::TroubleEnded(kind) => of("trouble_ended").because(kind.word()),
+            Self::Locked => of("locked"),
+            Self::Unlocked => of("unlocked"),
+            Self::NotListed => of("not_listed"),
+            Self::Written { members } => of("written").with("members", members),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

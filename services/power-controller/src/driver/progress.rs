@@ -1,0 +1,41 @@
+//! The progress of an action at an upstream, node by node.
+
+use super::Accepted;
+
+/// Progress of an action on one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TaskState {
+    /// The task has no result yet.
+    Pending,
+    /// The node has the requested power.
+    Succeeded,
+    /// The task began and failed at the BMC, for this reason in the upstream's words.
+    Failed(String),
+    /// The node was asked, and did not have the requested power at the end of its time, in the upstream's words.
+    TimedOut(String),
+    /// The task did not begin, for this reason in the upstream's words.
+    Refused {
+        words: String,
+        /// Whether another transition holds the node.
+        reserved: bool,
+    },
+}
+
+/// Part of an action for one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Task {
+    /// Id of the node.
+    pub(crate) id: String,
+    pub(crate) state: TaskState,
+}
+
+/// Progress of an action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// Tasks, one per node.
+    pub(crate) tasks: Vec<Task>,
+    /// Whether the progress is final.
+    pub(crate) ended: bool,
+    /// Record of the upstream under the id; `None`: the upstream reports only tasks, or does not know the id.
+    pub(crate) record: Option<Accepted>,
+}

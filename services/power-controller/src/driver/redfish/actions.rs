@@ -1,0 +1,238 @@
+//! The begun actions and their progress.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+
+use crate::driver::progress::{Progress, Task, TaskState};
+
+use super::reset::Reset;
+
+/// Time for which an ended action is remembered. Its follower polls about every second.
+const REMEMBERED: Duration = Duration::from_secs(300);
+
+/// Actions of this process that are under way or ended recently.
+#[derive(Default)]
+pub(super) struct Actions {
+    book: Mutex<Book>,
+}
+
+#[derive(Default)]
+struct Book {
+    actions: HashMap<String, Begun>,
+    /// Reset under way for each node, and the number of actions with it.
+    under_way: HashMap<String, (Reset, usize)>,
+}
+
+struct Begun {
+    tasks: Vec<Task>,
+    /// Index of each node's task.
+    places: HashMap<String, usize>,
+    pending: usize,
+    /// Time of the last result.
+    ended: Option<Instant>,
+}
+
+impl Actions {
+    /// Begins an action and returns its id, and the nodes that it may be done to. The other nodes fail at once: the
+    /// opposite action is under way on them, and the order of their effects is unknown.
+    pub(super) fn begin(&self, reset: Reset, ids: Vec<String>) -> (String, Vec<String>) {
+        let id = uuid::Uuid::new_v4().to_string();
+        let mut book = self.book.lock();
+        book.forget(Instant::now());
+        let (mut tasks, mut places, mut taken) = (Vec::new(), HashMap::new(), Vec::new());
+        for node in ids {
+            let Entry::Vacant(place) = places.entry(node.clone()) else { continue };
+            place.insert(tasks.len());
+            let state = match book.claim(&node, reset) {
+                Ok(()) => {
+                    taken.push(node.clone());
+                    TaskState::Pending
+                }
+                Err(other) => {
+                    let words = format!("{} not begun: a {} is under way", reset.word(), other.word());
+                    TaskState::Refused { words, reserved: false }
+                }
+            };
+            tasks.push(Task { id: node, state });
+        }
+        let ended = taken.is_empty().then(Instant::now);
+        book.actions.insert(id.clone(), Begun { tasks, places, pending: taken.len(), ended });
+        (id, taken)
+    }
+
+    /// Records an action that ends as it begins, for the reason `text` on every node. Returns its id.
+    pub(super) fn refuse(&self, ids: Vec<String>, text: &str) -> String {
+        let id = uuid::Uuid::new_v4().to_string();
+        let refused = |id| Task { id, state: TaskState::Refused { words: text.to_owned(), reserved: false } };
+        let tasks = ids.into_iter().map(refused).collect();
+        let ended = Some(Instant::now());
+        let begun = Begun { tasks, places: HashMap::new(), pending: 0, ended };
+        let mut book = self.book.lock();
+        book.forget(Instant::now());
+        book.actions.insert(id.clone(), begun);
+        id
+    }
+
+    /// Records the end of a task.
+    pub(super) fn end(&self, id: &str, node: &str, state: TaskState) {
+        let mut book = self.book.lock();
+        let Some(task) = book.actions.get_mut(id).and_then(|begun| begun.pending_task(node)) else { return };
+        task.state = state;
+        book.release(node);
+        if let Some(begun) = book.actions.get_mut(id) {
+            begun.pending -= 1;
+            begun.ended = (begun.pending == 0).then(Instant::now);
+        }
+    }
+
+    /// Returns whether the action is under way, or ended recently.
+    pub(super) fn is_known(&self, id: &str) -> bool {
+        self.book.lock().actions.contains_key(id)
+    }
+
+    /// Forgets an action that another owner continues, or that was given up.
+    pub(super) fn abandon(&self, id: &str) {
+        let mut book = self.book.lock();
+        let Some(begun) = book.actions.remove(id) else { return };
+        let pending = begun.tasks.iter().filter(|task| task.state == TaskState::Pending);
+        pending.for_each(|task| book.release(&task.id));
+    }
+
+    /// Returns the progress of an action; `None` if it is not known.
+    pub(super) fn progress(&self, id: &str) -> Option<Progress> {
+        let mut book = self.book.lock();
+        book.forget(Instant::now());
+        let begun = book.actions.get(id)?;
+        Some(Progress { tasks: begun.tasks.clone(), ended: begun.ended.is_some(), record: None })
+    }
+}
+
+impl Book {
+    /// Claims the node for an action, unless the opposite action has claimed it.
+    fn claim(&mut self, node: &str, reset: Reset) -> Result<(), Reset> {
+        match self.under_way.get_mut(node) {
+            Some((other, _)) if other.target() != reset.target() => Err(*other),
+            Some((_, count)) => {
+                *count += 1;
+                Ok(())
+            }
+            None => {
+                self.under_way.insert(node.to_owned(), (reset, 1));
+                Ok(())
+            }
+        }
+    }
+
+    fn release(&mut self, node: &str) {
+        if let Some((_, count)) = self.under_way.get_mut(node) {
+            *count -= 1;
+            if *count == 0 {
+                self.under_way.remove(node);
+            }
+        }
+    }
+
+    fn forget(&mut self, now: Instant) {
+        let fresh = |ended| now.saturating_duration_since(ended) < REMEMBERED;
+        self.actions.retain(|_, begun| begun.ended.is_none_or(fresh));
+    }
+}
+
+impl Begun {
+    fn pending_task(&mut self, node: &str) -> Option<&mut Task> {
+        let task = self.tasks.get_mut(*self.places.get(node)?)?;
+        (task.state == TaskState::Pending).then_some(task)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn ids(ids: &[&str]) -> Vec<String> {
+        ids.iter().map(|&id| id.to_owned()).collect()
+    }
+
+    #[test]
+    fn an_action_ends_with_its_last_task() {
+        let actions = Actions::default();
+        let (id, taken) = actions.begin(Reset::On, ids(&["x1", "x2", "x1"]));
+        assert_eq!(taken, ["x1", "x2"]);
+        actions.end(&id, "x2", TaskState::Failed("no fan".into()));
+        assert!(!actions.progress(&id).unwrap().ended);
+        actions.end(&id, "x1", TaskState::Succeeded);
+        actions.end(&id, "x1", TaskState::Failed("told twice".into()));
+        actions.end(&id, "x9", TaskState::Succeeded);
+        expect![[r#"
+            Some(
+                Progress {
+                    tasks: [
+                        Task {
+                            id: "x1",
+                            state: Succeeded,
+                        },
+                        Task {
+                            id: "x2",
+                            state: Failed(
+                                "no fan",
+                            ),
+                        },
+                    ],
+                    ended: true,
+                    record: None,
+                },
+            )
+        "#]]
+        .assert_debug_eq(&actions.progress(&id));
+        assert_eq!(actions.progress("of another process"), None);
+    }
+
+    #[test]
+    fn the_opposite_waits_for_the_end() {
+        let actions = Actions::default();
+        let (off, _) = actions.begin(Reset::GracefulOff, ids(&["x1"]));
+        let (forced, taken) = actions.begin(Reset::ForcedOff, ids(&["x1"]));
+        assert_eq!(taken, ["x1"], "both switch it off");
+        for ended in [&off, &forced] {
+            let (on, taken) = actions.begin(Reset::On, ids(&["x1"]));
+            assert!(taken.is_empty());
+            let progress = actions.progress(&on).unwrap();
+            let text = "power on not begun: a graceful power off is under way";
+            let state = TaskState::Refused { words: text.into(), reserved: false };
+            assert_eq!(progress.tasks, [Task { id: "x1".into(), state }]);
+            assert!(progress.ended);
+            actions.end(ended, "x1", TaskState::Succeeded);
+        }
+        assert_eq!(actions.begin(Reset::On, ids(&["x1"])).1, ["x1"]);
+    }
+
+    #[test]
+    fn an_abandoned_action_is_in_nobodys_way() {
+        let actions = Actions::default();
+        let (off, _) = actions.begin(Reset::GracefulOff, ids(&["x1", "x2"]));
+        actions.end(&off, "x1", TaskState::Succeeded);
+        actions.abandon(&off);
+        actions.abandon(&off);
+        assert_eq!(actions.progress(&off), None);
+        assert_eq!(actions.begin(Reset::On, ids(&["x1", "x2"])).1, ["x1", "x2"]);
+    }
+
+    #[test]
+    fn ended_actions_are_forgotten_after_a_while() {
+        let actions = Actions::default();
+        let (ended, _) = actions.begin(Reset::On, ids(&["x1"]));
+        let (pending, _) = actions.begin(Reset::On, ids(&["x2"]));
+        actions.end(&ended, "x1", TaskState::Succeeded);
+        actions.book.lock().forget(Instant::now());
+        assert!(actions.progress(&ended).is_some());
+        actions.book.lock().forget(Instant::now() + REMEMBERED);
+        assert!(actions.progress(&ended).is_none());
+        assert!(actions.progress(&pending).is_some());
+    }
+}

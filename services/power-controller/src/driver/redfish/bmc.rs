@@ -1,0 +1,277 @@
+//! One BMC, called by one caller at a time.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
+use upstream::{Answer, CredentialUse, Credentials, Failure, FailureKind, Peer, Request};
+
+use super::{
+    access::{self, Access, Session, TOKEN},
+    system::{self, ResetAction, System},
+};
+
+/// Path at which every BMC lists its services. The trailing slash is needed: some BMCs answer with a redirect
+/// otherwise.
+const SERVICE_ROOT: &str = "/redfish/v1/";
+
+/// Time for which credentials that a BMC refused are not sent to it again. BMCs lock an account after some wrong
+/// passwords, and polls of power are frequent.
+const AFTER_REFUSAL: Duration = Duration::from_secs(30);
+
+/// A BMC with many callers. It serves one at a time, in the order in which they arrived.
+pub(super) struct Bmc {
+    peer: Peer,
+    /// Permits for concurrent calls, shared by all BMCs.
+    slots: Arc<Semaphore>,
+    memory: Mutex<Memory>,
+}
+
+/// Knowledge that is kept from one call to the next.
+#[derive(Default)]
+struct Memory {
+    access: Access,
+    refused: Option<Refusal>,
+    /// Path of the only system, once it was read.
+    only_system: Option<String>,
+}
+
+/// Credentials that the BMC refused.
+struct Refusal {
+    credentials: Credentials,
+    at: Instant,
+    failure: Failure,
+}
+
+/// Exclusive right to call a BMC. The next caller waits until it is dropped.
+pub(super) struct Turn<'a> {
+    peer: &'a Peer,
+    memory: MutexGuard<'a, Memory>,
+    _slot: SemaphorePermit<'a>,
+}
+
+impl Bmc {
+    pub(super) fn new(peer: Peer, slots: Arc<Semaphore>) -> Self {
+        Self { peer, slots, memory: Mutex::default() }
+    }
+
+    /// Warns if the credentials that the settings name in `section` cannot be used.
+    pub(super) fn check_credentials(&self, section: &str) {
+        self.peer.check_credentials(section, CredentialUse::Header);
+    }
+
+    /// Returns the name of the BMC in texts.
+    pub(super) fn name(&self) -> &str {
+        self.peer.name()
+    }
+
+    /// Waits for the BMC, and only then for a permit: callers that wait for a BMC that hangs hold none.
+    pub(super) async fn turn(&self) -> Turn<'_> {
+        let memory = self.memory.lock().await;
+        let slot = self.slots.acquire().await.expect("nobody closes the slots");
+        Turn { peer: &self.peer, memory, _slot: slot }
+    }
+
+    /// Ends the session, if there is one.
+    pub(super) async fn log_out(&self) {
+        let mut turn = self.turn().await;
+        let Access::Session(session) = std::mem::take(&mut turn.memory.access) else { return };
+        let Some(path) = session.path else { return };
+        let request = Request::delete("session_delete", path).header(TOKEN, session.token);
+        if let Err(failure) = self.peer.call(request).await {
+            tracing::debug!(%failure, "session not ended, the BMC will");
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Reads the system at `path`; an empty path stands for the only system. Also returns its path.
+    pub(super) async fn system(&mut self, path: &str) -> Result<(String, System), Failure> {
+        let path = match path {
+            "" => self.only_system().await?,
+            path => path.to_owned(),
+        };
+        let document = self.get("system_get", &path).await?;
+        Ok((path, System::read(&document)))
+    }
+
+    /// Returns the kinds of reset that a system takes; empty: the BMC does not list them.
+    pub(super) async fn allowable(&mut self, action: &ResetAction) -> Result<Vec<String>, Failure> {
+        match &action.info {
+            Some(info) if action.allowable.is_empty() => {
+                Ok(system::allowable(&self.get("action_info_get", info).await?))
+            }
+            Some(_) | None => Ok(action.allowable.clone()),
+        }
+    }
+
+    /// Requests a reset of the system at `path`, if `still_ours` returns true right before the call leaves.
+    pub(super) async fn reset(
+        &mut self,
+        path: &str,
+        action: &ResetAction,
+        reset_type: &str,
+        still_ours: Arc<dyn Fn() -> bool + Send + Sync>,
+    ) -> Result<(), Failure> {
+        let usual = || format!("{}/Actions/ComputerSystem.Reset", path.trim_end_matches('/'));
+        let target = action.target.clone().unwrap_or_else(usual);
+        let request = Request::post("system_reset", target)
+            .json(&json!({ "ResetType": reset_type }))
+            .items(1)
+            .while_wanted(move || still_ours());
+        self.call(request).await.map(drop)
+    }
+
+    async fn only_system(&mut self) -> Result<String, Failure> {
+        if let Some(path) = &self.memory.only_system {
+            return Ok(path.clone());
+        }
+        let root = self.root().await?;
+        let systems = system::link(&root["Systems"]).unwrap_or_else(|| format!("{SERVICE_ROOT}Systems"));
+        let mut members = system::members(&self.get("systems_get", &systems).await?);
+        match (members.pop(), members.len()) {
+            (Some(only), 0) => Ok(self.memory.only_system.insert(only).clone()),
+            (None, _) => Err(self.refusal("has no system")),
+            (Some(_), others) => {
+                let count = others + 1;
+                Err(self.refusal(&format!("has {count} systems, and the machine file does not say which")))
+            }
+        }
+    }
+
+    /// Reads the service root, which needs no login.
+    async fn root(&self) -> Result<Value, Failure> {
+        self.peer.json(Request::get("root_get", SERVICE_ROOT).anonymous()).await
+    }
+
+    async fn get(&mut self, operation: &'static str, path: &str) -> Result<Value, Failure> {
+        let answer = self.call(Request::get(operation, path)).await?;
+        let read = serde_json::from_slice(&answer.body);
+        read.map_err(|error| self.refusal(&format!("{path} is not the JSON that it should be: {error}")))
+    }
+
+    /// Makes a call with a session or a password. A session that the BMC has forgotten is replaced by a new one: the
+    /// call had no effect then.
+    async fn call(&mut self, request: Request) -> Result<Answer, Failure> {
+        let reused = matches!(self.memory.access, Access::Session(_));
+        let answered = self.try_call(request.clone()).await;
+        match answered {
+            Err(failure) if reused && is_unauthorized(&failure) => self.try_call(request).await,
+            answered => answered,
+        }
+    }
+
+    async fn try_call(&mut self, request: Request) -> Result<Answer, Failure> {
+        self.log_in().await?;
+        let (request, by_password) = match &self.memory.access {
+            Access::Session(session) => (request.header(TOKEN, session.token.clone()), false),
+            Access::EveryCall | Access::Unknown => (request, true),
+        };
+        let answered = self.peer.call(request).await;
+        if let Err(failure) = &answered
+            && is_unauthorized(failure)
+        {
+            self.memory.access = Access::Unknown;
+            if by_password {
+                return Err(self.credentials_refused(failure).await);
+            }
+        }
+        answered
+    }
+
+    /// Finds a way to access the BMC, unless one is known.
+    async fn log_in(&mut self) -> Result<(), Failure> {
+        if self.memory.access != Access::Unknown {
+            return Ok(());
+        }
+        let credentials = self.peer.secrets().await?;
+        if let Some(refusal) = &self.memory.refused
+            && refusal.credentials == credentials
+            && refusal.at.elapsed() < AFTER_REFUSAL
+        {
+            return Err(refusal.failure.clone());
+        }
+        let session = match &credentials {
+            Credentials::Password { username, password } => {
+                self.begin_session(username, password.reveal()).await?
+            }
+            Credentials::None
+            | Credentials::Token { .. }
+            | Credentials::Client(_)
+            | Credentials::Keys { .. } => None,
+        };
+        self.memory.access = session.map_or(Access::EveryCall, Access::Session);
+        Ok(())
+    }
+
+    /// Begins a session; `None` if the BMC grants none.
+    async fn begin_session(&mut self, username: &str, password: &str) -> Result<Option<Session>, Failure> {
+        let root = match self.root().await {
+            Ok(root) => root,
+            Err(failure) if access::may_do_without_session(&failure) => return Ok(None),
+            Err(failure) => return Err(failure),
+        };
+        let Some(sessions) = access::sessions_path(&root) else { return Ok(None) };
+        let body = json!({ "UserName": username, "Password": password });
+        let request = Request::post("session_create", sessions).json(&body).anonymous();
+        match self.peer.call(request).await {
+            Ok(answer) => Ok(Session::read(&answer.headers, &answer.body)),
+            Err(failure) if access::may_do_without_session(&failure) => {
+                tracing::debug!(bmc = self.peer.name(), status = ?failure.status, "no session, only passwords");
+                Ok(None)
+            }
+            Err(failure) => {
+                let failure = self.without_words(failure);
+                if is_unauthorized(&failure) {
+                    Err(self.credentials_refused(&failure).await)
+                } else {
+                    Err(failure)
+                }
+            }
+        }
+    }
+
+    /// Removes the BMC's words from a failure: the answer to a request with a password may repeat the password.
+    fn without_words(&self, failure: Failure) -> Failure {
+        match failure.status {
+            Some(status) => {
+                let text = format!("{} at {} refused a session: {status}", self.peer.name(), self.peer.url());
+                Failure { text, ..failure }
+            }
+            None => failure,
+        }
+    }
+
+    /// Remembers that the credentials were refused. Returns a failure whose text distinguishes this from other trouble.
+    async fn credentials_refused(&mut self, failure: &Failure) -> Failure {
+        let credentials = match self.peer.secrets().await {
+            Ok(credentials) => credentials,
+            Err(failure) => return failure,
+        };
+        let reason = match &credentials {
+            Credentials::None => "no credentials are set",
+            Credentials::Password { .. } => "wrong user name or password",
+            Credentials::Token { .. } | Credentials::Client(_) | Credentials::Keys { .. } => {
+                "wrong credentials"
+            }
+        };
+        let failure = Failure { text: format!("{}: {reason}", failure.text), ..failure.clone() };
+        let at = Instant::now();
+        self.memory.refused = Some(Refusal { credentials, at, failure: failure.clone() });
+        failure
+    }
+
+    /// Returns the failure of a BMC whose answers cannot be used.
+    pub(super) fn refusal(&self, reason: &str) -> Failure {
+        let text = format!("{} at {}: {reason}", self.peer.name(), self.peer.url());
+        Failure { kind: FailureKind::Refused, status: None, text }
+    }
+}
+
+fn is_unauthorized(failure: &Failure) -> bool {
+    failure.status == Some(StatusCode::UNAUTHORIZED)
+}

@@ -1,0 +1,45 @@
+//! A node and access to its power.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    bmc::Bmc,
+    system::Power,
+    task::{Order, Task},
+};
+use crate::driver::progress::TaskState;
+
+/// A node of the machine file.
+#[derive(Clone)]
+pub(super) struct Node {
+    /// BMC of the node, or the reason why there is none that can be called.
+    pub(super) bmc: Result<Arc<Bmc>, String>,
+    /// Path of the system at the BMC; empty: the only one.
+    pub(super) system: Arc<str>,
+}
+
+impl Node {
+    /// Returns the power of the node, or the reason why it is unknown. `deadline` is the time for the BMC to become
+    /// free.
+    pub(super) async fn power(&self, deadline: Duration) -> Result<Power, String> {
+        let bmc = self.bmc.as_ref().map_err(String::clone)?;
+        let Ok(mut turn) = timeout_at(Instant::now() + deadline, bmc.turn()).await else {
+            return Err(format!(
+                "{} was not asked within {deadline:?}: it was busy, or so many others that \
+                 power.redfish.calls_in_flight allowed no more",
+                bmc.name()
+            ));
+        };
+        turn.system(&self.system).await.map(|(_, system)| system.power).map_err(|failure| failure.text)
+    }
+
+    /// Carries the order out, and polls until its effect shows.
+    pub(super) async fn carry_out(&self, order: &Order) -> TaskState {
+        match &self.bmc {
+            Ok(bmc) => Task { bmc, system: &self.system, order }.carry_out().await,
+            Err(reason) => TaskState::Failed(reason.clone()),
+        }
+    }
+}
