@@ -55,6 +55,23 @@ impl Query {
         Err(refused(name, &why))
     }
 
+    /// Returns the texts of a list with commas between them; none if the parameter is missing. The list has at most
+    /// `most` items and `longest` characters.
+    ///
+    /// # Errors
+    /// When the list is empty or too long, or an item is empty.
+    pub(crate) fn texts(&self, name: &str, most: usize, longest: usize) -> Result<Vec<String>, Problem> {
+        let Some(list) = self.text(name, 1..=longest)? else { return Ok(Vec::new()) };
+        let items: Vec<_> = list.split(',').map(str::to_owned).collect();
+        if items.iter().any(String::is_empty) {
+            return Err(refused(name, "has an empty item"));
+        }
+        if items.len() > most {
+            return Err(refused(name, &format!("has {} items, more than {most}", items.len())));
+        }
+        Ok(items)
+    }
+
     /// Returns a text parsed by `parse`.
     ///
     /// # Errors
@@ -139,6 +156,24 @@ pub(crate) mod tests {
             lines.push_str(&format!("{text} -> {outcome}\n"));
         }
         expected.assert_eq(&lines);
+    }
+
+    #[tokio::test]
+    async fn lists_have_items_up_to_a_number() {
+        check(
+            &["", "x=", "x=a", "x=a,b", "x=a,", "x=a,b,c", "x=abcdef"],
+            |query| query.texts("x", 2, 5),
+            expect![[r#"
+                 -> []
+                x= -> query parameter 'x': has 0 characters, not between 1 and 5
+                x=a -> ["a"]
+                x=a,b -> ["a", "b"]
+                x=a, -> query parameter 'x': has an empty item
+                x=a,b,c -> query parameter 'x': has 3 items, more than 2
+                x=abcdef -> query parameter 'x': has 6 characters, not between 1 and 5
+            "#]],
+        )
+        .await;
     }
 
     #[tokio::test]

@@ -14,7 +14,7 @@ use crate::{
     http::{
         answer::json,
         call::{answer, call},
-        document::{ApiOperation, ApiParameter, query},
+        document::{ApiOperation, ApiParameter, BoundedText, SeparatedTexts, WholeNumber, ZonedTime, query},
         problem::Problem,
         query::Query,
     },
@@ -29,6 +29,9 @@ const TENANT: &str = "cray-tenant-name";
 
 /// Most events of an answer.
 const MOST: u32 = 1000;
+
+/// Most items of a parameter with several.
+const MOST_ITEMS: usize = 100;
 
 /// Longest value of a parameter with several items: a hundred names.
 const LONGEST: usize = 16 << 10;
@@ -48,18 +51,21 @@ pub(super) fn operation() -> ApiOperation {
 
 fn parameters() -> [ApiParameter; 6] {
     [
-        query::<String>("component", "Ids of components, separated by commas, whose events are wanted"),
-        query::<String>(
+        query::<SeparatedTexts<MOST_ITEMS, LONGEST>>(
+            "component",
+            "Ids of at most 100 components, separated by commas, whose events are wanted",
+        ),
+        query::<BoundedText<1, LONGEST_NAME>>(
             "session",
             "Name of the session whose events are wanted; its components are not included",
         ),
-        query::<String>("tenant", "Tenant of that session; absent or empty: none"),
-        query::<String>(
+        query::<BoundedText<0, LONGEST_NAME>>("tenant", "Tenant of that session; absent or empty: none"),
+        query::<SeparatedTexts<MOST_ITEMS, LONGEST>>(
             "kind",
-            "Kinds of events, separated by commas, such as `power_action_began`; absent: all",
+            "At most 100 kinds of events, separated by commas, such as `power_action_began`; absent: all",
         ),
-        query::<String>("since", "Earliest time, such as `2026-01-31T12:00:00Z`"),
-        query::<u32>("limit", "Most events, from 1 to 1,000; the newest are shown. Absent: 1,000"),
+        query::<ZonedTime>("since", "Earliest time, such as `2026-01-31T12:00:00Z`"),
+        query::<WholeNumber<1, MOST>>("limit", "Most events; the newest are shown. Absent: 1,000"),
     ]
 }
 
@@ -134,14 +140,9 @@ struct WantedLists {
 
 impl WantedLists {
     fn read(query: &Query) -> Result<Self, Problem> {
-        let items = |name: &str| {
-            let text = query.text(name, 1..=LONGEST)?.unwrap_or_default();
-            Ok::<Vec<String>, Problem>(
-                text.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect(),
-            )
-        };
         let limit = query.integer("limit", 1..=MOST)?.unwrap_or(MOST);
-        let (ids, kinds) = (items("component")?, items("kind")?);
+        let ids = query.texts("component", MOST_ITEMS, LONGEST)?;
+        let kinds = query.texts("kind", MOST_ITEMS, LONGEST)?;
         let since = query.parsed("since", time)?;
         let tenant = query.text("tenant", 0..=LONGEST_NAME)?.unwrap_or_default();
         let session = query.text("session", 1..=LONGEST_NAME)?;
@@ -248,6 +249,7 @@ mod tests {
             "since=yesterday",
             "limit=0",
             "component=",
+            "component=x1,,x2",
         ];
         check(
             &queries,
@@ -261,6 +263,7 @@ mod tests {
                 since=yesterday -> query parameter 'since': is no time such as 2026-01-31T12:00:00Z
                 limit=0 -> query parameter 'limit': 0 is not between 1 and 1000
                 component= -> query parameter 'component': has 0 characters, not between 1 and 16384
+                component=x1,,x2 -> query parameter 'component': has an empty item
             "#]],
         )
         .await;

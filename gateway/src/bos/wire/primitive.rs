@@ -13,14 +13,10 @@ use chassis::limits::{
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+pub(crate) use crate::http::document::{BoundedText, WholeNumber};
+
 /// Most characters of a component id.
 pub(crate) const LONGEST_ID: usize = LONGEST_NAME;
-
-/// A text with a number of characters.
-pub(crate) struct BoundedText<const LEAST: usize, const MOST: usize>;
-
-/// A whole number.
-pub(crate) struct WholeNumber<const LEAST: u32, const MOST: u32>;
 
 /// A list of names.
 pub(crate) struct NameList<const MOST: usize>;
@@ -75,34 +71,6 @@ pub(crate) fn is_name(text: &str) -> bool {
     bytes.len() <= LONGEST_NAME
         && ends.iter().all(|byte| byte.is_some_and(u8::is_ascii_alphanumeric))
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(byte))
-}
-
-impl<const LEAST: usize, const MOST: usize> JsonSchema for BoundedText<LEAST, MOST> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        format!("TextOf{LEAST}To{MOST}").into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "minLength": LEAST, "maxLength": MOST })
-    }
-}
-
-impl<const LEAST: u32, const MOST: u32> JsonSchema for WholeNumber<LEAST, MOST> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        format!("Number{LEAST}To{MOST}").into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer", "minimum": LEAST, "maximum": MOST })
-    }
 }
 
 impl<const MOST: usize> JsonSchema for NameList<MOST> {

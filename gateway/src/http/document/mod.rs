@@ -2,6 +2,7 @@
 //!
 //! - `operation`: request, answer and refusals of one method of one path
 //! - `input`: the part of that which follows from the arguments of a handler, so that no list repeats it
+//! - `forms`: texts and numbers within limits
 //! - `schemas`: the types, and which of them look different in requests and in answers
 
 use http::Method;
@@ -9,10 +10,12 @@ use serde_json::{Map, Value, json};
 
 use super::problem::ProblemDocument;
 
+mod forms;
 mod input;
 mod operation;
 mod schemas;
 
+pub(crate) use forms::{BoundedText, SeparatedTexts, WholeNumber, ZonedTime};
 pub(crate) use input::{HandlerInput, HandlerInputs, WRONG_REQUEST};
 pub(crate) use operation::{ApiOperation, ApiParameter, header, query};
 
