@@ -1,8 +1,10 @@
 //! Rules and values that know nothing of booting: ids, time, texts, troubles, and how upstreams are asked.
 
+pub mod backoff;
 pub mod bos_time;
 pub mod capacity;
 pub mod clock_offset;
+pub mod condition;
 pub mod confirmed_set;
 pub mod decision;
 pub mod event;

@@ -14,3 +14,4 @@
 
 pub mod boot;
 pub mod core;
+pub mod host;

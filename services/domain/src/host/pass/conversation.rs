@@ -1,0 +1,256 @@
+//! Conversation with the driver: at most one call of a host is without an answer.
+//!
+//! A call has a number, and a report names it. A new call, of whatever kind, becomes due only once the one before was
+//! answered, so no two operations and no two opposite power requests of a host are ever under way side by side.
+
+use super::{
+    Arc, AttemptEnd, DoneFacts, DriverAnswer, DriverCall, DriverReport, DriverTrouble, Flow, HostErrorKind,
+    HostWork, OperationKind, Pass, PreparationParts, Stop, WaitReason,
+};
+
+/// Answer of the driver, as far as the rules of an operation have to judge it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// The operation is under way.
+    Running {
+        /// Whether it has begun to change the host.
+        started: bool,
+    },
+    /// The operation is over.
+    Done(DoneFacts),
+    /// The operation failed.
+    Failed(Arc<str>),
+    /// The driver does not know the host.
+    NotRegistered,
+    /// The driver needs another ramdisk image.
+    NeedsRamdisk,
+}
+
+impl Pass<'_> {
+    /// Asks for an operation, or returns the answer if it is there. The driver is asked again once its operation has
+    /// run for as long as it wanted.
+    pub fn consult(&mut self, call: DriverCall) -> Flow<Reply> {
+        let Some(work) = &self.host.progress.work else { return Err(self.begin(call)) };
+        let Some(report) = self.report() else {
+            return Err(Self::wait_for_change(WaitReason::AwaitingAnswer));
+        };
+        if work.call.kind() != call.kind() {
+            self.finish(AttemptEnd::Replaced);
+            return Err(self.begin(call));
+        }
+        self.judge(report, call)
+    }
+
+    /// Returns the report about the present call.
+    fn report(&self) -> Option<DriverReport> {
+        let number = self.host.progress.work.as_ref()?.number;
+        self.seen.report.clone().filter(|report| report.number == number)
+    }
+
+    fn judge(&mut self, report: DriverReport, call: DriverCall) -> Flow<Reply> {
+        let DriverReport { number, at, answer } = report;
+        match answer {
+            DriverAnswer::Trouble { kind, text } => Err(self.troubled(number, trouble(kind), text, call)),
+            DriverAnswer::InProgress { again_in, started } => {
+                self.end_trouble();
+                self.note_acceptance();
+                let started = started && self.is_first_change(number);
+                if self.now() >= at.plus(again_in) {
+                    self.prolong(call);
+                }
+                Ok(Reply::Running { started })
+            }
+            DriverAnswer::Done(facts) => {
+                self.note_acceptance();
+                let started = facts.started && self.is_first_change(number);
+                Ok(self.over(AttemptEnd::Done, Reply::Done(DoneFacts { started, ..facts })))
+            }
+            DriverAnswer::Failed { text } => Ok(self.over(AttemptEnd::Failed, Reply::Failed(text))),
+            DriverAnswer::NotRegistered => Ok(self.over(AttemptEnd::NotRegistered, Reply::NotRegistered)),
+            DriverAnswer::NeedsRamdisk => Ok(self.over(AttemptEnd::Refused, Reply::NeedsRamdisk)),
+            DriverAnswer::NeedsSlot => Err(self.out_of_slots()),
+        }
+    }
+
+    /// Asks for an operation and fails with `kind` if it does. `on_start` is applied once the operation has begun to
+    /// change the host. Returns the facts of its end.
+    pub fn carry_out(
+        &mut self,
+        call: DriverCall,
+        kind: HostErrorKind,
+        on_start: fn(&mut Self),
+    ) -> Flow<DoneFacts> {
+        match self.consult(call)? {
+            Reply::Running { started } => {
+                if started {
+                    on_start(self);
+                }
+                Err(self.running())
+            }
+            Reply::Done(facts) => {
+                if facts.started {
+                    on_start(self);
+                }
+                Ok(facts)
+            }
+            Reply::Failed(text) => Err(self.fail(kind, text)),
+            Reply::NotRegistered | Reply::NeedsRamdisk => Err(self.register_again()),
+        }
+    }
+
+    /// Waits for an operation that is under way. Any error that clients see is over.
+    pub fn running(&mut self) -> Stop {
+        self.clear_error();
+        if self.call.is_some() {
+            return Self::wait_for_change(WaitReason::AwaitingAnswer);
+        }
+        let again = self.report().and_then(|report| match report.answer {
+            DriverAnswer::InProgress { again_in, .. } => Some(report.at.plus(again_in)),
+            DriverAnswer::Done(_)
+            | DriverAnswer::Failed { .. }
+            | DriverAnswer::NotRegistered
+            | DriverAnswer::NeedsSlot
+            | DriverAnswer::NeedsRamdisk
+            | DriverAnswer::Trouble { .. } => None,
+        });
+        Stop { reason: WaitReason::DriverWorking, look: again }
+    }
+
+    /// Makes the driver get to know the host again.
+    pub fn register_again(&mut self) -> Stop {
+        self.host.progress.registered = None;
+        self.again()
+    }
+
+    /// Drops an operation that was answered and that no rule asks for any more.
+    pub fn drop_answered_work(&mut self) {
+        if self.report().is_some() {
+            self.finish(AttemptEnd::Replaced);
+        }
+    }
+
+    /// Treats an answer that lacks what belongs to it like a trouble of the driver.
+    pub fn incomplete_answer(&mut self, text: &str) -> Stop {
+        self.rest_after_trouble(WaitReason::AnswerIncomplete, text.into())
+    }
+
+    /// Notes a trouble after which the operation begins anew.
+    pub fn rest_after_trouble(&mut self, reason: WaitReason, text: Arc<str>) -> Stop {
+        let stop = self.trouble(reason, text);
+        self.rest(reason, stop.look.map(|look| look.since(self.now())))
+    }
+
+    /// Returns the kind of the operation that is due or under way.
+    pub fn operation(&self) -> Option<OperationKind> {
+        self.host.progress.work.as_ref().map(|work| work.call.kind())
+    }
+
+    fn troubled(&mut self, number: u64, reason: WaitReason, text: Arc<str>, call: DriverCall) -> Stop {
+        let noted = self.host.progress.trouble.as_ref().filter(|trouble| trouble.number == number);
+        if noted.is_some_and(|trouble| self.now() >= trouble.retry_at) {
+            self.prolong(call);
+            return Self::wait_for_change(WaitReason::AwaitingAnswer);
+        }
+        self.trouble_about(number, reason, text)
+    }
+
+    fn out_of_slots(&mut self) -> Stop {
+        self.finish(AttemptEnd::Refused);
+        let stop = self.delay(self.state());
+        let delay = self.failure_delay(1);
+        self.rest(stop.reason, Some(delay))
+    }
+
+    fn over(&mut self, end: AttemptEnd, reply: Reply) -> Reply {
+        self.end_trouble();
+        self.host.progress.answered_at = self.report().map(|report| report.at);
+        self.finish(end);
+        reply
+    }
+
+    /// Ends a trouble about a call. Other troubles end where they began.
+    fn end_trouble(&mut self) {
+        self.host.progress.trouble.take_if(|trouble| trouble.number != 0);
+    }
+
+    fn note_acceptance(&mut self) {
+        if let Some(work) = &mut self.host.progress.work {
+            self.is_newly_accepted = !work.is_accepted;
+            work.is_accepted = true;
+        }
+    }
+
+    fn finish(&mut self, end: AttemptEnd) {
+        let now = self.now();
+        if let Some(work) = self.host.progress.work.take() {
+            if end == AttemptEnd::Replaced && work.call.kind().needs_slot() {
+                self.host.progress.interrupted_at = Some(now);
+            }
+            self.ended_parts = work.parts;
+            self.host.progress.attempts.finish(end, now);
+        }
+    }
+
+    /// Makes the first call of an operation due.
+    fn begin(&mut self, call: DriverCall) -> Stop {
+        let now = self.now();
+        self.host.progress.attempts.begin(call.kind(), now);
+        self.issue(HostWork {
+            number: 0,
+            since: now,
+            parts: parts(&call),
+            changed_by: 0,
+            is_accepted: false,
+            call,
+        });
+        Self::wait_for_change(WaitReason::AwaitingAnswer)
+    }
+
+    /// Makes a further call of the present operation due.
+    fn prolong(&mut self, call: DriverCall) {
+        if let Some(work) = self.host.progress.work.take() {
+            self.issue(HostWork { parts: work.parts.or(parts(&call)), call, ..work });
+        }
+    }
+
+    fn issue(&mut self, work: HostWork) {
+        let number = self.host.progress.calls.saturating_add(1);
+        self.host.progress.calls = number;
+        let work = HostWork { number, ..work };
+        self.host.progress.work = Some(work.clone());
+        self.call = Some(work);
+    }
+
+    /// Returns whether the answer to the call of that `number` is the first one to say that it changed the host.
+    fn is_first_change(&mut self, number: u64) -> bool {
+        let Some(work) = &mut self.host.progress.work else { return false };
+        let is_first = work.changed_by < number;
+        work.changed_by = number;
+        is_first
+    }
+}
+
+fn trouble(kind: DriverTrouble) -> WaitReason {
+    match kind {
+        DriverTrouble::Unreachable => WaitReason::DriverUnreachable,
+        DriverTrouble::Busy => WaitReason::DriverBusy,
+    }
+}
+
+fn parts(call: &DriverCall) -> PreparationParts {
+    match call {
+        DriverCall::Prepare(call) => call.parts,
+        DriverCall::Service(call) => call.parts,
+        DriverCall::Register(_)
+        | DriverCall::Inspect(_)
+        | DriverCall::Provision(_)
+        | DriverCall::Adopt { .. }
+        | DriverCall::Deprovision { .. }
+        | DriverCall::PowerOn { .. }
+        | DriverCall::PowerOff { .. }
+        | DriverCall::Detach { .. }
+        | DriverCall::Delete
+        | DriverCall::AttachDataImage { .. }
+        | DriverCall::DetachDataImage => PreparationParts::default(),
+    }
+}
