@@ -10,6 +10,7 @@ use crate::host::{
         HostDeletion, annotations::RebootMode, call::DriverCall, operation::OperationKind,
         reason::WaitReason, state::HostState, status::HostErrorKind,
     },
+    transition,
 };
 
 /// Failures in a row after which a deletion goes on without the operation.
@@ -119,7 +120,9 @@ pub(crate) fn force(pass: &mut Pass<'_>) -> Flow {
         return Ok(());
     }
     skip(pass, OperationKind::Delete);
-    pass.host.status.provisioning.state = HostState::Deleting;
+    if pass.state() != HostState::Deleting {
+        transition::enter(pass, HostState::Deleting, |_| {});
+    }
     Err(release(pass))
 }
 

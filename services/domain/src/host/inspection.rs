@@ -31,8 +31,9 @@ pub(crate) fn is_skipped(pass: &mut Pass<'_>) -> Flow<bool> {
     Ok(is_disabled(&pass.host))
 }
 
-/// Notes that there is no inspection.
+/// Notes that there is no inspection, also none that was asked for.
 pub(crate) fn skip(pass: &mut Pass<'_>) {
+    pass.remove_annotation(AnnotationName::Inspect);
     pass.host.status.error_count = 0;
     pass.events.push(HostEvent::InspectionSkipped);
 }

@@ -6,7 +6,7 @@ use crate::{
     core::{backoff::Backoff, time::Timestamp},
     host::{
         decision::{CompanionChange, HostEvent, HostMetric},
-        evidence::{HostEvidence, HostMoment, HostPolicy, SlotOffer},
+        evidence::{DriverView, HostEvidence, HostMoment, HostPolicy, SlotOffer},
         record::{
             Host,
             annotations::AnnotationName,
@@ -121,6 +121,12 @@ impl<'a> Pass<'a> {
         Stop { reason, look: until }
     }
 
+    /// Returns the look of the driver at the host, if it is from after the last answer.
+    pub fn latest_view(&self) -> Option<&DriverView> {
+        let answered = self.host.progress.answered_at;
+        self.seen.driver.view().filter(|view| answered.is_none_or(|at| view.asked_at > at))
+    }
+
     /// Returns whether an error of `kind` is recorded, so that the driver may start its operation anew.
     pub fn has_error(&self, kind: HostErrorKind) -> bool {
         self.host.status.error.as_ref().is_some_and(|error| error.kind == kind)
@@ -197,8 +203,8 @@ impl<'a> Pass<'a> {
     /// Returns whether the host has a slot, may take one now, or needs none: because it boots without one, or because
     /// the backend works on it already.
     pub fn has_slot(&self) -> bool {
-        let needs_none = self.seen.driver.view().is_some_and(|view| view.boots_without_slot || view.is_busy);
-        needs_none || self.seen.slot == SlotOffer::Open
+        let is_busy = self.latest_view().is_some_and(|view| view.is_busy);
+        self.host.progress.boots_without_slot || is_busy || self.seen.slot == SlotOffer::Open
     }
 
     /// Makes the host wait for a slot in its present state.

@@ -46,8 +46,7 @@ pub(crate) fn manage(pass: &mut Pass<'_>) -> Flow {
 
 /// Takes the power from the driver's look. Without one from after the last answer, nothing is decided.
 fn observe(pass: &mut Pass<'_>) -> Flow<bool> {
-    let answered = pass.host.progress.answered_at;
-    let look = pass.seen.driver.view().filter(|view| answered.is_none_or(|at| view.asked_at > at));
+    let look = pass.latest_view();
     let Some(is_on) = look.and_then(|view| view.powered_on) else { return await_reading(pass) };
     if is_on != pass.host.status.powered_on {
         pass.host.status.powered_on = is_on;
@@ -111,8 +110,9 @@ fn switch(pass: &mut Pass<'_>, call: DriverCall, on: bool) -> Flow {
     }
     match reply? {
         Reply::Running { .. } => {
-            accepted(pass, on);
-            Err(pass.running())
+            let ends_reboot = accepted(pass, on);
+            let running = pass.running();
+            Err(if ends_reboot { pass.again() } else { running })
         }
         Reply::Done(_) => {
             accepted(pass, on);
@@ -127,15 +127,14 @@ fn switch(pass: &mut Pass<'_>, call: DriverCall, on: bool) -> Flow {
     }
 }
 
-/// Notes a power request that the driver has taken. A host that may never be off has rebooted by it.
-fn accepted(pass: &mut Pass<'_>, on: bool) {
+/// Notes a power request that the driver has taken. A host that may never be off has rebooted by it; returns whether
+/// that fulfils a request.
+fn accepted(pass: &mut Pass<'_>, on: bool) -> bool {
     if pass.is_newly_accepted {
         pass.metrics.push(HostMetric::PowerChange { on });
         pass.events.push(if on { HostEvent::PowerOn } else { HostEvent::PowerOff });
     }
-    if !on && pass.host.spec.disable_power_off {
-        pass.remove_annotation(AnnotationName::Reboot);
-    }
+    !on && pass.host.spec.disable_power_off && pass.remove_annotation(AnnotationName::Reboot)
 }
 
 /// Notes that the power is as this decision wanted it (host reference Q9).

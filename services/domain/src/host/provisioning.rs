@@ -183,11 +183,7 @@ pub(crate) fn adopt(pass: &mut Pass<'_>) -> Flow {
     Err(pass.again())
 }
 
-/// Returns whether the record of the backend lacks the running system, by a look from after the last answer.
+/// Returns whether the record of the backend lacks the running system.
 fn needs_adoption(pass: &Pass<'_>) -> bool {
-    let answered = pass.host.progress.answered_at;
-    pass.seen
-        .driver
-        .view()
-        .is_some_and(|view| view.needs_adoption && answered.is_none_or(|answered| view.asked_at > answered))
+    pass.latest_view().is_some_and(|view| view.needs_adoption)
 }

@@ -45,7 +45,7 @@ impl HostSlots {
             self.queue.remove(&(since, key.clone()));
         }
         match claim {
-            SlotClaim::Nothing => {}
+            SlotClaim::Nothing | SlotClaim::Aside { .. } => {}
             SlotClaim::Held => {
                 self.holders.insert(key.clone());
             }

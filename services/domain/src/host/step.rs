@@ -38,6 +38,7 @@ const STEPS: &[fn(&mut Pass<'_>) -> Flow] = &[
 /// again has no effect.
 pub fn step(host: &Host, seen: &HostEvidence, policy: &HostPolicy, moment: HostMoment) -> HostDecision {
     let mut pass = Pass::new(host.clone(), seen, policy, moment);
+    turn::note_boot(&mut pass);
     let stop = run(&mut pass);
     if stop.reason != WaitReason::Paused {
         turn::note_interruption(&mut pass);

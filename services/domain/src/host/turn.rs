@@ -50,7 +50,7 @@ fn works(host: &Host) -> bool {
 fn needs_none_any_more(host: &Host) -> bool {
     let removes_a_system =
         matches!(host.state(), HostState::Provisioning | HostState::Provisioned | HostState::Deprovisioning);
-    let is_deleted = host.is_deleted() && !removes_a_system;
+    let is_deleted = host.is_deleted() && !detach::holds_deletion(host) && !removes_a_system;
     is_deleted || detach::takes_effect(host)
 }
 
@@ -60,33 +60,53 @@ pub(crate) fn claim(pass: &Pass<'_>, reason: WaitReason) -> SlotClaim {
     if reason == WaitReason::Paused {
         return if earlier == SlotClaim::Held { earlier } else { SlotClaim::Nothing };
     }
-    if reason == WaitReason::Gone || pass.seen.driver.view().is_some_and(|view| view.boots_without_slot) {
+    if reason == WaitReason::Gone || pass.host.progress.boots_without_slot {
         return SlotClaim::Nothing;
     }
     if pass.host.status.operational == OperationalStatus::Delayed && !is_under_way(pass) {
-        return wait_in_queue(pass);
+        return wait_in_queue(pass, reason);
     }
     if pass.has_regained_slot || is_under_way(pass) { SlotClaim::Held } else { SlotClaim::Nothing }
 }
 
-/// Keeps the place in the queue.
-fn wait_in_queue(pass: &Pass<'_>) -> SlotClaim {
-    match pass.host.progress.slot {
-        SlotClaim::Waiting { since } => SlotClaim::Waiting { since },
-        SlotClaim::Nothing | SlotClaim::Held => SlotClaim::Waiting { since: pass.moment.now },
-    }
+/// Keeps the place in the queue. A host that waits for something else as well must not hold up those behind it.
+fn wait_in_queue(pass: &Pass<'_>, reason: WaitReason) -> SlotClaim {
+    let since = match pass.host.progress.slot {
+        SlotClaim::Waiting { since } | SlotClaim::Aside { since } => since,
+        SlotClaim::Nothing | SlotClaim::Held => pass.moment.now,
+    };
+    let can_take = reason == WaitReason::AwaitingSlot && pass.host.progress.rest.is_none();
+    if can_take { SlotClaim::Waiting { since } } else { SlotClaim::Aside { since } }
 }
 
 /// Returns whether the backend may be at work on the host, or is about to be. A host that rests after a failure leaves
 /// its slot to others.
 fn is_under_way(pass: &Pass<'_>) -> bool {
     let progress = &pass.host.progress;
-    if pass.operation().is_some_and(|operation| operation.needs_slot()) || progress.interrupted_at.is_some() {
+    let is_resting = progress.rest.is_some();
+    let is_asked = pass.operation().is_some_and(|operation| operation.needs_slot());
+    if (is_asked && !(is_resting && is_idle(pass))) || progress.interrupted_at.is_some() {
         return true;
     }
-    let is_resting = progress.rest.is_some();
     let is_delayed = pass.host.status.operational == OperationalStatus::Delayed;
     works(&pass.host) && !is_resting && !is_delayed && pass.has_slot()
+}
+
+/// Returns whether the backend has stopped to work on the host, by a look from after its last report.
+fn is_idle(pass: &Pass<'_>) -> bool {
+    let Some(report) = pass.report() else { return false };
+    match pass.seen.driver {
+        DriverSight::Known(view) => view.asked_at > report.at && !view.is_busy,
+        DriverSight::Absent { asked_at } => asked_at > report.at,
+        DriverSight::Unlisted | DriverSight::NotReady => false,
+    }
+}
+
+/// Remembers whether the host boots without a slot, because a look at it may not be had at any time.
+pub(crate) fn note_boot(pass: &mut Pass<'_>) {
+    if let Some(view) = pass.seen.driver.view() {
+        pass.host.progress.boots_without_slot = view.boots_without_slot;
+    }
 }
 
 /// Notes that the backend has given an interrupted operation up, by a look from after the answer to the one that took

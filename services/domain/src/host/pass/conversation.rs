@@ -42,7 +42,7 @@ impl Pass<'_> {
     }
 
     /// Returns the report about the present call.
-    fn report(&self) -> Option<DriverReport> {
+    pub fn report(&self) -> Option<DriverReport> {
         let number = self.host.progress.work.as_ref()?.number;
         self.seen.report.clone().filter(|report| report.number == number)
     }

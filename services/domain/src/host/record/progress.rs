@@ -35,6 +35,8 @@ pub struct HostProgress {
     pub wait: Option<HostWait>,
     /// Claim on a slot.
     pub slot: SlotClaim,
+    /// Whether the host boots without a slot, by the last look at it.
+    pub boots_without_slot: bool,
     /// Secret with network data that the host has claimed.
     pub network_secret: Option<Arc<str>>,
     /// Failures of the data image in a row.
@@ -108,6 +110,11 @@ pub enum SlotClaim {
     /// The host waits for its turn.
     Waiting {
         /// Beginning of the wait, which orders the queue.
+        since: Timestamp,
+    },
+    /// The host waited for its turn and cannot take one now, so others pass it by. It keeps its place.
+    Aside {
+        /// Beginning of the wait.
         since: Timestamp,
     },
     /// The host has one.

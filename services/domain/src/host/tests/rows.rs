@@ -79,7 +79,7 @@ fn deletion_begins_as_the_table_says() {
             del in:powering-off-before-delete error:registration count:4
                 row 36: state=deleting (Continuing) #change
             del:forced in:provisioned has:a not-ready
-                state=deleting finalizer=false (Gone until changed) !DeletionSkipped:delete:id ~ReleaseAll
+                state=deleting finalizer=false (Gone until changed) !DeletionSkipped:delete:id #change ~ReleaseAll
         "#]],
     );
 }

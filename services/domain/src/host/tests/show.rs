@@ -17,6 +17,7 @@ pub(super) fn show(before: &Host, decision: &HostDecision) -> String {
     words.extend(match decision.slot() {
         SlotClaim::Nothing => None,
         SlotClaim::Held => Some("[slot]".to_owned()),
+        SlotClaim::Aside { .. } => Some("[aside]".to_owned()),
         SlotClaim::Waiting { since } => Some(format!("[queued {}s]", (NOW.0 - since.0) / 1_000)),
     });
     words.extend(decision.events.iter().map(event));
