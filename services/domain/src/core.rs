@@ -1,4 +1,4 @@
-//! Rules and values that know nothing of booting: ids, time, texts, troubles, and how upstreams are asked.
+//! Rules and values that know nothing of booting or of hosts: ids, time, texts, troubles, and how upstreams are asked.
 
 pub mod backoff;
 pub mod bos_time;

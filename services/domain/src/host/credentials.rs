@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::host::{
     decision::{HostEvent, HostMetric},
+    detach,
     evidence::CredentialsSight,
     pass::{Flow, Pass},
     record::{
@@ -38,13 +39,13 @@ impl LoginProblem {
     }
 }
 
-/// Checks that there is a login. A deletion goes on without one.
+/// Checks that there is a login. A deletion goes on without one, unless a detached host holds it.
 pub(crate) fn check(pass: &mut Pass<'_>) -> Flow {
     if pass.state().is_unmanaged() {
         return Ok(());
     }
     let Some(problem) = problem(&pass.host, &pass.seen.credentials) else { return Ok(()) };
-    if pass.host.is_deleted() {
+    if pass.host.is_deleted() && !detach::holds_deletion(&pass.host) {
         pass.lacks_credentials = true;
         return Ok(());
     }

@@ -35,7 +35,12 @@ pub(crate) fn check(pass: &mut Pass<'_>) -> Flow {
         return Ok(());
     }
     let call = call(pass, &registration);
-    match pass.consult(call)? {
+    let is_first = pass.host.progress.registered.is_none();
+    let reply = pass.consult(call);
+    if is_first && pass.call.is_some() {
+        pass.metrics.push(HostMetric::RegistrationRequired);
+    }
+    match reply? {
         Reply::Running { .. } => Err(pass.running()),
         Reply::Done(facts) => Err(complete(pass, registration, facts)),
         Reply::Failed(text) => {
@@ -71,9 +76,6 @@ fn call(pass: &mut Pass<'_>, registration: &Registration) -> DriverCall {
     let current = credentials::current(pass);
     let restart = pass.has_error(HostErrorKind::Registration);
     let is_retry = restart || !credentials::are_good(pass);
-    if pass.host.progress.registered.is_none() {
-        pass.metrics.push(HostMetric::RegistrationRequired);
-    }
     let status = &mut pass.host.status;
     if is_retry && status.provisioning.state != HostState::Registering {
         status.history.register.begin(pass.moment.now);

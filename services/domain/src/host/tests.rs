@@ -2,9 +2,11 @@
 
 use expect_test::Expect;
 
+mod lives;
 mod rows;
 mod scene;
 mod show;
+mod waits;
 
 use scene::{MOMENT, scene};
 use show::show;

@@ -124,9 +124,9 @@ fn new_and_registering_hosts_follow_the_table() {
             in:registering unregistered
                 CALL register (AwaitingAnswer until changed) #RegistrationRequired
             in:registering register=done unregistered
-                good=1 (Continuing) !BMCAccessValidated #RegistrationRequired #CredentialsUpdated ~MakeFirmwareRecords
+                good=1 (Continuing) !BMCAccessValidated #CredentialsUpdated ~MakeFirmwareRecords
             in:registering error:registration register=done unregistered
-                op=OK error=none text=- good=1 (Continuing) !BMCAccessValidated #RegistrationRequired #CredentialsUpdated ~MakeFirmwareRecords
+                op=OK error=none text=- good=1 (Continuing) !BMCAccessValidated #CredentialsUpdated ~MakeFirmwareRecords
             in:registering external
                 row 8: state=externally provisioned (Continuing) !Registered #change
             in:registering external count:2

@@ -193,6 +193,7 @@ fn record(scene: &mut Scene, name: &str, value: &str) -> bool {
         "has" => status.provisioning.image = Some(image(value)),
         "had" => status.provisioning.custom_deploy = Some(value.into()),
         "raided" => status.provisioning.raid = Some(raid()),
+        "no-profile" => status.hardware_profile = "".into(),
         "no-hardware" => status.hardware = None,
         "waiting-for-slot" => host.progress.slot = SlotClaim::Waiting { since: BEFORE },
         "holding-slot" => host.progress.slot = SlotClaim::Held,
