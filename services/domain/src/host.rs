@@ -19,6 +19,7 @@ mod detach;
 pub mod evidence;
 mod firmware;
 mod hints;
+pub mod image;
 mod inspection;
 mod pass;
 mod power;

@@ -85,7 +85,8 @@ fn is_under_way(pass: &Pass<'_>) -> bool {
     let progress = &pass.host.progress;
     let is_resting = progress.rest.is_some();
     let is_asked = pass.operation().is_some_and(|operation| operation.needs_slot());
-    if (is_asked && !(is_resting && is_idle(pass))) || progress.interrupted_at.is_some() {
+    let may_be_idle = is_resting || progress.slot != SlotClaim::Held;
+    if (is_asked && !(may_be_idle && is_idle(pass))) || progress.interrupted_at.is_some() {
         return true;
     }
     let is_delayed = pass.host.status.operational == OperationalStatus::Delayed;

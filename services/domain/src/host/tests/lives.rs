@@ -115,19 +115,40 @@ fn lived(words: &str) -> Life {
 
 #[test]
 fn new_hosts_become_available() {
-    check(lived("new bare no-address no-secret-name"), expect!["[, , off] [unmanaged, discovered, off] Unmanaged"]);
+    check(
+        lived("new bare no-address no-secret-name"),
+        expect!["[, , off] [unmanaged, discovered, off] Unmanaged"],
+    );
     let mut life = lived("new bare online");
     assert!(life.scene.host.status.hardware.is_some());
     assert!(!life.scene.host.status.history.inspect.is_open());
     life.then("deleted", |scene| {
         scene.host.meta.deletion = Some(crate::host::record::HostDeletion::Orderly);
     });
-    check(life, expect![[r#"
+    check(
+        life,
+        expect![[r#"
         [, , off] [registering, , off] register+new-login [registering, OK, off] [inspecting, OK, off] inspect [preparing, OK, off] prepare [available, OK, off] power_on [available, OK, on] Settled
-        deleted: [powering off before delete, OK, on] power_off+hard [deleting, OK, off] delete Gone"#]]);
-    check(lived("new bare no-inspection"), expect!["[, , off] [registering, , off] register+new-login [registering, OK, off] [preparing, OK, off] prepare [available, OK, off] Settled"]);
-    check(lived("new bare external online"), expect!["[, , off] [registering, , off] register+new-login [registering, OK, off] [externally provisioned, OK, off] power_on [externally provisioned, OK, on] Settled"]);
-    check(lived("in:preparing external online"), expect!["[preparing, OK, off] prepare [available, OK, off] [externally provisioned, OK, off] power_on [externally provisioned, OK, on] Settled"]);
+        deleted: [powering off before delete, OK, on] power_off+hard [deleting, OK, off] delete Gone"#]],
+    );
+    check(
+        lived("new bare no-inspection"),
+        expect![
+            "[, , off] [registering, , off] register+new-login [registering, OK, off] [preparing, OK, off] prepare [available, OK, off] Settled"
+        ],
+    );
+    check(
+        lived("new bare external online"),
+        expect![
+            "[, , off] [registering, , off] register+new-login [registering, OK, off] [externally provisioned, OK, off] power_on [externally provisioned, OK, on] Settled"
+        ],
+    );
+    check(
+        lived("in:preparing external online"),
+        expect![
+            "[preparing, OK, off] prepare [available, OK, off] [externally provisioned, OK, off] power_on [externally provisioned, OK, on] Settled"
+        ],
+    );
 }
 
 #[test]
@@ -141,11 +162,14 @@ fn images_are_installed_changed_and_removed() {
         scene.host.spec.image = None;
         scene.host.spec.custom_deploy = None;
     });
-    check(life, expect![[r#"
+    check(
+        life,
+        expect![[r#"
         [provisioning, OK, off] register provision [provisioned, OK, off] [provisioned, OK, on] Settled
         another image: [deprovisioning, OK, on] deprovision [available, OK, on] register [provisioning, OK, on] register provision [provisioned, OK, on] Settled
         another checksum: Settled
-        no image: [deprovisioning, OK, on] deprovision [available, OK, on] register [available, OK, off] power_on [available, OK, on] Settled"#]]);
+        no image: [deprovisioning, OK, on] deprovision [available, OK, on] register [available, OK, off] power_on [available, OK, on] Settled"#]],
+    );
 }
 
 #[test]
@@ -160,30 +184,43 @@ fn reboots_end() {
     life.then("never off", |scene| scene.host.spec.disable_power_off = true);
     life.then("rebooted", |scene| scene.host.meta.annotations.reboots.push(Default::default()));
     assert!(!life.scene.host.meta.annotations.remove(AnnotationName::Reboot));
-    check(life, expect![[r#"
+    check(
+        life,
+        expect![[r#"
         [provisioned, OK, on] power_off [provisioned, OK, off] power_on [provisioned, OK, on] Settled
         held off: power_off [provisioned, OK, off] HeldOff
         let go: power_on [provisioned, OK, on] Settled
         never off: register Settled
-        rebooted: power_off Settled"#]]);
+        rebooted: power_off Settled"#]],
+    );
 }
 
 #[test]
 fn firmware_changes_in_the_middle_of_a_reboot() {
     check(
         lived("in:provisioned has:a image:a online on reboot settings:changed versions:changed on-reboot"),
-        expect!["[provisioned, OK, on] power_off [provisioned, OK, off] [provisioned, servicing, off] service+settings+versions [provisioned, OK, off] power_on [provisioned, OK, on] Settled"],
+        expect![
+            "[provisioned, OK, on] power_off [provisioned, OK, off] [provisioned, servicing, off] service+settings+versions [provisioned, OK, off] power_on [provisioned, OK, on] Settled"
+        ],
     );
-    check(lived("in:provisioned has:a image:a online on reboot settings:changed"), expect!["[provisioned, OK, on] power_off [provisioned, OK, off] power_on [provisioned, OK, on] Settled"]);
+    check(
+        lived("in:provisioned has:a image:a online on reboot settings:changed"),
+        expect![
+            "[provisioned, OK, on] power_off [provisioned, OK, off] power_on [provisioned, OK, on] Settled"
+        ],
+    );
 }
 
 #[test]
 fn detached_hosts_come_back() {
     let mut life = lived("in:provisioned has:a image:a online on detached");
     life.then("back", |scene| scene.host.meta.annotations.detached = None);
-    check(life, expect![[r#"
+    check(
+        life,
+        expect![[r#"
         [provisioned, OK, on] detach [provisioned, detached, on] Detached
-        back: [provisioned, OK, on] register Settled"#]]);
+        back: [provisioned, OK, on] register Settled"#]],
+    );
 }
 
 #[test]

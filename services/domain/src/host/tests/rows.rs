@@ -196,7 +196,7 @@ fn inspection_and_preparation_follow_the_table() {
             in:inspecting no-inspection
                 row 11: state=preparing (Continuing) !InspectionSkipped #change
             in:inspecting no-inspection inspect=running
-                row 11: state=preparing (Continuing) [slot] !InspectionSkipped #change
+                row 11: state=preparing (Continuing) !InspectionSkipped #change
             in:match-profile count:2
                 row 13: state=preparing count=0 (Continuing) #change
             in:preparing
@@ -475,6 +475,74 @@ fn deprovisioning_and_deletion_follow_the_table() {
                 row 40: finalizer=false (Gone until changed) ~ReleaseAll
             del in:deleting delete=not-registered
                 row 40: finalizer=false (Gone until changed) ~ReleaseAll
+        "#]],
+    );
+}
+
+#[test]
+fn systems_are_wanted_and_cancelled_by_address_and_method() {
+    check(
+        &[
+            "in:available image:a",
+            "in:available online image:a has:a",
+            "in:available online custom:m",
+            "in:available online custom:m had:m",
+            "in:available online custom:n had:m",
+            "in:provisioned online on has:a image:a:new",
+            "in:provisioned online on has:a",
+            "in:provisioned online on had:m custom:m",
+            "in:provisioned online on had:m",
+            "in:provisioned online on had:m image:a",
+            "in:provisioned online on had:m has:a custom:m image:b",
+            "in:provisioned online on had:m custom:m image:b",
+            "in:provisioned on has:a image:a",
+        ],
+        expect![[r#"
+            in:available image:a
+                row 23: (Settled 60s)
+            in:available online image:a has:a
+                row 23: CALL power_on (AwaitingAnswer until changed)
+            in:available online custom:m
+                row 22: state=provisioning (Continuing) [slot] !ProvisioningStarted #change
+            in:available online custom:m had:m
+                row 23: CALL power_on (AwaitingAnswer until changed)
+            in:available online custom:n had:m
+                row 22: state=provisioning (Continuing) [slot] !ProvisioningStarted #change
+            in:provisioned online on has:a image:a:new
+                row 28: (Settled 60s)
+            in:provisioned online on has:a
+                row 27: state=deprovisioning (Continuing) [slot] !DeprovisioningStarted #change
+            in:provisioned online on had:m custom:m
+                row 28: (Settled 60s)
+            in:provisioned online on had:m
+                row 27: state=deprovisioning (Continuing) [slot] !DeprovisioningStarted #change
+            in:provisioned online on had:m image:a
+                row 27: state=deprovisioning (Continuing) [slot] !DeprovisioningStarted #change
+            in:provisioned online on had:m has:a custom:m image:b
+                row 27: state=deprovisioning (Continuing) [slot] !DeprovisioningStarted #change
+            in:provisioned online on had:m custom:m image:b
+                row 28: (Settled 60s)
+            in:provisioned on has:a image:a
+                row 28: CALL power_off (AwaitingAnswer until changed)
+        "#]],
+    );
+}
+
+#[test]
+fn a_driver_that_is_not_ready_is_looked_at_again() {
+    check(
+        &[
+            "in:registering not-ready unregistered",
+            "in:provisioned has:a image:a not-ready del",
+            "in:deleting del not-ready",
+        ],
+        expect![[r#"
+            in:registering not-ready unregistered
+                (DriverNotReady 30s) #DriverNotReady
+            in:provisioned has:a image:a not-ready del
+                (DriverNotReady 30s) #DriverNotReady
+            in:deleting del not-ready
+                (DriverNotReady 30s) #DriverNotReady
         "#]],
     );
 }
