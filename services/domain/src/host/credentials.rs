@@ -6,7 +6,7 @@ use crate::host::{
     decision::{HostEvent, HostMetric},
     detach,
     evidence::CredentialsSight,
-    pass::{Flow, Pass},
+    pass::{Flow, HostPass},
     record::{
         Host,
         reason::WaitReason,
@@ -40,7 +40,7 @@ impl LoginProblem {
 }
 
 /// Checks that there is a login. A deletion goes on without one, unless a detached host holds it.
-pub(crate) fn check(pass: &mut Pass<'_>) -> Flow {
+pub(crate) fn check(pass: &mut HostPass<'_>) -> Flow {
     if pass.state().is_unmanaged() {
         return Ok(());
     }
@@ -83,7 +83,7 @@ fn problem(host: &Host, sight: &CredentialsSight) -> Option<LoginProblem> {
 
 /// Records a problem as a failed registration. The same problem, found again, is no further failure (host reference
 /// Q6).
-fn record(pass: &mut Pass<'_>, problem: LoginProblem, metric: HostMetric) {
+fn record(pass: &mut HostPass<'_>, problem: LoginProblem, metric: HostMetric) {
     let text: Arc<str> = problem.text().into();
     let known = pass.host.status.error.as_ref();
     if known.is_some_and(|error| error.kind == HostErrorKind::Registration && error.text == text) {
@@ -95,7 +95,7 @@ fn record(pass: &mut Pass<'_>, problem: LoginProblem, metric: HostMetric) {
 }
 
 /// Returns the login in use.
-pub(crate) fn current(pass: &Pass<'_>) -> CredentialsRecord {
+pub(crate) fn current(pass: &HostPass<'_>) -> CredentialsRecord {
     let version = match &pass.seen.credentials {
         CredentialsSight::Complete { version } | CredentialsSight::Kept { version } => Arc::clone(version),
         CredentialsSight::Missing | CredentialsSight::Unreadable | CredentialsSight::Incomplete => {
@@ -106,12 +106,12 @@ pub(crate) fn current(pass: &Pass<'_>) -> CredentialsRecord {
 }
 
 /// Returns whether the login in use is the last one that worked.
-pub(crate) fn are_good(pass: &Pass<'_>) -> bool {
+pub(crate) fn are_good(pass: &HostPass<'_>) -> bool {
     pass.host.status.good_credentials.as_ref() == Some(&current(pass))
 }
 
 /// Notes that the login in use works; returns whether that is news.
-pub(crate) fn confirm(pass: &mut Pass<'_>) -> bool {
+pub(crate) fn confirm(pass: &mut HostPass<'_>) -> bool {
     if are_good(pass) {
         return false;
     }

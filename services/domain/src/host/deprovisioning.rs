@@ -3,7 +3,7 @@
 use crate::host::{
     decision::{HostEvent, HostMetric},
     deletion,
-    pass::{Flow, Pass, Reply},
+    pass::{DriverReply, Flow, HostPass},
     preparation, provisioning,
     record::{
         annotations::AnnotationName, call::DriverCall, operation::OperationKind, spec::image_url,
@@ -12,22 +12,22 @@ use crate::host::{
 };
 
 /// Begins to remove the system.
-pub(crate) fn begin(pass: &mut Pass<'_>) {
+pub(crate) fn begin(pass: &mut HostPass<'_>) {
     pass.events.push(HostEvent::DeprovisioningStarted);
 }
 
 /// Returns whether the system is removed and the host stays.
-pub(crate) fn is_finished(pass: &mut Pass<'_>) -> Flow<bool> {
-    Ok(matches!(reply(pass)?, Reply::Done(_)) && !pass.host.is_deleted())
+pub(crate) fn is_finished(pass: &mut HostPass<'_>) -> Flow<bool> {
+    Ok(matches!(reply(pass)?, DriverReply::Done(_)) && !pass.host.is_deleted())
 }
 
 /// Returns whether the system is removed and the host is to go.
-pub(crate) fn is_finished_for_deletion(pass: &mut Pass<'_>) -> Flow<bool> {
-    Ok(matches!(reply(pass)?, Reply::Done(_)) && pass.host.is_deleted())
+pub(crate) fn is_finished_for_deletion(pass: &mut HostPass<'_>) -> Flow<bool> {
+    Ok(matches!(reply(pass)?, DriverReply::Done(_)) && pass.host.is_deleted())
 }
 
 /// Forgets the system that is removed.
-pub(crate) fn finish(pass: &mut Pass<'_>) {
+pub(crate) fn finish(pass: &mut HostPass<'_>) {
     pass.remove_annotation(AnnotationName::Reboot);
     preparation::forget_settings(pass);
     pass.host.status.provisioning.image = None;
@@ -38,8 +38,8 @@ pub(crate) fn finish(pass: &mut Pass<'_>) {
 }
 
 /// Returns whether a deletion goes on although the system could not be removed. Any other failure ends the decision.
-pub(crate) fn is_given_up(pass: &mut Pass<'_>) -> Flow<bool> {
-    let Reply::Failed(text) = reply(pass)? else { return Ok(false) };
+pub(crate) fn is_given_up(pass: &mut HostPass<'_>) -> Flow<bool> {
+    let DriverReply::Failed(text) = reply(pass)? else { return Ok(false) };
     if !pass.host.is_deleted() {
         return Err(pass.fail(HostErrorKind::Provisioning, text));
     }
@@ -47,13 +47,13 @@ pub(crate) fn is_given_up(pass: &mut Pass<'_>) -> Flow<bool> {
 }
 
 /// Notes that the system may still be on the disks.
-pub(crate) fn give_up(pass: &mut Pass<'_>) {
+pub(crate) fn give_up(pass: &mut HostPass<'_>) {
     pass.metrics.push(HostMetric::DeletedWithoutDeprovisioning);
     deletion::skip(pass, OperationKind::Deprovision);
 }
 
 /// Returns the answer of the driver; several rows judge it one after the other.
-fn reply(pass: &mut Pass<'_>) -> Flow<Reply> {
+fn reply(pass: &mut HostPass<'_>) -> Flow<DriverReply> {
     if let Some(reply) = &pass.reply {
         return Ok(reply.clone());
     }
@@ -68,7 +68,7 @@ fn reply(pass: &mut Pass<'_>) -> Flow<Reply> {
     Ok(reply)
 }
 
-fn has_system(pass: &Pass<'_>) -> bool {
+fn has_system(pass: &HostPass<'_>) -> bool {
     let installed = &pass.host.status.provisioning;
     !image_url(installed.image.as_ref()).is_empty() || installed.custom_deploy.is_some()
 }

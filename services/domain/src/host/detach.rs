@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::host::{
-    pass::{Flow, Pass, Reply, Stop},
+    pass::{DriverReply, Flow, HostPass, PassEnd},
     record::{
         Host,
         annotations::DetachMark,
@@ -32,7 +32,7 @@ pub(crate) fn holds_deletion(host: &Host) -> bool {
 }
 
 /// Lets the driver detach a marked host, and take back a host that is marked no more.
-pub(crate) fn check(pass: &mut Pass<'_>) -> Flow {
+pub(crate) fn check(pass: &mut HostPass<'_>) -> Flow {
     if pass.state() == HostState::Deleting {
         return Ok(());
     }
@@ -53,7 +53,7 @@ fn can_detach(state: HostState) -> bool {
     state.runs_a_system() || state.is_available()
 }
 
-fn take_back(pass: &mut Pass<'_>) -> Flow {
+fn take_back(pass: &mut HostPass<'_>) -> Flow {
     if pass.has_error(HostErrorKind::Detach) {
         pass.clear_error();
         pass.host.status.error_count = 0;
@@ -68,25 +68,26 @@ fn take_back(pass: &mut Pass<'_>) -> Flow {
     Err(pass.again())
 }
 
-fn stay(pass: &Pass<'_>) -> Stop {
+fn stay(pass: &HostPass<'_>) -> PassEnd {
     let is_held = pass.host.is_deleted();
     let reason = if is_held { WaitReason::DeletionHeld } else { WaitReason::Detached };
     pass.wait(reason, DETACHED)
 }
 
-fn detach(pass: &mut Pass<'_>, mark: DetachMark) -> Flow<Stop> {
+fn detach(pass: &mut HostPass<'_>, mark: DetachMark) -> Flow<PassEnd> {
     let reply = pass.consult(DriverCall::Detach { force: mark.force })?;
     Ok(match reply {
-        Reply::Running { .. } => running(pass),
-        Reply::Done(_) | Reply::NotRegistered => complete(pass),
-        Reply::Failed(text) => pass.fail(HostErrorKind::Detach, text),
-        Reply::NeedsRamdisk => pass.incomplete_answer("the driver needs an image to detach the host"),
+        DriverReply::Running { .. } => running(pass),
+        DriverReply::Done(_) | DriverReply::NotRegistered => complete(pass),
+        DriverReply::Failed(text) => pass.fail(HostErrorKind::Detach, text),
+        DriverReply::NeedsRamdisk => pass.incomplete_answer("the driver needs an image to detach the host"),
     })
 }
 
 /// Waits for the driver. Errors of other operations stay, because detachment mends none of them.
-fn running(pass: &mut Pass<'_>) -> Stop {
-    let (operational, error) = (pass.host.status.operational, pass.host.status.error.clone());
+fn running(pass: &mut HostPass<'_>) -> PassEnd {
+    let operational = pass.host.status.operational;
+    let error = pass.host.status.error.clone();
     let is_of_detach = pass.has_error(HostErrorKind::Detach);
     let stop = pass.running();
     if !is_of_detach {
@@ -96,7 +97,7 @@ fn running(pass: &mut Pass<'_>) -> Stop {
     stop
 }
 
-fn complete(pass: &mut Pass<'_>) -> Stop {
+fn complete(pass: &mut HostPass<'_>) -> PassEnd {
     if pass.has_error(HostErrorKind::Detach) {
         pass.host.status.error = None;
         pass.host.status.error_count = 0;

@@ -57,7 +57,7 @@ pub enum DriverSight {
 /// Look of a driver at a host that its backend knows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DriverView {
-    /// Time at which the listing was asked for.
+    /// Time at which the listing was asked for, by the clock of reports.
     pub asked_at: Timestamp,
     /// Whether the power is on; `None`: not known.
     pub powered_on: Option<bool>,
@@ -186,7 +186,7 @@ pub enum DeployData {
     /// All are readable, or none is named.
     #[default]
     Ready,
-    /// One cannot be read.
+    /// A secret cannot be read.
     Unreadable {
         /// Reason, for people.
         text: Arc<str>,

@@ -2,14 +2,14 @@
 
 use crate::host::{
     evidence::FirmwareWish,
-    pass::Pass,
+    pass::HostPass,
     record::{Host, call::PreparationParts},
 };
 
 /// State of a wish about firmware.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FirmwareVerdict {
-    /// Nothing is to be changed.
+    /// No change is due.
     Nothing,
     /// A change is due.
     Due,
@@ -36,7 +36,7 @@ pub(crate) fn verdict(host: &Host, wish: Option<FirmwareWish>) -> FirmwareVerdic
 }
 
 /// Returns the changes of firmware that are due, as far as `allowed`.
-pub(crate) fn due(pass: &Pass<'_>, allowed: PreparationParts) -> PreparationParts {
+pub(crate) fn due(pass: &HostPass<'_>, allowed: PreparationParts) -> PreparationParts {
     let settings = verdict(&pass.host, pass.seen.settings) == FirmwareVerdict::Due;
     let components = verdict(&pass.host, pass.seen.components) == FirmwareVerdict::Due;
     let is_pending = pass.seen.components.is_some_and(|wish| wish.is_pending);

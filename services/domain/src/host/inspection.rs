@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::host::{
     decision::{CompanionChange, HostEvent},
-    pass::{Flow, Pass},
+    pass::{Flow, HostPass},
     reboot,
     record::{
         Host,
@@ -22,24 +22,24 @@ pub(crate) fn is_disabled(host: &Host) -> bool {
 }
 
 /// Returns whether a person wants an available host to be inspected again.
-pub(crate) fn is_wanted_again(pass: &mut Pass<'_>) -> Flow<bool> {
+pub(crate) fn is_wanted_again(pass: &mut HostPass<'_>) -> Flow<bool> {
     Ok(pass.host.meta.annotations.inspect == Some(InspectRequest::Again))
 }
 
 /// Returns whether inspection has become disabled.
-pub(crate) fn is_skipped(pass: &mut Pass<'_>) -> Flow<bool> {
+pub(crate) fn is_skipped(pass: &mut HostPass<'_>) -> Flow<bool> {
     Ok(is_disabled(&pass.host))
 }
 
 /// Notes that there is no inspection, also none that was asked for.
-pub(crate) fn skip(pass: &mut Pass<'_>) {
+pub(crate) fn skip(pass: &mut HostPass<'_>) {
     pass.remove_annotation(AnnotationName::Inspect);
     pass.host.status.error_count = 0;
     pass.events.push(HostEvent::InspectionSkipped);
 }
 
 /// Returns whether the driver has returned an inventory.
-pub(crate) fn is_finished(pass: &mut Pass<'_>) -> Flow<bool> {
+pub(crate) fn is_finished(pass: &mut HostPass<'_>) -> Flow<bool> {
     let call = DriverCall::Inspect(call(pass));
     let facts = pass.carry_out(call, HostErrorKind::Inspection, begun)?;
     pass.inventory = facts.inventory;
@@ -50,7 +50,7 @@ pub(crate) fn is_finished(pass: &mut Pass<'_>) -> Flow<bool> {
 }
 
 /// Stores the inventory that the driver has returned.
-pub(crate) fn finish(pass: &mut Pass<'_>) {
+pub(crate) fn finish(pass: &mut HostPass<'_>) {
     pass.clear_error();
     pass.host.status.error_count = 0;
     pass.remove_annotation(AnnotationName::Inspect);
@@ -63,13 +63,13 @@ pub(crate) fn finish(pass: &mut Pass<'_>) {
 }
 
 /// Fulfils the requests that an inspection answers, once it has begun.
-fn begun(pass: &mut Pass<'_>) {
+fn begun(pass: &mut HostPass<'_>) {
     pass.events.push(HostEvent::InspectionStarted);
     pass.remove_annotation(AnnotationName::Inspect);
     pass.remove_annotation(AnnotationName::Reboot);
 }
 
-fn call(pass: &Pass<'_>) -> InspectCall {
+fn call(pass: &HostPass<'_>) -> InspectCall {
     let Host { meta, spec, status, .. } = &pass.host;
     InspectCall {
         boot_mode: status.provisioning.boot_mode.or(spec.boot_mode).unwrap_or_default(),
@@ -82,7 +82,7 @@ fn call(pass: &Pass<'_>) -> InspectCall {
 }
 
 /// Returns the CPU architecture of a host, as far as it is known.
-pub(crate) fn architecture(pass: &Pass<'_>) -> Arc<str> {
+pub(crate) fn architecture(pass: &HostPass<'_>) -> Arc<str> {
     let hardware = pass.host.status.hardware.as_ref().map(|hardware| &hardware.architecture);
     let known = [Some(&pass.host.spec.architecture), hardware, Some(&pass.policy.architecture)];
     known.into_iter().flatten().find(|known| !known.is_empty()).map(Arc::clone).unwrap_or_default()

@@ -23,7 +23,7 @@ use crate::{
 
 mod conversation;
 
-pub(crate) use conversation::Reply;
+pub(crate) use conversation::DriverReply;
 
 /// Back-off after failures of a host, in minutes that double (host reference 1.8).
 const FAILURES: Backoff = Backoff { unit: Duration::from_secs(60), most_failures: 9 };
@@ -34,17 +34,17 @@ const TROUBLES: Backoff = Backoff { unit: Duration::from_millis(500), most_failu
 
 /// End of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stop {
+pub(crate) struct PassEnd {
     pub reason: WaitReason,
     /// Time of the next decision; `None`: a change brings it.
     pub look: Option<Timestamp>,
 }
 
 /// Result of a step: go on with the next one, or end the decision.
-pub(crate) type Flow<T = ()> = Result<T, Stop>;
+pub(crate) type Flow<T = ()> = Result<T, PassEnd>;
 
 /// Decision in the making.
-pub(crate) struct Pass<'a> {
+pub(crate) struct HostPass<'a> {
     pub host: Host,
     pub seen: &'a HostEvidence,
     pub policy: &'a HostPolicy,
@@ -67,10 +67,10 @@ pub(crate) struct Pass<'a> {
     /// Whether the host has just got the slot that it waited for.
     pub has_regained_slot: bool,
     /// Reply that several rows of the table judge one after the other.
-    pub reply: Option<Reply>,
+    pub reply: Option<DriverReply>,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> HostPass<'a> {
     pub fn new(host: Host, seen: &'a HostEvidence, policy: &'a HostPolicy, moment: HostMoment) -> Self {
         Self {
             host,
@@ -100,25 +100,25 @@ impl<'a> Pass<'a> {
     }
 
     /// Ends the decision; the next one follows at once.
-    pub fn again(&self) -> Stop {
-        Stop { reason: WaitReason::Continuing, look: Some(self.now()) }
+    pub fn again(&self) -> PassEnd {
+        PassEnd { reason: WaitReason::Continuing, look: Some(self.now()) }
     }
 
     /// Ends the decision; the next one follows after `delay` at the latest.
-    pub fn wait(&self, reason: WaitReason, delay: Duration) -> Stop {
-        Stop { reason, look: Some(self.now().plus(delay)) }
+    pub fn wait(&self, reason: WaitReason, delay: Duration) -> PassEnd {
+        PassEnd { reason, look: Some(self.now().plus(delay)) }
     }
 
     /// Ends the decision; only a change brings the next one.
-    pub fn wait_for_change(reason: WaitReason) -> Stop {
-        Stop { reason, look: None }
+    pub fn wait_for_change(reason: WaitReason) -> PassEnd {
+        PassEnd { reason, look: None }
     }
 
     /// Lets the host rest for `delay`, or until a change if there is no delay.
-    pub fn rest(&mut self, reason: WaitReason, delay: Option<Duration>) -> Stop {
+    pub fn rest(&mut self, reason: WaitReason, delay: Option<Duration>) -> PassEnd {
         let until = delay.map(|delay| self.now().plus(delay));
         self.host.progress.rest = Some(HostRest { reason, until, change: self.host.meta.change });
-        Stop { reason, look: until }
+        PassEnd { reason, look: until }
     }
 
     /// Returns the look of the driver at the host, if it is from after the last answer.
@@ -143,13 +143,13 @@ impl<'a> Pass<'a> {
     }
 
     /// Records a failure, after which the host rests.
-    pub fn fail(&mut self, kind: HostErrorKind, text: Arc<str>) -> Stop {
+    pub fn fail(&mut self, kind: HostErrorKind, text: Arc<str>) -> PassEnd {
         self.record_failure(kind, text);
         self.back_off(WaitReason::BackingOff)
     }
 
     /// Lets the host rest as long as its failures in a row demand.
-    pub fn back_off(&mut self, reason: WaitReason) -> Stop {
+    pub fn back_off(&mut self, reason: WaitReason) -> PassEnd {
         let delay = self.failure_delay(self.host.status.error_count);
         self.rest(reason, Some(delay))
     }
@@ -176,11 +176,11 @@ impl<'a> Pass<'a> {
     }
 
     /// Notes a trouble that no host is to blame for; it is tried again after a while.
-    pub fn trouble(&mut self, reason: WaitReason, text: Arc<str>) -> Stop {
+    pub fn trouble(&mut self, reason: WaitReason, text: Arc<str>) -> PassEnd {
         self.trouble_about(0, reason, text)
     }
 
-    fn trouble_about(&mut self, number: u64, reason: WaitReason, text: Arc<str>) -> Stop {
+    fn trouble_about(&mut self, number: u64, reason: WaitReason, text: Arc<str>) -> PassEnd {
         let now = self.now();
         let known = self.host.progress.trouble.as_ref();
         let known = known.filter(|known| known.reason == reason && known.text == text);
@@ -192,7 +192,7 @@ impl<'a> Pass<'a> {
             let noted = TransientTrouble { reason, text, number, at: now, attempts, retry_at };
             self.host.progress.trouble = Some(noted);
         }
-        Stop { reason, look: self.host.progress.trouble.as_ref().map(|trouble| trouble.retry_at) }
+        PassEnd { reason, look: self.host.progress.trouble.as_ref().map(|trouble| trouble.retry_at) }
     }
 
     /// Removes an annotation; returns whether it was there.
@@ -208,7 +208,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Makes the host wait for a slot in its present state.
-    pub fn delay(&mut self, entering: HostState) -> Stop {
+    pub fn delay(&mut self, entering: HostState) -> PassEnd {
         if self.host.status.operational != OperationalStatus::Delayed {
             self.host.status.operational = OperationalStatus::Delayed;
             self.metrics.push(HostMetric::Delayed(entering));

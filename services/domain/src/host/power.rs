@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::host::{
     decision::{CompanionChange, HostEvent, HostMetric},
-    pass::{Flow, Pass, Reply, Stop},
+    pass::{DriverReply, Flow, HostPass, PassEnd},
     provisioning, reboot,
     record::{
         annotations::{AnnotationName, RebootMode},
@@ -23,13 +23,13 @@ const POLL: Duration = Duration::from_secs(60);
 const DATA_IMAGE: Duration = Duration::from_secs(30);
 
 /// Keeps the system of a host under the driver's control and its power as wished.
-pub(crate) fn manage_running(pass: &mut Pass<'_>) -> Flow {
+pub(crate) fn manage_running(pass: &mut HostPass<'_>) -> Flow {
     provisioning::adopt(pass)?;
     manage(pass)
 }
 
 /// Keeps the power of a host as wished.
-pub(crate) fn manage(pass: &mut Pass<'_>) -> Flow {
+pub(crate) fn manage(pass: &mut HostPass<'_>) -> Flow {
     let is_on = observe(pass)?;
     end_reboot(pass, is_on)?;
     if pass.state().runs_a_system() {
@@ -45,7 +45,7 @@ pub(crate) fn manage(pass: &mut Pass<'_>) -> Flow {
 }
 
 /// Takes the power from the driver's look. Without one from after the last answer, nothing is decided.
-fn observe(pass: &mut Pass<'_>) -> Flow<bool> {
+fn observe(pass: &mut HostPass<'_>) -> Flow<bool> {
     let look = pass.latest_view();
     let Some(is_on) = look.and_then(|view| view.powered_on) else { return await_reading(pass) };
     if is_on != pass.host.status.powered_on {
@@ -59,7 +59,7 @@ fn observe(pass: &mut Pass<'_>) -> Flow<bool> {
 }
 
 /// Waits for a look at the power. An operation that is under way, or whose answer is, may go on without.
-fn await_reading(pass: &mut Pass<'_>) -> Flow<bool> {
+fn await_reading(pass: &mut HostPass<'_>) -> Flow<bool> {
     if pass.host.progress.work.is_some() {
         return Ok(pass.host.status.powered_on);
     }
@@ -67,7 +67,7 @@ fn await_reading(pass: &mut Pass<'_>) -> Flow<bool> {
 }
 
 /// Changes the data image and the firmware of a host that runs a system, before it is switched on.
-fn prepare_power_on(pass: &mut Pass<'_>, is_on: bool) -> Flow {
+fn prepare_power_on(pass: &mut HostPass<'_>, is_on: bool) -> Flow {
     let is_switched_on = pass.operation() == Some(OperationKind::PowerOn);
     let is_coming_on = pass.host.spec.online && !is_on && !is_switched_on;
     if is_coming_on {
@@ -77,12 +77,12 @@ fn prepare_power_on(pass: &mut Pass<'_>, is_on: bool) -> Flow {
 }
 
 /// Ends a reboot once the host is off, so that the power returns.
-fn end_reboot(pass: &mut Pass<'_>, is_on: bool) -> Flow {
+fn end_reboot(pass: &mut HostPass<'_>, is_on: bool) -> Flow {
     if !is_on && pass.remove_annotation(AnnotationName::Reboot) { Err(pass.again()) } else { Ok(()) }
 }
 
 /// Needs nothing. A host that is as wished has no failure, whatever was recorded earlier (host reference Q14, D1).
-fn settle(pass: &mut Pass<'_>, is_held_off: bool) -> Stop {
+fn settle(pass: &mut HostPass<'_>, is_held_off: bool) -> PassEnd {
     pass.drop_answered_work();
     pass.clear_error();
     pass.host.status.error_count = 0;
@@ -90,11 +90,11 @@ fn settle(pass: &mut Pass<'_>, is_held_off: bool) -> Stop {
     pass.wait(reason, POLL)
 }
 
-fn power_on(pass: &Pass<'_>) -> DriverCall {
+fn power_on(pass: &HostPass<'_>) -> DriverCall {
     DriverCall::PowerOn { force: pass.has_error(HostErrorKind::PowerManagement) }
 }
 
-fn power_off(pass: &Pass<'_>) -> DriverCall {
+fn power_off(pass: &HostPass<'_>) -> DriverCall {
     DriverCall::PowerOff {
         mode: reboot::mode(&pass.host),
         force: pass.has_error(HostErrorKind::PowerManagement),
@@ -102,34 +102,34 @@ fn power_off(pass: &Pass<'_>) -> DriverCall {
     }
 }
 
-fn switch(pass: &mut Pass<'_>, call: DriverCall, on: bool) -> Flow {
+fn switch(pass: &mut HostPass<'_>, call: DriverCall, on: bool) -> Flow {
     let is_first_soft = matches!(call, DriverCall::PowerOff { mode: RebootMode::Soft, .. });
     let reply = pass.consult(call);
     if pass.call.is_some() {
         report_unreadable_requests(pass, on);
     }
     match reply? {
-        Reply::Running { .. } => {
+        DriverReply::Running { .. } => {
             let ends_reboot = accepted(pass, on);
             let running = pass.running();
             Err(if ends_reboot { pass.again() } else { running })
         }
-        Reply::Done(_) => {
+        DriverReply::Done(_) => {
             accepted(pass, on);
             Err(done(pass, on))
         }
-        Reply::Failed(text) if is_first_soft => {
+        DriverReply::Failed(text) if is_first_soft => {
             let text = format!("the soft power-off failed, and a hard one follows: {text}");
             Err(pass.fail(HostErrorKind::PowerManagement, text.into()))
         }
-        Reply::Failed(text) => Err(pass.fail(HostErrorKind::PowerManagement, text)),
-        Reply::NotRegistered | Reply::NeedsRamdisk => Err(pass.register_again()),
+        DriverReply::Failed(text) => Err(pass.fail(HostErrorKind::PowerManagement, text)),
+        DriverReply::NotRegistered | DriverReply::NeedsRamdisk => Err(pass.register_again()),
     }
 }
 
 /// Notes a power request that the driver has taken. A host that may never be off has rebooted by it; returns whether
 /// that fulfils a request.
-fn accepted(pass: &mut Pass<'_>, on: bool) -> bool {
+fn accepted(pass: &mut HostPass<'_>, on: bool) -> bool {
     if pass.is_newly_accepted {
         pass.metrics.push(HostMetric::PowerChange { on });
         pass.events.push(if on { HostEvent::PowerOn } else { HostEvent::PowerOff });
@@ -138,21 +138,21 @@ fn accepted(pass: &mut Pass<'_>, on: bool) -> bool {
 }
 
 /// Notes that the power is as this decision wanted it (host reference Q9).
-fn done(pass: &mut Pass<'_>, on: bool) -> Stop {
+fn done(pass: &mut HostPass<'_>, on: bool) -> PassEnd {
     pass.host.status.powered_on = on || pass.host.spec.disable_power_off;
     pass.host.status.error_count = 0;
     pass.clear_error();
     pass.again()
 }
 
-fn report_unreadable_requests(pass: &mut Pass<'_>, on: bool) {
+fn report_unreadable_requests(pass: &mut HostPass<'_>, on: bool) {
     if !on && reboot::counted(&pass.host).any(|request| request.is_unreadable) {
         pass.events.push(HostEvent::InvalidAnnotationValue);
     }
 }
 
 /// Inserts or ejects the data image of a host that is about to be switched on.
-fn change_data_image(pass: &mut Pass<'_>) -> Flow {
+fn change_data_image(pass: &mut HostPass<'_>) -> Flow {
     let image = &pass.seen.data_image;
     if image.wanted == image.inserted {
         pass.host.progress.data_image_failures = 0;
@@ -163,14 +163,14 @@ fn change_data_image(pass: &mut Pass<'_>) -> Flow {
         Some(_) | None => DriverCall::DetachDataImage,
     };
     match pass.consult(call)? {
-        Reply::Running { .. } => Err(pass.running()),
-        Reply::Done(_) => Ok(()),
-        Reply::Failed(text) => Err(data_image_failed(pass, text)),
-        Reply::NotRegistered | Reply::NeedsRamdisk => Err(pass.register_again()),
+        DriverReply::Running { .. } => Err(pass.running()),
+        DriverReply::Done(_) => Ok(()),
+        DriverReply::Failed(text) => Err(data_image_failed(pass, text)),
+        DriverReply::NotRegistered | DriverReply::NeedsRamdisk => Err(pass.register_again()),
     }
 }
 
-fn data_image_failed(pass: &mut Pass<'_>, text: Arc<str>) -> Stop {
+fn data_image_failed(pass: &mut HostPass<'_>, text: Arc<str>) -> PassEnd {
     pass.companions.push(CompanionChange::DataImageFailed(text));
     let failures = pass.host.progress.data_image_failures.saturating_add(1);
     pass.host.progress.data_image_failures = failures;

@@ -7,7 +7,7 @@ use crate::host::{
     decision::{CompanionChange, HostEvent, HostMetric},
     evidence::DriverSight,
     inspection,
-    pass::{Flow, Pass, Stop},
+    pass::{Flow, HostPass, PassEnd},
     record::{annotations::AnnotationName, reason::WaitReason, status::HostInventory},
 };
 
@@ -15,13 +15,17 @@ use crate::host::{
 const DRIVER_NOT_READY: Duration = Duration::from_secs(30);
 
 /// Leaves a paused host alone, its deletion included (host reference Q10).
-pub(crate) fn pause(pass: &mut Pass<'_>) -> Flow {
-    if pass.host.meta.annotations.paused { Err(Pass::wait_for_change(WaitReason::Paused)) } else { Ok(()) }
+pub(crate) fn pause(pass: &mut HostPass<'_>) -> Flow {
+    if pass.host.meta.annotations.paused {
+        Err(HostPass::wait_for_change(WaitReason::Paused))
+    } else {
+        Ok(())
+    }
 }
 
 /// Takes the status from its annotation, once, for a record that never had one. The durable inventory counts more than
 /// that of the annotation.
-pub(crate) fn restore_status(pass: &mut Pass<'_>) -> Flow {
+pub(crate) fn restore_status(pass: &mut HostPass<'_>) -> Flow {
     let Some(annotation) = pass.host.meta.annotations.status.take() else { return Ok(()) };
     let (None, Ok(status)) = (pass.host.status.last_updated, annotation) else {
         pass.events.push(HostEvent::RemoveAnnotation(AnnotationName::Status));
@@ -36,7 +40,7 @@ pub(crate) fn restore_status(pass: &mut Pass<'_>) -> Flow {
 }
 
 /// Takes the architecture from the durable inventory, unless a person has given one.
-pub(crate) fn fill_architecture(pass: &mut Pass<'_>) -> Flow {
+pub(crate) fn fill_architecture(pass: &mut HostPass<'_>) -> Flow {
     let known = pass.seen.hardware_data.as_ref().map(|hardware| &hardware.architecture);
     let Some(architecture) = known.filter(|known| !known.is_empty()) else { return Ok(()) };
     if !pass.host.spec.architecture.is_empty() {
@@ -47,7 +51,7 @@ pub(crate) fn fill_architecture(pass: &mut Pass<'_>) -> Flow {
 }
 
 /// Takes the inventory from its durable copy, or from an annotation, where no inspection provides it.
-pub(crate) fn take_inventory(pass: &mut Pass<'_>) -> Flow {
+pub(crate) fn take_inventory(pass: &mut HostPass<'_>) -> Flow {
     let wants_inventory = pass.host.status.hardware.is_none() || inspection::is_disabled(&pass.host);
     let is_new = wants_inventory && adopt_inventory(pass)?;
     let was_consumed = is_new && pass.seen.hardware_data.is_none();
@@ -59,7 +63,7 @@ pub(crate) fn take_inventory(pass: &mut Pass<'_>) -> Flow {
 }
 
 /// Takes an inventory that differs from the known one; returns whether there was one.
-fn adopt_inventory(pass: &mut Pass<'_>) -> Flow<bool> {
+fn adopt_inventory(pass: &mut HostPass<'_>) -> Flow<bool> {
     let Some(inventory) = offered_inventory(pass)? else { return Ok(false) };
     if pass.host.status.hardware.as_ref() == Some(&inventory) {
         return Ok(false);
@@ -72,7 +76,7 @@ fn adopt_inventory(pass: &mut Pass<'_>) -> Flow<bool> {
     Ok(true)
 }
 
-fn offered_inventory(pass: &mut Pass<'_>) -> Result<Option<Arc<HostInventory>>, Stop> {
+fn offered_inventory(pass: &mut HostPass<'_>) -> Result<Option<Arc<HostInventory>>, PassEnd> {
     if let Some(stored) = &pass.seen.hardware_data {
         return Ok(Some(Arc::clone(stored)));
     }
@@ -87,7 +91,7 @@ fn offered_inventory(pass: &mut Pass<'_>) -> Result<Option<Arc<HostInventory>>, 
 }
 
 /// Keeps the record until the host is released.
-pub(crate) fn add_finalizer(pass: &mut Pass<'_>) -> Flow {
+pub(crate) fn add_finalizer(pass: &mut HostPass<'_>) -> Flow {
     if pass.host.meta.has_finalizer || pass.host.is_deleted() {
         return Ok(());
     }
@@ -96,18 +100,18 @@ pub(crate) fn add_finalizer(pass: &mut Pass<'_>) -> Flow {
 }
 
 /// Lets a host rest until its time is over or something about it has changed.
-pub(crate) fn rest(pass: &mut Pass<'_>) -> Flow {
+pub(crate) fn rest(pass: &mut HostPass<'_>) -> Flow {
     let Some(rest) = pass.host.progress.rest else { return Ok(()) };
     let is_over = rest.until.is_some_and(|until| pass.now() >= until);
     if is_over || rest.change != pass.host.meta.change {
         pass.host.progress.rest = None;
         return Ok(());
     }
-    Err(Stop { reason: rest.reason, look: rest.until })
+    Err(PassEnd { reason: rest.reason, look: rest.until })
 }
 
 /// Claims the secret with network data for the ramdisk.
-pub(crate) fn claim_network_secret(pass: &mut Pass<'_>) -> Flow {
+pub(crate) fn claim_network_secret(pass: &mut HostPass<'_>) -> Flow {
     let wanted = pass.host.spec.network_secret.clone();
     if wanted != pass.host.progress.network_secret && !pass.host.is_deleted() {
         pass.companions.extend(wanted.clone().map(CompanionChange::ClaimNetworkSecret));
@@ -117,7 +121,7 @@ pub(crate) fn claim_network_secret(pass: &mut Pass<'_>) -> Flow {
 }
 
 /// Waits for the backend of a managed host.
-pub(crate) fn await_driver(pass: &mut Pass<'_>) -> Flow {
+pub(crate) fn await_driver(pass: &mut HostPass<'_>) -> Flow {
     let is_managed = !pass.state().is_unmanaged() || pass.host.spec.names_a_bmc();
     if !is_managed || pass.seen.driver != DriverSight::NotReady {
         return Ok(());

@@ -7,7 +7,7 @@ use crate::host::{
     evidence::FirmwareWish,
     firmware::{self, FirmwareVerdict},
     hints::wanted_hints,
-    pass::{Flow, Pass, Reply, Stop},
+    pass::{DriverReply, Flow, HostPass, PassEnd},
     record::{
         Host,
         call::{DriverCall, PreparationParts, PrepareCall},
@@ -35,7 +35,7 @@ fn names_volumes(raid: &RaidWish) -> bool {
 }
 
 /// Returns whether RAID volumes or hints differ from those that were applied.
-pub(crate) fn is_storage_changed(pass: &mut Pass<'_>) -> Flow<bool> {
+pub(crate) fn is_storage_changed(pass: &mut HostPass<'_>) -> Flow<bool> {
     Ok(differs(&pass.host))
 }
 
@@ -45,17 +45,17 @@ fn differs(host: &Host) -> bool {
 }
 
 /// Returns whether firmware settings of an available host are to be changed.
-pub(crate) fn are_settings_changed(pass: &mut Pass<'_>) -> Flow<bool> {
+pub(crate) fn are_settings_changed(pass: &mut HostPass<'_>) -> Flow<bool> {
     is_firmware_changed(pass, pass.seen.settings)
 }
 
 /// Returns whether firmware versions of an available host are to be changed.
-pub(crate) fn are_components_changed(pass: &mut Pass<'_>) -> Flow<bool> {
+pub(crate) fn are_components_changed(pass: &mut HostPass<'_>) -> Flow<bool> {
     let wish = pass.seen.components.filter(|wish| wish.is_pending || !wish.is_judged);
     is_firmware_changed(pass, wish)
 }
 
-fn is_firmware_changed(pass: &mut Pass<'_>, wish: Option<FirmwareWish>) -> Flow<bool> {
+fn is_firmware_changed(pass: &mut HostPass<'_>, wish: Option<FirmwareWish>) -> Flow<bool> {
     match firmware::verdict(&pass.host, wish) {
         FirmwareVerdict::Nothing => Ok(false),
         FirmwareVerdict::Due | FirmwareVerdict::Unread => Ok(true),
@@ -63,39 +63,39 @@ fn is_firmware_changed(pass: &mut Pass<'_>, wish: Option<FirmwareWish>) -> Flow<
     }
 }
 
-fn unjudged(pass: &mut Pass<'_>) -> Stop {
+fn unjudged(pass: &mut HostPass<'_>) -> PassEnd {
     pass.trouble(WaitReason::FirmwareUnjudged, "firmware wishes were not judged yet".into())
 }
 
 /// Returns whether the driver has finished the preparation.
-pub(crate) fn is_finished(pass: &mut Pass<'_>) -> Flow<bool> {
+pub(crate) fn is_finished(pass: &mut HostPass<'_>) -> Flow<bool> {
     await_firmware_records(pass)?;
     let call = DriverCall::Prepare(Box::new(call(pass)));
     match pass.consult(call)? {
-        Reply::Running { started } => {
+        DriverReply::Running { started } => {
             note_start(pass, started);
             Err(pass.running())
         }
-        Reply::Done(facts) => {
+        DriverReply::Done(facts) => {
             note_start(pass, facts.started);
-            pass.host.progress.firmware_changed_at = Some(pass.moment.now);
+            pass.host.progress.firmware_changed_at = pass.host.progress.answered_at;
             Ok(true)
         }
-        Reply::Failed(text) => {
+        DriverReply::Failed(text) => {
             begin_anew(pass);
             Err(pass.fail(HostErrorKind::Preparation, text))
         }
-        Reply::NotRegistered | Reply::NeedsRamdisk => Err(pass.register_again()),
+        DriverReply::NotRegistered | DriverReply::NeedsRamdisk => Err(pass.register_again()),
     }
 }
 
 /// Ends the preparation.
-pub(crate) fn finish(pass: &mut Pass<'_>) {
+pub(crate) fn finish(pass: &mut HostPass<'_>) {
     pass.clear_error();
     pass.host.status.error_count = 0;
 }
 
-fn await_firmware_records(pass: &mut Pass<'_>) -> Flow {
+fn await_firmware_records(pass: &mut HostPass<'_>) -> Flow {
     for wish in [pass.seen.settings, pass.seen.components] {
         match firmware::verdict(&pass.host, wish) {
             FirmwareVerdict::Nothing | FirmwareVerdict::Due => {}
@@ -108,7 +108,7 @@ fn await_firmware_records(pass: &mut Pass<'_>) -> Flow {
     Ok(())
 }
 
-fn call(pass: &Pass<'_>) -> PrepareCall {
+fn call(pass: &HostPass<'_>) -> PrepareCall {
     let restart = pass.has_error(HostErrorKind::Preparation);
     let every = PreparationParts { storage: true, settings: true, components: true };
     let storage = PreparationParts { storage: differs(&pass.host), ..PreparationParts::default() };
@@ -124,7 +124,7 @@ fn call(pass: &Pass<'_>) -> PrepareCall {
 }
 
 /// Copies the wishes that the driver has begun to fulfil.
-fn note_start(pass: &mut Pass<'_>, started: bool) {
+fn note_start(pass: &mut HostPass<'_>, started: bool) {
     if !started {
         return;
     }
@@ -136,7 +136,7 @@ fn note_start(pass: &mut Pass<'_>, started: bool) {
 }
 
 /// Forgets the wishes of a failed preparation, so that the next one fulfils them again.
-fn begin_anew(pass: &mut Pass<'_>) {
+fn begin_anew(pass: &mut HostPass<'_>) {
     if pass.ended_parts.storage {
         pass.host.status.provisioning.raid = None;
         pass.host.status.provisioning.root_device_hints = None;
@@ -147,7 +147,7 @@ fn begin_anew(pass: &mut Pass<'_>) {
 }
 
 /// Forgets applied settings, so that software volumes and hints are applied again. Hardware volumes outlive an image.
-pub(crate) fn forget_settings(pass: &mut Pass<'_>) {
+pub(crate) fn forget_settings(pass: &mut HostPass<'_>) {
     let applied = &mut pass.host.status.provisioning;
     applied.root_device_hints = None;
     if let Some(raid) = &mut applied.raid {

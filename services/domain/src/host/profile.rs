@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::host::{
     decision::HostEvent,
     hints::{profile_hints, wanted_hints},
-    pass::Pass,
+    pass::HostPass,
     record::Host,
 };
 
@@ -13,7 +13,7 @@ use crate::host::{
 ///
 /// # Errors
 /// Returns a text for people when no profile has that name.
-pub(crate) fn choose(pass: &mut Pass<'_>) -> Result<(), Arc<str>> {
+pub(crate) fn choose(pass: &mut HostPass<'_>) -> Result<(), Arc<str>> {
     let name = name(&pass.host);
     if !is_known(&name) {
         return Err(format!("there is no hardware profile '{name}'").into());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::host::{
     decision::{HostEvent, HostMetric},
     evidence::DeployData,
-    pass::{Flow, Pass, Reply},
+    pass::{DriverReply, Flow, HostPass},
     reboot,
     record::{
         Host,
@@ -31,7 +31,8 @@ pub(crate) fn is_wanted(host: &Host) -> bool {
 /// methods count, and nothing else.
 pub(crate) fn is_cancelled(host: &Host) -> bool {
     let installed = &host.status.provisioning;
-    let (wanted_url, url) = (host.spec.image_url(), image_url(installed.image.as_ref()));
+    let wanted_url = host.spec.image_url();
+    let url = image_url(installed.image.as_ref());
     let method = installed.custom_deploy.as_ref().filter(|method| !method.is_empty());
     match host.spec.procedure() {
         Some(wanted) => {
@@ -52,26 +53,26 @@ fn is_another_system(host: &Host) -> bool {
 }
 
 /// Returns whether failures are counted that no wish is left for.
-pub(crate) fn has_stale_failures(pass: &mut Pass<'_>) -> Flow<bool> {
+pub(crate) fn has_stale_failures(pass: &mut HostPass<'_>) -> Flow<bool> {
     let wants_nothing = wanted_system(&pass.host) == WantedSystem::default();
     Ok(wants_nothing && pass.host.status.provisioning_fail_count > 0)
 }
 
 /// Forgets failures to provision.
-pub(crate) fn forget_failures(pass: &mut Pass<'_>) {
+pub(crate) fn forget_failures(pass: &mut HostPass<'_>) {
     pass.host.status.provisioning_fail_count = 0;
     pass.host.status.last_attempt = None;
 }
 
 /// Returns whether a system is wanted that has failed as often as it may.
-pub(crate) fn is_exhausted(pass: &mut Pass<'_>) -> Flow<bool> {
+pub(crate) fn is_exhausted(pass: &mut HostPass<'_>) -> Flow<bool> {
     let most = pass.policy.max_provisioning_retries;
     let is_used_up = most > 0 && pass.host.status.provisioning_fail_count >= most;
     Ok(is_wanted(&pass.host) && is_used_up && !is_another_system(&pass.host))
 }
 
 /// Fails because no attempt is left.
-pub(crate) fn give_up(pass: &mut Pass<'_>) -> Flow {
+pub(crate) fn give_up(pass: &mut HostPass<'_>) -> Flow {
     let failures = pass.host.status.provisioning_fail_count;
     let text = format!("provisioning failed {failures} times, which is as often as it may");
     pass.record_failure(HostErrorKind::Provisioning, text.into());
@@ -79,12 +80,12 @@ pub(crate) fn give_up(pass: &mut Pass<'_>) -> Flow {
 }
 
 /// Returns whether the host is to get a system now.
-pub(crate) fn is_due(pass: &mut Pass<'_>) -> Flow<bool> {
+pub(crate) fn is_due(pass: &mut HostPass<'_>) -> Flow<bool> {
     Ok(is_wanted(&pass.host))
 }
 
 /// Begins a round of provisioning.
-pub(crate) fn begin(pass: &mut Pass<'_>) {
+pub(crate) fn begin(pass: &mut HostPass<'_>) {
     if is_another_system(&pass.host) {
         pass.host.status.provisioning_fail_count = 0;
     }
@@ -93,24 +94,24 @@ pub(crate) fn begin(pass: &mut Pass<'_>) {
 }
 
 /// Returns whether the round has failed.
-pub(crate) fn has_failed(pass: &mut Pass<'_>) -> Flow<bool> {
+pub(crate) fn has_failed(pass: &mut HostPass<'_>) -> Flow<bool> {
     Ok(pass.host.status.error.is_some())
 }
 
 /// Counts a round that has failed.
-pub(crate) fn count_failure(pass: &mut Pass<'_>) {
+pub(crate) fn count_failure(pass: &mut HostPass<'_>) {
     let count = &mut pass.host.status.provisioning_fail_count;
     *count = count.saturating_add(1);
     pass.events.push(HostEvent::DeprovisioningStarted);
 }
 
 /// Returns whether another system is wanted by now, or none.
-pub(crate) fn is_unwanted(pass: &mut Pass<'_>) -> Flow<bool> {
+pub(crate) fn is_unwanted(pass: &mut HostPass<'_>) -> Flow<bool> {
     Ok(is_cancelled(&pass.host))
 }
 
 /// Returns whether the driver has finished.
-pub(crate) fn is_finished(pass: &mut Pass<'_>) -> Flow<bool> {
+pub(crate) fn is_finished(pass: &mut HostPass<'_>) -> Flow<bool> {
     check_deploy_data(pass)?;
     let call = DriverCall::Provision(Box::new(call(pass)));
     let reply = pass.consult(call);
@@ -118,20 +119,20 @@ pub(crate) fn is_finished(pass: &mut Pass<'_>) -> Flow<bool> {
         pass.host.status.last_attempt = Some(wanted_system(&pass.host));
     }
     match reply? {
-        Reply::Running { .. } => {
+        DriverReply::Running { .. } => {
             pass.remove_annotation(AnnotationName::Reboot);
             Err(pass.running())
         }
-        Reply::Done(_) => {
+        DriverReply::Done(_) => {
             pass.remove_annotation(AnnotationName::Reboot);
             Ok(true)
         }
-        Reply::Failed(text) => Err(pass.fail(HostErrorKind::Provisioning, text)),
-        Reply::NotRegistered | Reply::NeedsRamdisk => Err(pass.register_again()),
+        DriverReply::Failed(text) => Err(pass.fail(HostErrorKind::Provisioning, text)),
+        DriverReply::NotRegistered | DriverReply::NeedsRamdisk => Err(pass.register_again()),
     }
 }
 
-fn check_deploy_data(pass: &mut Pass<'_>) -> Flow {
+fn check_deploy_data(pass: &mut HostPass<'_>) -> Flow {
     match pass.seen.deploy_data.clone() {
         DeployData::Ready => Ok(()),
         DeployData::Unreadable { text } => {
@@ -142,7 +143,7 @@ fn check_deploy_data(pass: &mut Pass<'_>) -> Flow {
     }
 }
 
-fn call(pass: &Pass<'_>) -> ProvisionCall {
+fn call(pass: &HostPass<'_>) -> ProvisionCall {
     let applied = &pass.host.status.provisioning;
     ProvisionCall {
         system: wanted_system(&pass.host),
@@ -153,7 +154,7 @@ fn call(pass: &Pass<'_>) -> ProvisionCall {
 }
 
 /// Notes the system that runs from now on.
-pub(crate) fn finish(pass: &mut Pass<'_>) {
+pub(crate) fn finish(pass: &mut HostPass<'_>) {
     let WantedSystem { image, procedure } = wanted_system(&pass.host);
     let status = &mut pass.host.status;
     status.provisioning.image = image;
@@ -164,7 +165,7 @@ pub(crate) fn finish(pass: &mut Pass<'_>) {
 }
 
 /// Takes the wanted system for the one that runs, of a host that was installed by other means.
-pub(crate) fn take_over(pass: &mut Pass<'_>) {
+pub(crate) fn take_over(pass: &mut HostPass<'_>) {
     let WantedSystem { image, procedure } = wanted_system(&pass.host);
     let installed = &mut pass.host.status.provisioning;
     installed.image = image.or_else(|| installed.image.take());
@@ -172,7 +173,7 @@ pub(crate) fn take_over(pass: &mut Pass<'_>) {
 }
 
 /// Makes the driver take over a running system that its record lacks.
-pub(crate) fn adopt(pass: &mut Pass<'_>) -> Flow {
+pub(crate) fn adopt(pass: &mut HostPass<'_>) -> Flow {
     let has_failed = pass.has_error(HostErrorKind::ProvisionedRegistration);
     if !needs_adoption(pass) && !has_failed {
         return Ok(());
@@ -184,6 +185,6 @@ pub(crate) fn adopt(pass: &mut Pass<'_>) -> Flow {
 }
 
 /// Returns whether the record of the backend lacks the running system.
-fn needs_adoption(pass: &Pass<'_>) -> bool {
+fn needs_adoption(pass: &HostPass<'_>) -> bool {
     pass.latest_view().is_some_and(|view| view.needs_adoption)
 }

@@ -10,7 +10,7 @@ use crate::host::{
     decision::{CompanionChange, HostEvent, HostMetric},
     evidence::{DriverSight, RamdiskSight},
     inspection,
-    pass::{Flow, Pass, Reply, Stop},
+    pass::{DriverReply, Flow, HostPass, PassEnd},
     preparation, profile,
     record::{
         Host,
@@ -26,7 +26,7 @@ use crate::host::{
 const RAMDISK_MISSING: Duration = Duration::from_secs(5 * 60);
 
 /// Makes the driver know the host with its present facts.
-pub(crate) fn check(pass: &mut Pass<'_>) -> Flow {
+pub(crate) fn check(pass: &mut HostPass<'_>) -> Flow {
     if !pass.state().is_registered() || pass.lacks_credentials {
         return Ok(());
     }
@@ -41,19 +41,19 @@ pub(crate) fn check(pass: &mut Pass<'_>) -> Flow {
         pass.metrics.push(HostMetric::RegistrationRequired);
     }
     match reply? {
-        Reply::Running { .. } => Err(pass.running()),
-        Reply::Done(facts) => Err(complete(pass, registration, facts)),
-        Reply::Failed(text) => {
+        DriverReply::Running { .. } => Err(pass.running()),
+        DriverReply::Done(facts) => Err(complete(pass, registration, facts)),
+        DriverReply::Failed(text) => {
             pass.metrics.push(HostMetric::NoManagementAccess);
             Err(pass.fail(HostErrorKind::Registration, text))
         }
-        Reply::NeedsRamdisk => Err(lacks_ramdisk(pass, &registration)),
-        Reply::NotRegistered => Err(pass.incomplete_answer("the driver refused to register the host")),
+        DriverReply::NeedsRamdisk => Err(lacks_ramdisk(pass, &registration)),
+        DriverReply::NotRegistered => Err(pass.incomplete_answer("the driver refused to register the host")),
     }
 }
 
 /// Returns whether the driver has to be told about the host.
-fn is_due(pass: &Pass<'_>, registration: &Registration) -> bool {
+fn is_due(pass: &HostPass<'_>, registration: &Registration) -> bool {
     let current = credentials::current(pass);
     pass.host.progress.registered.as_ref() != Some(registration)
         || pass.host.status.tried_credentials.as_ref() != Some(&current)
@@ -63,7 +63,7 @@ fn is_due(pass: &Pass<'_>, registration: &Registration) -> bool {
 }
 
 /// Returns whether the backend has lost its record of the host, by a look from after the last answer.
-fn was_forgotten(pass: &Pass<'_>) -> bool {
+fn was_forgotten(pass: &HostPass<'_>) -> bool {
     match pass.seen.driver {
         DriverSight::Absent { asked_at } => {
             pass.host.progress.answered_at.is_none_or(|answered| asked_at > answered)
@@ -72,7 +72,7 @@ fn was_forgotten(pass: &Pass<'_>) -> bool {
     }
 }
 
-fn call(pass: &mut Pass<'_>, registration: &Registration) -> DriverCall {
+fn call(pass: &mut HostPass<'_>, registration: &Registration) -> DriverCall {
     let current = credentials::current(pass);
     let restart = pass.has_error(HostErrorKind::Registration);
     let is_retry = restart || !credentials::are_good(pass);
@@ -93,7 +93,7 @@ fn call(pass: &mut Pass<'_>, registration: &Registration) -> DriverCall {
 }
 
 /// Returns the facts that the driver is to keep.
-pub(crate) fn wanted(pass: &mut Pass<'_>) -> Flow<Registration> {
+pub(crate) fn wanted(pass: &mut HostPass<'_>) -> Flow<Registration> {
     let ramdisk = wanted_ramdisk(pass)?;
     let Host { spec, status, .. } = &pass.host;
     Ok(Registration {
@@ -121,7 +121,7 @@ fn current_image(host: &Host) -> Option<HostImage> {
 }
 
 /// Returns the ramdisk image, where the backend wants one and the host may boot it.
-fn wanted_ramdisk(pass: &mut Pass<'_>) -> Flow<Option<Arc<RamdiskImage>>> {
+fn wanted_ramdisk(pass: &mut HostPass<'_>) -> Flow<Option<Arc<RamdiskImage>>> {
     let wants_one = pass.seen.driver.view().is_some_and(|view| view.wants_ramdisk);
     if !wants_one || !boots_ramdisk(&pass.host) {
         return Ok(None);
@@ -150,7 +150,7 @@ fn boots_ramdisk(host: &Host) -> bool {
     }
 }
 
-fn lacks_ramdisk(pass: &mut Pass<'_>, registration: &Registration) -> Stop {
+fn lacks_ramdisk(pass: &mut HostPass<'_>, registration: &Registration) -> PassEnd {
     if registration.ramdisk.is_some() {
         return pass.fail(HostErrorKind::Registration, "the driver refused the ramdisk image".into());
     }
@@ -158,7 +158,7 @@ fn lacks_ramdisk(pass: &mut Pass<'_>, registration: &Registration) -> Stop {
     pass.rest(WaitReason::AwaitingRamdisk, Some(RAMDISK_MISSING))
 }
 
-fn complete(pass: &mut Pass<'_>, registration: Registration, facts: DoneFacts) -> Stop {
+fn complete(pass: &mut HostPass<'_>, registration: Registration, facts: DoneFacts) -> PassEnd {
     pass.host.progress.registered = Some(registration);
     if let Some(id) = facts.id {
         store_id(pass, id);
@@ -181,7 +181,7 @@ fn complete(pass: &mut Pass<'_>, registration: Registration, facts: DoneFacts) -
 
 /// Stores the id of the host at the driver. A record that is new to the driver has none of the settings that were
 /// applied.
-fn store_id(pass: &mut Pass<'_>, id: Arc<str>) {
+fn store_id(pass: &mut HostPass<'_>, id: Arc<str>) {
     if pass.host.status.provisioning.id == id {
         return;
     }
@@ -192,7 +192,7 @@ fn store_id(pass: &mut Pass<'_>, id: Arc<str>) {
 }
 
 /// Ends the registration of a host.
-pub(crate) fn registered(pass: &mut Pass<'_>) {
+pub(crate) fn registered(pass: &mut HostPass<'_>) {
     pass.host.status.error_count = 0;
     pass.events.push(HostEvent::Registered);
 }

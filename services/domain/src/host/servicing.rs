@@ -3,7 +3,7 @@
 use crate::host::{
     decision::CompanionChange,
     firmware,
-    pass::{Flow, Pass, Reply},
+    pass::{DriverReply, Flow, HostPass},
     record::{
         call::{DriverCall, PreparationParts, ServiceCall},
         status::{HostErrorKind, OperationalStatus},
@@ -11,7 +11,7 @@ use crate::host::{
 };
 
 /// Changes firmware of a host that is off and is to be switched on, or ends a servicing that has begun.
-pub(crate) fn check(pass: &mut Pass<'_>, is_coming_on: bool) -> Flow {
+pub(crate) fn check(pass: &mut HostPass<'_>, is_coming_on: bool) -> Flow {
     let is_servicing = pass.host.status.operational == OperationalStatus::Servicing;
     let has_failed = pass.has_error(HostErrorKind::Servicing);
     if !is_coming_on && !is_servicing && !has_failed {
@@ -31,29 +31,29 @@ pub(crate) fn check(pass: &mut Pass<'_>, is_coming_on: bool) -> Flow {
     service(pass, parts)
 }
 
-fn service(pass: &mut Pass<'_>, parts: PreparationParts) -> Flow {
+fn service(pass: &mut HostPass<'_>, parts: PreparationParts) -> Flow {
     let restart = pass.has_error(HostErrorKind::Servicing);
     match pass.consult(DriverCall::Service(ServiceCall { parts, restart }))? {
-        Reply::Running { started } => {
+        DriverReply::Running { started } => {
             note_start(pass, started);
             Err(pass.running())
         }
-        Reply::Done(facts) => {
+        DriverReply::Done(facts) => {
             note_start(pass, facts.started);
-            pass.host.progress.firmware_changed_at = Some(pass.moment.now);
+            pass.host.progress.firmware_changed_at = pass.host.progress.answered_at;
             pass.host.status.operational = OperationalStatus::Ok;
             pass.clear_error();
             Ok(())
         }
-        Reply::Failed(text) => {
+        DriverReply::Failed(text) => {
             pass.companions.push(CompanionChange::FirmwareUpdatesForgotten);
             Err(pass.fail(HostErrorKind::Servicing, text))
         }
-        Reply::NotRegistered | Reply::NeedsRamdisk => Err(pass.register_again()),
+        DriverReply::NotRegistered | DriverReply::NeedsRamdisk => Err(pass.register_again()),
     }
 }
 
-fn note_start(pass: &mut Pass<'_>, started: bool) {
+fn note_start(pass: &mut HostPass<'_>, started: bool) {
     if started && pass.seen.components.is_some() {
         pass.companions.push(CompanionChange::FirmwareUpdatesBegun);
     }

@@ -5,16 +5,16 @@ use crate::host::{
     decision::HostDecision,
     deletion, detach,
     evidence::{HostEvidence, HostMoment, HostPolicy},
-    pass::{Flow, Pass, Stop},
+    pass::{Flow, HostPass, PassEnd},
     prelude,
     record::{Host, progress::HostWait, reason::WaitReason},
     registration,
-    table::{self, Consequence, TableRow},
+    table::{self, RowConsequence, TableRow},
     transition, turn,
 };
 
 /// Steps that come before the rows of the state. A step that stops ends the decision.
-const STEPS: &[fn(&mut Pass<'_>) -> Flow] = &[
+const STEPS: &[fn(&mut HostPass<'_>) -> Flow] = &[
     prelude::pause,
     deletion::force,
     prelude::restore_status,
@@ -37,7 +37,7 @@ const STEPS: &[fn(&mut Pass<'_>) -> Flow] = &[
 /// The decision depends on the arguments alone. Where nothing is to be done, the record stays as it is, so deciding
 /// again has no effect.
 pub fn step(host: &Host, seen: &HostEvidence, policy: &HostPolicy, moment: HostMoment) -> HostDecision {
-    let mut pass = Pass::new(host.clone(), seen, policy, moment);
+    let mut pass = HostPass::new(host.clone(), seen, policy, moment);
     turn::note_boot(&mut pass);
     let stop = run(&mut pass);
     if stop.reason != WaitReason::Paused {
@@ -53,25 +53,25 @@ pub fn step(host: &Host, seen: &HostEvidence, policy: &HostPolicy, moment: HostM
     conclude(pass, stop)
 }
 
-fn run(pass: &mut Pass<'_>) -> Stop {
+fn run(pass: &mut HostPass<'_>) -> PassEnd {
     for step in STEPS {
         if let Err(stop) = step(pass) {
             return stop;
         }
     }
-    Pass::wait_for_change(WaitReason::Settled)
+    HostPass::wait_for_change(WaitReason::Settled)
 }
 
-fn begin_deletion(pass: &mut Pass<'_>) -> Flow {
+fn begin_deletion(pass: &mut HostPass<'_>) -> Flow {
     follow(pass, table::DELETION)
 }
 
-fn follow_state(pass: &mut Pass<'_>) -> Flow {
+fn follow_state(pass: &mut HostPass<'_>) -> Flow {
     follow(pass, table::STATES)
 }
 
 /// Follows the first row that fits.
-fn follow(pass: &mut Pass<'_>, rows: &[TableRow]) -> Flow {
+fn follow(pass: &mut HostPass<'_>, rows: &[TableRow]) -> Flow {
     let state = pass.state();
     for row in rows.iter().filter(|row| row.from.contains(&state)) {
         if !(row.when)(pass)? {
@@ -79,16 +79,16 @@ fn follow(pass: &mut Pass<'_>, rows: &[TableRow]) -> Flow {
         }
         pass.row = Some(row.number);
         match row.then {
-            Consequence::Enter(to, effect) => return Err(transition::enter(pass, to, effect)),
-            Consequence::Stay(work) => return work(pass),
-            Consequence::GoOn(effect) => effect(pass),
+            RowConsequence::Enter(to, effect) => return Err(transition::enter(pass, to, effect)),
+            RowConsequence::Stay(work) => return work(pass),
+            RowConsequence::GoOn(effect) => effect(pass),
         }
     }
     Ok(())
 }
 
 /// Forgets a trouble about no call once the host waits for something else.
-fn end_trouble(pass: &mut Pass<'_>, reason: WaitReason) {
+fn end_trouble(pass: &mut HostPass<'_>, reason: WaitReason) {
     if matches!(reason, WaitReason::Continuing | WaitReason::AwaitingAnswer) {
         return;
     }
@@ -96,7 +96,7 @@ fn end_trouble(pass: &mut Pass<'_>, reason: WaitReason) {
 }
 
 /// Records the wait. Looks at a host that needs nothing are no news, so their times are not recorded.
-fn note_wait(pass: &mut Pass<'_>, stop: Stop) {
+fn note_wait(pass: &mut HostPass<'_>, stop: PassEnd) {
     let until = stop.look.filter(|_| pass.host.progress.rest.is_some() || is_timed(stop.reason));
     let known = pass.host.progress.wait.filter(|wait| wait.reason == stop.reason);
     let since = known.map_or(pass.moment.now, |wait| wait.since);
@@ -108,7 +108,7 @@ fn is_timed(reason: WaitReason) -> bool {
     matches!(reason, WaitReason::DriverWorking | WaitReason::DriverUnreachable | WaitReason::DriverBusy)
 }
 
-fn conclude(pass: Pass<'_>, stop: Stop) -> HostDecision {
+fn conclude(pass: HostPass<'_>, stop: PassEnd) -> HostDecision {
     HostDecision {
         host: pass.host,
         call: pass.call,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::host::{
     decision::{HostEvent, HostMetric},
     deletion, deprovisioning, inspection,
-    pass::{Flow, Pass},
+    pass::{Flow, HostPass},
     power, preparation, provisioning,
     record::{
         reason::WaitReason,
@@ -25,28 +25,28 @@ pub(crate) struct TableRow {
     /// States that the row is about.
     pub from: &'static [HostState],
     /// Condition of the row. Asking the driver may end the decision.
-    pub when: fn(&mut Pass<'_>) -> Flow<bool>,
+    pub when: fn(&mut HostPass<'_>) -> Flow<bool>,
     /// Consequence of the row.
-    pub then: Consequence,
+    pub then: RowConsequence,
 }
 
 /// Consequence of a row.
-pub(crate) enum Consequence {
+pub(crate) enum RowConsequence {
     /// Enter a state, with effects besides those of every change.
-    Enter(HostState, fn(&mut Pass<'_>)),
+    Enter(HostState, fn(&mut HostPass<'_>)),
     /// Stay, and do the work of the state.
-    Stay(fn(&mut Pass<'_>) -> Flow),
+    Stay(fn(&mut HostPass<'_>) -> Flow),
     /// Change the record, and go on with the next row.
-    GoOn(fn(&mut Pass<'_>)),
+    GoOn(fn(&mut HostPass<'_>)),
 }
 
-use Consequence::{Enter, GoOn, Stay};
+use RowConsequence::{Enter, GoOn, Stay};
 
 const fn row(
     number: u8,
     from: &'static [HostState],
-    when: fn(&mut Pass<'_>) -> Flow<bool>,
-    then: Consequence,
+    when: fn(&mut HostPass<'_>) -> Flow<bool>,
+    then: RowConsequence,
 ) -> TableRow {
     TableRow { number, from, when, then }
 }
@@ -123,35 +123,35 @@ pub(crate) const STATES: &[TableRow] = &[
     row(40, &[Deleting],                always,                                   Stay(deletion::forget)),
 ];
 
-fn nothing(_: &mut Pass<'_>) {}
+fn nothing(_: &mut HostPass<'_>) {}
 
 #[expect(clippy::unnecessary_wraps, reason = "every condition of a row has this form")]
-fn always(_: &mut Pass<'_>) -> Flow<bool> {
+fn always(_: &mut HostPass<'_>) -> Flow<bool> {
     Ok(true)
 }
 
-fn names_a_bmc(pass: &mut Pass<'_>) -> Flow<bool> {
+fn names_a_bmc(pass: &mut HostPass<'_>) -> Flow<bool> {
     Ok(pass.host.spec.names_a_bmc())
 }
 
-fn is_external(pass: &mut Pass<'_>) -> Flow<bool> {
+fn is_external(pass: &mut HostPass<'_>) -> Flow<bool> {
     Ok(pass.host.spec.externally_provisioned)
 }
 
-fn is_not_external(pass: &mut Pass<'_>) -> Flow<bool> {
+fn is_not_external(pass: &mut HostPass<'_>) -> Flow<bool> {
     Ok(!pass.host.spec.externally_provisioned)
 }
 
-fn discover(pass: &mut Pass<'_>) {
+fn discover(pass: &mut HostPass<'_>) {
     pass.host.status.operational = OperationalStatus::Discovered;
     pass.events.push(HostEvent::Discovered);
     pass.metrics.push(HostMetric::Unmanaged);
 }
 
-fn stay_unmanaged(pass: &mut Pass<'_>) -> Flow {
+fn stay_unmanaged(pass: &mut HostPass<'_>) -> Flow {
     Err(pass.wait(WaitReason::Unmanaged, UNMANAGED))
 }
 
-fn forget_failures(pass: &mut Pass<'_>) {
+fn forget_failures(pass: &mut HostPass<'_>) {
     pass.host.status.error_count = 0;
 }

@@ -2,13 +2,13 @@
 
 use crate::host::{
     decision::HostMetric,
-    pass::{Pass, Stop},
+    pass::{HostPass, PassEnd},
     record::{state::HostState, status::OperationalStatus},
 };
 
 /// Enters a state. Where that needs a slot and none is free, the host stays and waits for one, and `effect` is not
 /// applied.
-pub(crate) fn enter(pass: &mut Pass<'_>, to: HostState, effect: fn(&mut Pass<'_>)) -> Stop {
+pub(crate) fn enter(pass: &mut HostPass<'_>, to: HostState, effect: fn(&mut HostPass<'_>)) -> PassEnd {
     if to.needs_slot() && !pass.has_slot() {
         return pass.delay(to);
     }
@@ -28,7 +28,7 @@ pub(crate) fn enter(pass: &mut Pass<'_>, to: HostState, effect: fn(&mut Pass<'_>
 }
 
 /// Ends the operation that fills the old state, and begins the one that fills the new state.
-fn record_times(pass: &mut Pass<'_>, to: HostState) {
+fn record_times(pass: &mut HostPass<'_>, to: HostState) {
     let now = pass.now();
     let from = pass.state();
     let history = &mut pass.host.status.history;

@@ -4,12 +4,12 @@
 use crate::host::{
     detach,
     evidence::DriverSight,
-    pass::{Flow, Pass, Stop},
+    pass::{Flow, HostPass, PassEnd},
     record::{Host, progress::SlotClaim, reason::WaitReason, state::HostState, status::OperationalStatus},
 };
 
 /// Waits for a slot where the state needs one, and takes a host back from its wait once it has one.
-pub(crate) fn check(pass: &mut Pass<'_>) -> Flow {
+pub(crate) fn check(pass: &mut HostPass<'_>) -> Flow {
     let is_delayed = pass.host.status.operational == OperationalStatus::Delayed;
     if needs_none_any_more(&pass.host) {
         if is_delayed {
@@ -28,7 +28,7 @@ pub(crate) fn check(pass: &mut Pass<'_>) -> Flow {
 
 /// Takes the slot that the host waited for. A failed round of provisioning keeps its error, because the row that ends
 /// the round has yet to count it.
-fn take(pass: &mut Pass<'_>) -> Stop {
+fn take(pass: &mut HostPass<'_>) -> PassEnd {
     pass.has_regained_slot = true;
     pass.host.status.operational = OperationalStatus::Ok;
     if pass.state() == HostState::Provisioning {
@@ -55,7 +55,7 @@ fn needs_none_any_more(host: &Host) -> bool {
 }
 
 /// Returns the claim on a slot that the decision leaves behind.
-pub(crate) fn claim(pass: &Pass<'_>, reason: WaitReason) -> SlotClaim {
+pub(crate) fn claim(pass: &HostPass<'_>, reason: WaitReason) -> SlotClaim {
     let earlier = pass.host.progress.slot;
     if reason == WaitReason::Paused {
         return if earlier == SlotClaim::Held { earlier } else { SlotClaim::Nothing };
@@ -70,7 +70,7 @@ pub(crate) fn claim(pass: &Pass<'_>, reason: WaitReason) -> SlotClaim {
 }
 
 /// Keeps the place in the queue. A host that waits for something else as well must not hold up those behind it.
-fn wait_in_queue(pass: &Pass<'_>, reason: WaitReason) -> SlotClaim {
+fn wait_in_queue(pass: &HostPass<'_>, reason: WaitReason) -> SlotClaim {
     let since = match pass.host.progress.slot {
         SlotClaim::Waiting { since } | SlotClaim::Aside { since } => since,
         SlotClaim::Nothing | SlotClaim::Held => pass.moment.now,
@@ -81,12 +81,14 @@ fn wait_in_queue(pass: &Pass<'_>, reason: WaitReason) -> SlotClaim {
 
 /// Returns whether the backend may be at work on the host, or is about to be. A host that rests after a failure leaves
 /// its slot to others.
-fn is_under_way(pass: &Pass<'_>) -> bool {
+fn is_under_way(pass: &HostPass<'_>) -> bool {
     let progress = &pass.host.progress;
     let is_resting = progress.rest.is_some();
     let is_asked = pass.operation().is_some_and(|operation| operation.needs_slot());
-    let may_be_idle = is_resting || progress.slot != SlotClaim::Held;
-    if (is_asked && !(may_be_idle && is_idle(pass))) || progress.interrupted_at.is_some() {
+    if progress.slot != SlotClaim::Held && !pass.has_slot() {
+        return false;
+    }
+    if (is_asked && !(is_resting && is_idle(pass))) || progress.interrupted_at.is_some() {
         return true;
     }
     let is_delayed = pass.host.status.operational == OperationalStatus::Delayed;
@@ -94,7 +96,7 @@ fn is_under_way(pass: &Pass<'_>) -> bool {
 }
 
 /// Returns whether the backend has stopped to work on the host, by a look from after its last report.
-fn is_idle(pass: &Pass<'_>) -> bool {
+fn is_idle(pass: &HostPass<'_>) -> bool {
     let Some(report) = pass.report() else { return false };
     match pass.seen.driver {
         DriverSight::Known(view) => view.asked_at > report.at && !view.is_busy,
@@ -104,7 +106,7 @@ fn is_idle(pass: &Pass<'_>) -> bool {
 }
 
 /// Remembers whether the host boots without a slot, because a look at it may not be had at any time.
-pub(crate) fn note_boot(pass: &mut Pass<'_>) {
+pub(crate) fn note_boot(pass: &mut HostPass<'_>) {
     if let Some(view) = pass.seen.driver.view() {
         pass.host.progress.boots_without_slot = view.boots_without_slot;
     }
@@ -112,7 +114,7 @@ pub(crate) fn note_boot(pass: &mut Pass<'_>) {
 
 /// Notes that the backend has given an interrupted operation up, by a look from after the answer to the one that took
 /// its place.
-pub(crate) fn note_interruption(pass: &mut Pass<'_>) {
+pub(crate) fn note_interruption(pass: &mut HostPass<'_>) {
     let Some(since) = pass.host.progress.interrupted_at else { return };
     let since = pass.host.progress.answered_at.map_or(since, |answered| answered.max(since));
     let is_over = match pass.seen.driver {

@@ -5,12 +5,12 @@
 
 use super::{
     Arc, AttemptEnd, DoneFacts, DriverAnswer, DriverCall, DriverReport, DriverTrouble, Flow, HostErrorKind,
-    HostWork, OperationKind, Pass, PreparationParts, Stop, WaitReason,
+    HostPass, HostWork, OperationKind, PassEnd, PreparationParts, WaitReason,
 };
 
 /// Answer of the driver, as far as the rules of an operation have to judge it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub(crate) enum DriverReply {
     /// The operation is under way.
     Running {
         /// Whether it has begun to change the host.
@@ -26,10 +26,10 @@ pub(crate) enum Reply {
     NeedsRamdisk,
 }
 
-impl Pass<'_> {
+impl HostPass<'_> {
     /// Asks for an operation, or returns the answer if it is there. The driver is asked again once its operation has
     /// run for as long as it wanted.
-    pub fn consult(&mut self, call: DriverCall) -> Flow<Reply> {
+    pub fn consult(&mut self, call: DriverCall) -> Flow<DriverReply> {
         let Some(work) = &self.host.progress.work else { return Err(self.begin(call)) };
         let Some(report) = self.report() else {
             return Err(Self::wait_for_change(WaitReason::AwaitingAnswer));
@@ -47,7 +47,7 @@ impl Pass<'_> {
         self.seen.report.clone().filter(|report| report.number == number)
     }
 
-    fn judge(&mut self, report: DriverReport, call: DriverCall) -> Flow<Reply> {
+    fn judge(&mut self, report: DriverReport, call: DriverCall) -> Flow<DriverReply> {
         let DriverReport { number, at, answer } = report;
         match answer {
             DriverAnswer::Trouble { kind, text } => Err(self.troubled(number, trouble(kind), text, call)),
@@ -58,16 +58,18 @@ impl Pass<'_> {
                 if self.now() >= at.plus(again_in) {
                     self.prolong(call);
                 }
-                Ok(Reply::Running { started })
+                Ok(DriverReply::Running { started })
             }
             DriverAnswer::Done(facts) => {
                 self.note_acceptance();
                 let started = facts.started && self.is_first_change(number);
-                Ok(self.over(AttemptEnd::Done, Reply::Done(DoneFacts { started, ..facts })))
+                Ok(self.over(AttemptEnd::Done, DriverReply::Done(DoneFacts { started, ..facts })))
             }
-            DriverAnswer::Failed { text } => Ok(self.over(AttemptEnd::Failed, Reply::Failed(text))),
-            DriverAnswer::NotRegistered => Ok(self.over(AttemptEnd::NotRegistered, Reply::NotRegistered)),
-            DriverAnswer::NeedsRamdisk => Ok(self.over(AttemptEnd::Refused, Reply::NeedsRamdisk)),
+            DriverAnswer::Failed { text } => Ok(self.over(AttemptEnd::Failed, DriverReply::Failed(text))),
+            DriverAnswer::NotRegistered => {
+                Ok(self.over(AttemptEnd::NotRegistered, DriverReply::NotRegistered))
+            }
+            DriverAnswer::NeedsRamdisk => Ok(self.over(AttemptEnd::Refused, DriverReply::NeedsRamdisk)),
             DriverAnswer::NeedsSlot => Err(self.out_of_slots()),
         }
     }
@@ -81,25 +83,25 @@ impl Pass<'_> {
         on_start: fn(&mut Self),
     ) -> Flow<DoneFacts> {
         match self.consult(call)? {
-            Reply::Running { started } => {
+            DriverReply::Running { started } => {
                 if started {
                     on_start(self);
                 }
                 Err(self.running())
             }
-            Reply::Done(facts) => {
+            DriverReply::Done(facts) => {
                 if facts.started {
                     on_start(self);
                 }
                 Ok(facts)
             }
-            Reply::Failed(text) => Err(self.fail(kind, text)),
-            Reply::NotRegistered | Reply::NeedsRamdisk => Err(self.register_again()),
+            DriverReply::Failed(text) => Err(self.fail(kind, text)),
+            DriverReply::NotRegistered | DriverReply::NeedsRamdisk => Err(self.register_again()),
         }
     }
 
     /// Waits for an operation that is under way. Any error that clients see is over.
-    pub fn running(&mut self) -> Stop {
+    pub fn running(&mut self) -> PassEnd {
         self.clear_error();
         if self.call.is_some() {
             return Self::wait_for_change(WaitReason::AwaitingAnswer);
@@ -113,11 +115,11 @@ impl Pass<'_> {
             | DriverAnswer::NeedsRamdisk
             | DriverAnswer::Trouble { .. } => None,
         });
-        Stop { reason: WaitReason::DriverWorking, look: again }
+        PassEnd { reason: WaitReason::DriverWorking, look: again }
     }
 
     /// Makes the driver get to know the host again.
-    pub fn register_again(&mut self) -> Stop {
+    pub fn register_again(&mut self) -> PassEnd {
         self.host.progress.registered = None;
         self.again()
     }
@@ -130,12 +132,12 @@ impl Pass<'_> {
     }
 
     /// Treats an answer that lacks what belongs to it like a trouble of the driver.
-    pub fn incomplete_answer(&mut self, text: &str) -> Stop {
+    pub fn incomplete_answer(&mut self, text: &str) -> PassEnd {
         self.rest_after_trouble(WaitReason::AnswerIncomplete, text.into())
     }
 
     /// Notes a trouble after which the operation begins anew.
-    pub fn rest_after_trouble(&mut self, reason: WaitReason, text: Arc<str>) -> Stop {
+    pub fn rest_after_trouble(&mut self, reason: WaitReason, text: Arc<str>) -> PassEnd {
         let stop = self.trouble(reason, text);
         self.rest(reason, stop.look.map(|look| look.since(self.now())))
     }
@@ -145,7 +147,7 @@ impl Pass<'_> {
         self.host.progress.work.as_ref().map(|work| work.call.kind())
     }
 
-    fn troubled(&mut self, number: u64, reason: WaitReason, text: Arc<str>, call: DriverCall) -> Stop {
+    fn troubled(&mut self, number: u64, reason: WaitReason, text: Arc<str>, call: DriverCall) -> PassEnd {
         let noted = self.host.progress.trouble.as_ref().filter(|trouble| trouble.number == number);
         if noted.is_some_and(|trouble| self.now() >= trouble.retry_at) {
             self.prolong(call);
@@ -154,14 +156,14 @@ impl Pass<'_> {
         self.trouble_about(number, reason, text)
     }
 
-    fn out_of_slots(&mut self) -> Stop {
+    fn out_of_slots(&mut self) -> PassEnd {
         self.finish(AttemptEnd::Refused);
         let stop = self.delay(self.state());
         let delay = self.failure_delay(1);
         self.rest(stop.reason, Some(delay))
     }
 
-    fn over(&mut self, end: AttemptEnd, reply: Reply) -> Reply {
+    fn over(&mut self, end: AttemptEnd, reply: DriverReply) -> DriverReply {
         self.end_trouble();
         self.host.progress.answered_at = self.report().map(|report| report.at);
         self.finish(end);
@@ -182,9 +184,10 @@ impl Pass<'_> {
 
     fn finish(&mut self, end: AttemptEnd) {
         let now = self.now();
+        let reported_at = self.report().map(|report| report.at);
         if let Some(work) = self.host.progress.work.take() {
             if end == AttemptEnd::Replaced && work.call.kind().needs_slot() {
-                self.host.progress.interrupted_at = Some(now);
+                self.host.progress.interrupted_at = reported_at;
             }
             self.ended_parts = work.parts;
             self.host.progress.attempts.finish(end, now);
@@ -192,7 +195,7 @@ impl Pass<'_> {
     }
 
     /// Makes the first call of an operation due.
-    fn begin(&mut self, call: DriverCall) -> Stop {
+    fn begin(&mut self, call: DriverCall) -> PassEnd {
         let now = self.now();
         self.host.progress.attempts.begin(call.kind(), now);
         self.issue(HostWork {

@@ -24,8 +24,8 @@ pub struct HostProgress {
     pub answered_at: Option<Timestamp>,
     /// Time of the last end of a preparation or servicing. Firmware that was read before does not count.
     pub firmware_changed_at: Option<Timestamp>,
-    /// Time at which another operation took the place of one that needs a slot, until a look shows that the backend has
-    /// given it up.
+    /// Time of the last report about an operation that needs a slot and that another one has taken the place of, until
+    /// a look shows that the backend has given it up.
     pub interrupted_at: Option<Timestamp>,
     /// Trouble that no one is to blame for, while it lasts (host reference Q5).
     pub trouble: Option<TransientTrouble>,

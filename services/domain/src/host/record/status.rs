@@ -94,12 +94,12 @@ pub struct CredentialsRecord {
 /// Operational status of a host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum OperationalStatus {
-    /// Nothing was decided yet.
+    /// No decision was made yet.
     #[default]
     Unset,
     /// The host is known and not managed.
     Discovered,
-    /// Nothing is wrong.
+    /// No failure is recorded.
     Ok,
     /// A failure is recorded.
     Error,

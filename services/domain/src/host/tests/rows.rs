@@ -196,7 +196,7 @@ fn inspection_and_preparation_follow_the_table() {
             in:inspecting no-inspection
                 row 11: state=preparing (Continuing) !InspectionSkipped #change
             in:inspecting no-inspection inspect=running
-                row 11: state=preparing (Continuing) !InspectionSkipped #change
+                row 11: state=preparing (Continuing) [slot] !InspectionSkipped #change
             in:match-profile count:2
                 row 13: state=preparing count=0 (Continuing) #change
             in:preparing

@@ -7,7 +7,7 @@ use crate::{
             CredentialsSight, DeployData, DriverSight, DriverView, FirmwareWish, HardwareHealth,
             HostEvidence, HostMoment, HostPolicy, RamdiskSight, SlotOffer,
         },
-        pass::Pass,
+        pass::HostPass,
         record::{
             Host, HostDeletion,
             annotations::{DetachMark, InspectRequest, RebootMode, RebootRequest, UnreadableText},
@@ -70,7 +70,8 @@ pub(super) fn scene(words: &str) -> Scene {
     }
     if !words.split_whitespace().any(|word| word == "unregistered" || word == "new") {
         scene.host.progress.registered =
-            registration::wanted(&mut Pass::new(scene.host.clone(), &scene.seen, &scene.policy, MOMENT)).ok();
+            registration::wanted(&mut HostPass::new(scene.host.clone(), &scene.seen, &scene.policy, MOMENT))
+                .ok();
     }
     scene
 }
