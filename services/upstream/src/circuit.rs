@@ -1,6 +1,9 @@
 //! The circuit of one operation: its breaker, its current error and its counters.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use domain::core::time::Timestamp;
 use http::StatusCode;
@@ -17,6 +20,10 @@ use crate::{
 /// time would otherwise be logged at every call.
 const MOST_KINDS: usize = 8;
 
+/// Time without a failed call after which a successful one ends an outage. Calls about some nodes may fail while calls of
+/// the same operation about others succeed, and then the outage goes on.
+const QUIET: Duration = Duration::from_secs(10);
+
 /// The calls of one operation, or of one subject of the operation.
 pub(crate) struct OperationCircuit {
     peer: Arc<str>,
@@ -28,11 +35,13 @@ pub(crate) struct OperationCircuit {
 
 struct CircuitHistory {
     breaker: CircuitBreaker,
-    /// Set from the first failure to the next success. An open circuit always has one.
+    /// Time of the last failed or denied call; `None`: there is no outage.
+    failed_at: Option<Instant>,
+    /// Set from the first failure to the end of the outage. An open circuit always has one.
     trouble: Option<LastingTrouble>,
-    /// Set from the first denied call to the next accepted call.
+    /// Set from the first denied call to the end of the outage.
     denial: Option<LastingDenial>,
-    /// Kinds of errors since the last successful call.
+    /// Kinds of errors in this outage.
     kinds: Vec<String>,
     /// Whether this circuit logged one of the errors, so that it has to log the recovery too.
     is_logged: bool,
@@ -69,6 +78,7 @@ impl OperationCircuit {
         meter.circuit_closed();
         let state = CircuitHistory {
             breaker: CircuitBreaker::new(Instant::now()),
+            failed_at: None,
             trouble: None,
             denial: None,
             kinds: Vec::new(),
@@ -83,7 +93,7 @@ impl OperationCircuit {
         if state.breaker.admits(Instant::now()) { None } else { state.trouble.clone() }
     }
 
-    /// Returns the current error, if there is one.
+    /// Returns the error of the outage, if there is one.
     pub(crate) fn trouble(&self) -> Option<LastingTrouble> {
         self.state.lock().trouble.clone()
     }
@@ -102,7 +112,9 @@ impl OperationCircuit {
 
     /// Logs a call that was not made because of this process.
     pub(crate) fn not_made(&self, reason: &str) {
-        self.log_error(&mut self.state.lock(), reason.to_owned(), reason);
+        let mut state = self.state.lock();
+        state.failed_at = Some(Instant::now());
+        self.log_error(&mut state, reason.to_owned(), reason);
     }
 
     fn release(
@@ -120,18 +132,10 @@ impl OperationCircuit {
             (false, true) => self.meter.circuit_closed(),
             (true, true) | (false, false) => {}
         }
-        match trouble {
-            Some(trouble) => {
-                let kind = trouble.status.map_or_else(|| trouble.error.clone(), |status| status.to_string());
-                self.log_error(&mut state, kind, &trouble.error);
-                Some(state.add(trouble, &self.outage))
-            }
-            None if verdict == CallVerdict::Works && is_open => {
-                state.trouble = None;
-                None
-            }
-            None => None,
-        }
+        let trouble = trouble?;
+        let kind = trouble.status.map_or_else(|| trouble.error.clone(), |status| status.to_string());
+        self.log_error(&mut state, kind, &trouble.error);
+        Some(state.add(trouble, &self.outage))
     }
 
     /// Logs an error of a kind that neither this circuit nor another circuit of the same outage has logged.
@@ -151,9 +155,15 @@ impl OperationCircuit {
         state.kinds.push(kind);
     }
 
-    /// Logs the recovery, if the error was logged.
-    fn recover(&self) {
+    /// Ends the outage at `now`, unless calls failed just before, and logs the recovery, if an error was logged.
+    fn recover(&self, now: Instant) {
         let mut state = self.state.lock();
+        let is_quiet = state.failed_at.is_none_or(|at| now.saturating_duration_since(at) >= QUIET);
+        if !is_quiet || !state.breaker.is_open() {
+            return;
+        }
+        state.failed_at = None;
+        state.trouble = None;
         state.denial = None;
         state.kinds.clear();
         if std::mem::take(&mut state.is_logged) {
@@ -167,6 +177,7 @@ impl CircuitHistory {
     /// Keeps the text of the first failure as long as its cause is the same, because the text is written to records
     /// that should not change with every call.
     fn add(&mut self, trouble: PeerTrouble, outage: &PeerOutage) -> LastingTrouble {
+        self.failed_at = Some(Instant::now());
         let lasting = match self.trouble.take() {
             Some(known) if known.trouble.is_like(&trouble) => LastingTrouble {
                 trouble: PeerTrouble { error: known.trouble.error, ..trouble },
@@ -180,6 +191,7 @@ impl CircuitHistory {
 
     /// Keeps the text of the first denial as long as the status is the same.
     fn deny(&mut self, status: StatusCode, words: String, outage: &PeerOutage) -> LastingDenial {
+        self.failed_at = Some(Instant::now());
         let denial = match self.denial.take() {
             Some(known) if known.status == status => known,
             Some(known) => LastingDenial { since: known.since, status, words },
@@ -194,7 +206,7 @@ impl OperationPermit<'_> {
     pub(crate) fn works(mut self) {
         if let Some(permit) = self.permit.take() {
             self.circuit.release(permit, CallVerdict::Works, None);
-            self.circuit.recover();
+            self.circuit.recover(Instant::now());
         }
     }
 
@@ -272,8 +284,27 @@ mod tests {
         assert!(!logged(&list), "the same trouble");
         patch.acquire().unwrap().denied(StatusCode::UNAUTHORIZED, String::new());
         assert!(logged(&patch), "other trouble");
-        patch.acquire().unwrap().works();
+        patch.recover(Instant::now() + QUIET);
         failed(&patch);
         assert!(logged(&patch), "another outage");
+    }
+
+    #[test]
+    fn an_outage_of_some_calls_begins_and_ends_once() {
+        let circuit = circuit(&Arc::default(), "boot_data");
+        let is_logged = || circuit.state.lock().is_logged;
+        let began = failed(&circuit);
+        assert!(is_logged());
+        for _ in 0..3 {
+            circuit.acquire().unwrap().works();
+            assert!(is_logged(), "recovered although calls still fail");
+            while chassis::process::clock::now() <= began {}
+            assert_eq!(failed(&circuit), began);
+        }
+        assert_eq!(circuit.state.lock().kinds.len(), 1);
+        circuit.recover(Instant::now() + QUIET);
+        assert!(!is_logged());
+        assert!(circuit.trouble().is_none());
+        assert!(failed(&circuit) > began, "another outage");
     }
 }

@@ -109,7 +109,7 @@ async fn a_refusal_names_the_request_and_the_reason() {
 }
 
 #[tokio::test]
-async fn the_text_of_a_denial_stays_until_a_call_succeeds() {
+async fn the_text_of_a_denial_stays_until_its_outage_ends() {
     let status = Arc::new(AtomicUsize::new(401));
     let count = Arc::new(AtomicUsize::new(0));
     let now = Arc::clone(&status);
@@ -132,7 +132,7 @@ async fn the_text_of_a_denial_stays_until_a_call_succeeds() {
         HSM at ADDRESS (refused GET /nodes since TIME: 401 Unauthorized: "trace 0")
         HSM at ADDRESS (refused GET /nodes since TIME: 403 Forbidden: "trace 2")
         HSM at ADDRESS (refused GET /nodes: 404 Not Found: "trace 3")
-        HSM at ADDRESS (refused GET /nodes since TIME: 403 Forbidden: "trace 4")
+        HSM at ADDRESS (refused GET /nodes since TIME: 403 Forbidden: "trace 2")
     "#]]
     .assert_eq(&(texts.join("\n") + "\n"));
 }
