@@ -1,5 +1,7 @@
 //! Errors of the systems that a session depends on.
 
+use std::time::Duration;
+
 use chassis::Fault;
 use domain::boot::bos::compatibility::Compatibility;
 use upstream::Failure;
@@ -13,8 +15,21 @@ pub(crate) const DATABASE: &str = "database";
 /// Name of a tenant's membership in texts for people.
 pub(crate) const MEMBERSHIP: &str = "tenant membership";
 
-/// Attempts after which BOS gives up on an upstream.
-const BOS_TRIES: u32 = 10;
+/// Name of the inventory in texts for people.
+pub(crate) const INVENTORY: &str = "inventory";
+
+/// Name of the inventory's content in texts for people.
+pub(crate) const CONTENT: &str = "content of the inventory";
+
+/// Name of the tenant service in texts for people.
+pub(crate) const TENANTS: &str = "tenant service";
+
+/// Time for which BOS repeats a call of the inventory or of the tenant service: the pauses between ten tries (BOS
+/// reference 6.1).
+const BOS_REPEATS: Duration = Duration::from_secs(367);
+
+/// Time for which BOS repeats a call of an image store: about the pauses between five tries (BOS reference 6.8).
+const BOS_REPEATS_IMAGES: Duration = Duration::from_secs(15);
 
 /// Reason why a session cannot proceed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,13 +50,15 @@ pub struct DependencyOutage {
 }
 
 impl DependencyError {
-    /// Returns the effect of the error on a setup after `failures` earlier ones in a row. In strict mode an upstream
-    /// that does not answer after all retries ends the session, as in BOS (BOS reference 12, BUG-22).
+    /// Returns the effect of the error on a setup that has `waited` for the same dependency. In strict mode an upstream
+    /// that does not answer for as long as BOS repeats its calls ends the session, as in BOS (BOS reference 12,
+    /// BUG-22).
     #[must_use]
-    pub(crate) fn in_compatibility(self, compatibility: Compatibility, failures: u32) -> Self {
-        let last = compatibility.strict_bos && failures.saturating_add(1) >= BOS_TRIES;
+    pub(crate) fn in_compatibility(self, compatibility: Compatibility, waited: Duration) -> Self {
         match self {
-            Self::Retryable(outage) if last && !outage.is_own() => {
+            Self::Retryable(outage)
+                if compatibility.strict_bos && outage.bos_patience().is_some_and(|most| waited >= most) =>
+            {
                 Self::Fatal(format!("{}: {}", outage.what, outage.error))
             }
             error => error,
@@ -74,10 +91,15 @@ impl DependencyError {
 }
 
 impl DependencyOutage {
-    /// Returns whether the dependency is one of our own services, for which BOS waits too, or the confirmation of a
-    /// membership. A confirmation ends within seconds, and without it a session would act on half of a set.
-    fn is_own(&self) -> bool {
-        [REGISTRY, DATABASE, MEMBERSHIP].contains(&self.what)
+    /// Returns how long BOS repeats a call of the dependency; `None`: BOS waits too, as for our own services, or the
+    /// wait is for a confirmation. A confirmation ends within seconds, and without it a session would act on half of a
+    /// set.
+    fn bos_patience(&self) -> Option<Duration> {
+        match self.what {
+            INVENTORY | TENANTS => Some(BOS_REPEATS),
+            CONTENT | REGISTRY | DATABASE | MEMBERSHIP => None,
+            _ => Some(BOS_REPEATS_IMAGES),
+        }
     }
 
     /// Converts the failure of a call to an external system. Callers handle failures that are final for the session
@@ -98,49 +120,64 @@ mod tests {
     #[test]
     fn an_outage_ends_a_session_only_in_strict_mode() {
         let mut rows = String::new();
-        for what in ["inventory", "image store", "tenant service", MEMBERSHIP, REGISTRY, DATABASE] {
-            for (strict_bos, failures) in [(false, 0), (false, u32::MAX), (true, 0), (true, 8), (true, 9)] {
+        for what in [INVENTORY, CONTENT, "image store", TENANTS, MEMBERSHIP, REGISTRY, DATABASE] {
+            for (strict_bos, waited) in
+                [(false, 0), (false, u64::MAX), (true, 14), (true, 15), (true, 366), (true, 367)]
+            {
                 let error =
                     DependencyError::Retryable(DependencyOutage { what, error: "no answer".to_owned() });
-                let followed = match error.in_compatibility(Compatibility { strict_bos }, failures) {
+                let after = Duration::from_secs(waited);
+                let followed = match error.in_compatibility(Compatibility { strict_bos }, after) {
                     DependencyError::Retryable(_) => "waits".to_owned(),
                     DependencyError::Fatal(error) => format!("fails: {error}"),
                 };
                 let mode = if strict_bos { "strict" } else { "" };
-                rows += &format!("{what:18} {mode:6} after {failures}: {followed}\n");
+                rows += &format!("{what:24} {mode:6} after {waited}: {followed}\n");
             }
         }
         expect![[r#"
-            inventory                 after 0: waits
-            inventory                 after 4294967295: waits
-            inventory          strict after 0: waits
-            inventory          strict after 8: waits
-            inventory          strict after 9: fails: inventory: no answer
-            image store               after 0: waits
-            image store               after 4294967295: waits
-            image store        strict after 0: waits
-            image store        strict after 8: waits
-            image store        strict after 9: fails: image store: no answer
-            tenant service            after 0: waits
-            tenant service            after 4294967295: waits
-            tenant service     strict after 0: waits
-            tenant service     strict after 8: waits
-            tenant service     strict after 9: fails: tenant service: no answer
-            tenant membership         after 0: waits
-            tenant membership         after 4294967295: waits
-            tenant membership  strict after 0: waits
-            tenant membership  strict after 8: waits
-            tenant membership  strict after 9: waits
-            component registry        after 0: waits
-            component registry        after 4294967295: waits
-            component registry strict after 0: waits
-            component registry strict after 8: waits
-            component registry strict after 9: waits
-            database                  after 0: waits
-            database                  after 4294967295: waits
-            database           strict after 0: waits
-            database           strict after 8: waits
-            database           strict after 9: waits
+            inventory                       after 0: waits
+            inventory                       after 18446744073709551615: waits
+            inventory                strict after 14: waits
+            inventory                strict after 15: waits
+            inventory                strict after 366: waits
+            inventory                strict after 367: fails: inventory: no answer
+            content of the inventory        after 0: waits
+            content of the inventory        after 18446744073709551615: waits
+            content of the inventory strict after 14: waits
+            content of the inventory strict after 15: waits
+            content of the inventory strict after 366: waits
+            content of the inventory strict after 367: waits
+            image store                     after 0: waits
+            image store                     after 18446744073709551615: waits
+            image store              strict after 14: waits
+            image store              strict after 15: fails: image store: no answer
+            image store              strict after 366: fails: image store: no answer
+            image store              strict after 367: fails: image store: no answer
+            tenant service                  after 0: waits
+            tenant service                  after 18446744073709551615: waits
+            tenant service           strict after 14: waits
+            tenant service           strict after 15: waits
+            tenant service           strict after 366: waits
+            tenant service           strict after 367: fails: tenant service: no answer
+            tenant membership               after 0: waits
+            tenant membership               after 18446744073709551615: waits
+            tenant membership        strict after 14: waits
+            tenant membership        strict after 15: waits
+            tenant membership        strict after 366: waits
+            tenant membership        strict after 367: waits
+            component registry              after 0: waits
+            component registry              after 18446744073709551615: waits
+            component registry       strict after 14: waits
+            component registry       strict after 15: waits
+            component registry       strict after 366: waits
+            component registry       strict after 367: waits
+            database                        after 0: waits
+            database                        after 18446744073709551615: waits
+            database                 strict after 14: waits
+            database                 strict after 15: waits
+            database                 strict after 366: waits
+            database                 strict after 367: waits
         "#]]
         .assert_eq(&rows);
     }

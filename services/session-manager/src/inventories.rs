@@ -7,10 +7,11 @@ use domain::boot::session::inventory::Inventory;
 use proto::inventory::{ListInventoryRequest, inventory_service_client::InventoryServiceClient};
 use tonic::Status;
 
-use crate::{convert::inventory::InventoryReader, dependency::DependencyError, single_flight::SingleFlight};
-
-/// Name of the inventory in texts for people.
-const INVENTORY: &str = "inventory";
+use crate::{
+    convert::inventory::InventoryReader,
+    dependency::{DependencyError, INVENTORY},
+    single_flight::SingleFlight,
+};
 
 /// Reads of the inventory that begin after the question they answer.
 pub(crate) struct InventoryReads {

@@ -18,7 +18,7 @@ use chassis::{
     observe::work::WorkQueue,
     process::{clock::now, failpoint},
 };
-use domain::boot::session::{self, Progress, Session};
+use domain::boot::session::{self, Progress, Session, inventory::EmptyInventory};
 use proto::component::AssignSessionRequest;
 use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;
@@ -31,7 +31,7 @@ use crate::{
     setup::{
         peers::AssignedMembers,
         plan::choose,
-        schedule::{SetupOutcome, SetupSchedule},
+        schedule::{SetupOutcome, SetupSchedule, SetupWait},
         wait_notice::WaitNotice,
     },
     shared::ManagerState,
@@ -60,10 +60,9 @@ pub(crate) async fn run(
                         continue;
                     }
                     let setup = setup.clone();
-                    let notice = schedule.notice(&key);
-                    let failures = schedule.failures(&key);
+                    let wait = schedule.wait(&key);
                     under_way.spawn(async move {
-                        let outcome = setup.set_up(&key, notice, failures).await;
+                        let outcome = setup.set_up(&key, wait).await;
                         (key, outcome)
                     }.in_current_span());
                 }
@@ -84,22 +83,20 @@ struct SessionSetup {
 }
 
 impl SessionSetup {
-    async fn set_up(&self, key: &Arc<str>, notice: Option<WaitNotice>, failures: u32) -> SetupOutcome {
+    async fn set_up(&self, key: &Arc<str>, mut wait: SetupWait) -> SetupOutcome {
         let _turn = self.term.turn("setup");
         let Some(record) = self.shared.sessions.view().get(key) else { return SetupOutcome::Settled };
         let session = &record.session;
         if session.progress != Progress::Pending {
             return SetupOutcome::Settled;
         }
-        let (written, outcome) = match self.assign(&record, failures).await {
+        let (written, outcome) = match self.assign(&record, &mut wait).await {
             Ok(assigned) => (self.start(&record, assigned).await, SetupOutcome::Settled),
             Err(DependencyError::Fatal(error)) => {
                 let failed = self.shared.fail(&record, error, self.term.fence());
                 (failed.await, SetupOutcome::Settled)
             }
-            Err(DependencyError::Retryable(outage)) => {
-                self.report_wait(&record, &outage, notice.clone()).await
-            }
+            Err(DependencyError::Retryable(outage)) => self.report_wait(&record, &outage, wait.clone()).await,
         };
         match written {
             Ok(()) => outcome,
@@ -112,7 +109,7 @@ impl SessionSetup {
             }
             Err(fault) => {
                 tracing::warn!(session = session.name, %fault, "cannot write session, retrying");
-                SetupOutcome::Waits(notice)
+                SetupOutcome::Waits(wait)
             }
         }
     }
@@ -121,13 +118,17 @@ impl SessionSetup {
     async fn assign(
         &self,
         record: &SessionRecord,
-        failures: u32,
+        wait: &mut SetupWait,
     ) -> Result<AssignedMembers, DependencyError> {
         let intent = match &record.intent {
             Some(intent) => Arc::clone(intent),
             None => {
-                let planned = self.plan(record).await;
-                planned.map_err(|error| error.in_compatibility(self.shared.compatibility, failures))?
+                let planned = self.plan(record, &mut wait.empty_inventory).await;
+                planned.map_err(|error| {
+                    let notice = wait.notice.as_ref();
+                    let waited = notice.map(|one| one.waited_for(&error, Instant::now()));
+                    error.in_compatibility(self.shared.compatibility, waited.unwrap_or_default())
+                })?
             }
         };
         // A call cannot be fenced: if our lease has expired since the write, the call is left to the replica that
@@ -139,8 +140,12 @@ impl SessionSetup {
     }
 
     /// Plans and stores the intent and the left-out nodes. The left-out nodes are stored also if no member is left.
-    async fn plan(&self, record: &SessionRecord) -> Result<Arc<AssignSessionRequest>, DependencyError> {
-        let choice = choose(&self.shared, &self.peers, &record.session).await?;
+    async fn plan(
+        &self,
+        record: &SessionRecord,
+        empty_inventory: &mut EmptyInventory,
+    ) -> Result<Arc<AssignSessionRequest>, DependencyError> {
+        let choice = choose(&self.shared, &self.peers, &record.session, empty_inventory).await?;
         let left_out = Some(Arc::clone(&choice.left_out));
         match choice.plan(&self.peers, &record.session).await {
             Ok(intent) => {
@@ -197,19 +202,21 @@ impl SessionSetup {
         &self,
         seen: &SessionRecord,
         outage: &DependencyOutage,
-        notice: Option<WaitNotice>,
+        wait: SetupWait,
     ) -> (Result<(), Fault>, SetupOutcome) {
         let shown = &seen.session.waiting_for;
-        let Some(next) = WaitNotice::next(notice.as_ref(), shown, outage, (now(), Instant::now())) else {
-            return (Ok(()), SetupOutcome::Waits(notice));
+        let Some(next) = WaitNotice::next(wait.notice.as_ref(), shown, outage, (now(), Instant::now()))
+        else {
+            return (Ok(()), SetupOutcome::Waits(wait));
         };
         let waiting_for = next.text.clone();
         tracing::warn!(session = seen.session.name, waiting_for, "session waiting");
-        let wait = move |pending: SessionRecord| {
+        let show = move |pending: SessionRecord| {
             let session = Session { waiting_for, ..pending.session.clone() };
             pending.with(session)
         };
-        (self.change(seen, wait).await.map(drop), SetupOutcome::Waits(Some(next)))
+        let wait = SetupWait { notice: Some(next), ..wait };
+        (self.change(seen, show).await.map(drop), SetupOutcome::Waits(wait))
     }
 
     /// Changes the session if it still exists and is pending, and returns whether it does.

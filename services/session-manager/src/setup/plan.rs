@@ -6,11 +6,13 @@ use std::{
     time::Duration,
 };
 
+use chassis::process::clock::now;
 use domain::{
     boot::{
         bos::options::Options,
         session::{
             Session,
+            inventory::EmptyInventory,
             limit::Limit,
             membership::{self, LeftOut, Membership, NoMembers, Selection, left_out},
         },
@@ -28,7 +30,7 @@ use proto::component::{AssignSessionRequest, Assignment};
 use super::SetupPeers;
 use crate::{
     convert::target::{assign_session, assignment},
-    dependency::DependencyError,
+    dependency::{CONTENT, DependencyError, DependencyOutage},
     shared::ManagerState,
 };
 
@@ -50,6 +52,7 @@ pub(super) async fn choose(
     shared: &ManagerState,
     peers: &SetupPeers,
     session: &Session,
+    empty_inventory: &mut EmptyInventory,
 ) -> Result<MemberChoice, DependencyError> {
     let options = shared.registry.options().await;
     let options = options.map_err(|fault| DependencyError::from_mesh(super::REGISTRY, fault))?;
@@ -59,7 +62,7 @@ pub(super) async fn choose(
     let template = shared.template(&session.tenant, &session.template_name);
     let template = template
         .ok_or_else(|| DependencyError::Fatal(no_template(&session.tenant, &session.template_name)))?;
-    let found = memberships(shared, peers, session, &template, &options).await?;
+    let found = memberships(shared, peers, session, &template, &options, empty_inventory).await?;
     let shown = shared.registry.wait_for_mirror(&shared.components).await;
     shown.map_err(|fault| DependencyError::from_mesh(super::REGISTRY, fault))?;
     let is_component = |id: &ComponentId| shared.components.get(id.as_str()).is_some();
@@ -95,7 +98,8 @@ fn no_template(tenant: &Tenant, name: &str) -> String {
     }
 }
 
-/// Returns the members of every boot set, or the reason why there are none. The inventory of the whole machine is
+/// Returns the members of every boot set, or the reason why there are none; nobody is not believed of an inventory that
+/// may be empty for a moment only. The inventory of the whole machine is
 /// dropped here, before the wait for images.
 async fn memberships(
     shared: &ManagerState,
@@ -103,6 +107,7 @@ async fn memberships(
     session: &Session,
     template: &SessionTemplate,
     options: &Options,
+    empty_inventory: &mut EmptyInventory,
 ) -> Result<Result<BTreeMap<String, Membership>, NoMembers>, DependencyError> {
     let limit =
         Limit::parse(&session.limit).map_err(|invalid| DependencyError::Fatal(invalid.to_string()))?;
@@ -115,13 +120,20 @@ async fn memberships(
     })?;
     let deadline = Duration::from_secs(options.hsm_read_timeout.into()) + MARGIN;
     let inventory = peers.inventories.read(deadline).await?;
+    *empty_inventory = empty_inventory.believe(&inventory, now());
     let selection = Selection {
         limit: &limit,
         include_disabled: session.include_disabled,
         tenant_nodes: tenant_nodes.as_deref().map(|nodes| &nodes.elements),
         compatibility: shared.compatibility,
     };
-    Ok(membership::resolve(template, &inventory, selection))
+    match membership::resolve(template, &inventory, selection) {
+        Err(NoMembers::Nobody(_)) if empty_inventory.is_in_doubt() => {
+            let error = "it lists no hardware at all, which is being confirmed".to_owned();
+            Err(DependencyError::Retryable(DependencyOutage { what: CONTENT, error }))
+        }
+        found => Ok(found),
+    }
 }
 
 /// Logs the number of left-out nodes for each reason.

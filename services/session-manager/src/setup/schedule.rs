@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use chassis::{observe::work::WorkQueue, process::pause};
+use domain::boot::session::inventory::EmptyInventory;
 use tokio::time::Instant;
 
 use super::wait_notice::WaitNotice;
@@ -12,8 +13,17 @@ use super::wait_notice::WaitNotice;
 pub(super) enum SetupOutcome {
     /// The session runs, is complete, or was deleted.
     Settled,
-    /// The session is still pending, with the notice in its record, if there is one.
-    Waits(Option<WaitNotice>),
+    /// The session is still pending.
+    Waits(SetupWait),
+}
+
+/// State of a setup from one try to the next. A process that takes the session over begins without it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct SetupWait {
+    /// Notice in the record of the session, if there is one.
+    pub(super) notice: Option<WaitNotice>,
+    /// Belief that the inventory lists nothing.
+    pub(super) empty_inventory: EmptyInventory,
 }
 
 /// Setups that are under way or wait for a retry. No session is set up twice at the same time.
@@ -29,7 +39,7 @@ pub(super) struct SetupSchedule {
 struct WaitingSession {
     /// Failures in a row.
     failures: u32,
-    notice: Option<WaitNotice>,
+    wait: SetupWait,
 }
 
 impl SetupSchedule {
@@ -48,24 +58,19 @@ impl SetupSchedule {
         true
     }
 
-    /// Returns the notice in the record of a waiting session.
-    pub(super) fn notice(&self, key: &str) -> Option<WaitNotice> {
-        self.waiting.get(key)?.notice.clone()
-    }
-
-    /// Returns the number of failed setups in a row.
-    pub(super) fn failures(&self, key: &str) -> u32 {
-        self.waiting.get(key).map_or(0, |waiting| waiting.failures)
+    /// Returns the state that the last try of a setup left.
+    pub(super) fn wait(&self, key: &str) -> SetupWait {
+        self.waiting.get(key).map(|waiting| waiting.wait.clone()).unwrap_or_default()
     }
 
     pub(super) fn end(&mut self, key: Arc<str>, outcome: SetupOutcome) {
         let again = self.busy.remove(&key).unwrap_or_default();
         match outcome {
             SetupOutcome::Settled => drop(self.waiting.remove(&key)),
-            SetupOutcome::Waits(notice) => {
+            SetupOutcome::Waits(wait) => {
                 let waiting = self.waiting.entry(Arc::clone(&key)).or_default();
                 waiting.failures = waiting.failures.saturating_add(1);
-                waiting.notice = notice;
+                waiting.wait = wait;
                 self.queue.mark_at(Arc::clone(&key), Instant::now() + pause::after(waiting.failures));
             }
         }
@@ -86,7 +91,7 @@ mod tests {
         let [waits, settles]: [Arc<str>; 2] = ["\twaits".into(), "\tsettles".into()];
         assert!(schedule.begin(&waits) && schedule.begin(&settles));
         schedule.end(Arc::clone(&settles), SetupOutcome::Settled);
-        schedule.end(Arc::clone(&waits), SetupOutcome::Waits(None));
+        schedule.end(Arc::clone(&waits), SetupOutcome::Waits(SetupWait::default()));
         assert_eq!(queue.next(9).await, [Arc::clone(&waits)]);
     }
 

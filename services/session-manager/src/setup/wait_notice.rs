@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::core::{bos_time, time::Timestamp};
 use tokio::time::Instant;
 
-use crate::dependency::DependencyOutage;
+use crate::dependency::{DependencyError, DependencyOutage};
 
 /// Time for which a notice stays if only the error text of the same outage changes, so that an outage does not keep
 /// the record and its watches busy.
@@ -20,6 +20,8 @@ pub(super) struct WaitNotice {
     since: Timestamp,
     /// Text in the record.
     pub(super) text: String,
+    /// Beginning of the wait by the monotonic clock.
+    began: Instant,
     written: Instant,
 }
 
@@ -32,14 +34,22 @@ impl WaitNotice {
         outage: &DependencyOutage,
         now: (Timestamp, Instant),
     ) -> Option<Self> {
-        let (time, instant) = now;
+        let (_, instant) = now;
         let same = before.filter(|before| before.what == outage.what);
-        let since = same.map_or(time, |same| same.since);
+        let (since, began) = same.map_or(now, |same| (same.since, same.began));
         let text = format!("{}: {} (waiting since {}Z)", outage.what, outage.error, bos_time::text(since));
         let current =
             same.is_some_and(|same| instant.duration_since(same.written) < LASTS && same.text == shown);
-        let next = Self { what: outage.what, since, text, written: instant };
+        let next = Self { what: outage.what, since, text, began, written: instant };
         (!current && next.text != shown).then_some(next)
+    }
+
+    /// Returns how long the session has waited at `now` for the dependency of `error`.
+    pub(super) fn waited_for(&self, error: &DependencyError, now: Instant) -> Duration {
+        match error {
+            DependencyError::Retryable(outage) if outage.what == self.what => now.duration_since(self.began),
+            DependencyError::Retryable(_) | DependencyError::Fatal(_) => Duration::ZERO,
+        }
     }
 }
 
@@ -89,6 +99,9 @@ mod tests {
         "#]]
         .assert_eq(&rows);
         let outage = DependencyOutage { what: "inventory", error: "connection refused".into() };
+        let error = DependencyError::Retryable(outage.clone());
+        let last = before.as_ref().expect("noted");
+        assert_eq!(last.waited_for(&error, start.1 + Duration::from_secs(50)), Duration::from_secs(7));
         let now = (start.0.plus(Duration::from_secs(43)), start.1 + Duration::from_secs(43));
         assert!(
             WaitNotice::next(before.as_ref(), "", &outage, now).is_some(),

@@ -6,7 +6,8 @@ use chassis::{
 };
 use proto::{
     option::Options,
-    session::{CreateSessionRequest, Operation, Progress},
+    session::{CreateSessionRequest, Operation, Progress, Session},
+    template::StringList,
 };
 
 use crate::{
@@ -114,9 +115,65 @@ async fn a_session_reports_its_wait_once() {
 async fn an_outage_ends_a_session_in_strict_mode() {
     let world = World::start_with(|settings| settings.compat.strict_bos = true).await;
     world.template("t", &["n1"]).await;
-    world.peers.inventory_answers(false);
+    world.peers.hold_inventory(true);
     world.boot("s", "t").await.unwrap();
-    assert_eq!(world.complete("s").await.error.as_deref(), Some("inventory: it is being serviced"));
+    world.peers.images_answer(false);
+    world.peers.hold_inventory(false);
+    let error = world.complete("s").await.error.unwrap();
+    assert!(error.starts_with("image store: "), "{error}");
+}
+
+/// Creates sessions that select their nodes in every way: by list, group, and a role in the limit.
+async fn sessions_in_every_way(world: &World) -> [&'static str; 3] {
+    world.template("list", &["n1"]).await;
+    let mut painted = template("", "group", &[]);
+    let groups = StringList { values: vec!["blue".to_owned()] };
+    for set in painted.boot_sets.values_mut() {
+        set.node_list = None;
+        set.node_groups = Some(groups.clone());
+    }
+    world.put_template(painted).await.unwrap();
+    for (name, template, limit) in
+        [("by-list", "list", ""), ("by-group", "group", ""), ("by-role", "list", "Compute")]
+    {
+        let limit = limit.to_owned();
+        let session = CreateSessionRequest { limit, ..wish(Operation::Shutdown, name, template) };
+        world.create(session).await.unwrap();
+    }
+    ["by-list", "by-group", "by-role"]
+}
+
+#[tokio::test]
+async fn empty_inventory_is_confirmed_before_a_session_ends() {
+    let world = World::start().await;
+    world.peers.inventory_is_empty(true);
+    let names = sessions_in_every_way(&world).await;
+    for name in names {
+        let shown = |session: &Session| session.end_time.is_some() || !session.waiting_for.is_empty();
+        let session = world.session_when(name, shown).await;
+        let wanted = "content of the inventory: it lists no hardware at all, which is being confirmed \
+                      (waiting since ";
+        assert!(session.waiting_for.starts_with(wanted), "{session:?}");
+    }
+    world.peers.inventory_is_empty(false);
+    for name in names {
+        let session = world.session_when(name, |session| !session.components.is_empty()).await;
+        assert_eq!((session.waiting_for.as_str(), session.error), ("", None), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn confirmed_empty_inventory_ends_a_session_as_in_bos() {
+    for strict in [false, true] {
+        let world = World::start_with(|settings| settings.compat.strict_bos = strict).await;
+        world.peers.inventory_is_empty(true);
+        let began = std::time::Instant::now();
+        for name in sessions_in_every_way(&world).await {
+            let error = world.complete(name).await.error;
+            assert_eq!(error.as_deref(), Some("No nodes were found to act upon."), "{name}");
+            assert!(began.elapsed().as_secs() >= 9, "{name}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -57,6 +57,8 @@ struct State {
     assignments: Vec<AssignSessionRequest>,
     applications: Vec<ApplyStagedRequest>,
     inventory_answers: bool,
+    /// Whether the inventory lists no hardware, although it has groups.
+    inventory_is_empty: bool,
     images_answer: bool,
     assigning: Assigning,
     /// Members of the group `blue`.
@@ -104,6 +106,7 @@ impl Peers {
             assignments: Vec::new(),
             applications: Vec::new(),
             inventory_answers: true,
+            inventory_is_empty: false,
             images_answer: true,
             assigning: Assigning::Answers,
             blue: vec!["n0".to_owned(), "n1".to_owned()],
@@ -187,6 +190,10 @@ impl Peers {
 
     pub fn inventory_answers(&self, answers: bool) {
         self.state.lock().inventory_answers = answers;
+    }
+
+    pub fn inventory_is_empty(&self, is_empty: bool) {
+        self.state.lock().inventory_is_empty = is_empty;
     }
 
     /// Holds or releases calls of the inventory. A session whose setup waits was created before all later events.
@@ -503,7 +510,8 @@ impl InventoryService for Peers {
             ..Hardware::default()
         });
         let groups = vec![Group { label: "blue".to_owned(), ids: state.blue.clone() }];
-        let message = ListInventoryResponse { hardware: hardware.collect(), groups, partitions: Vec::new() };
+        let hardware = hardware.filter(|_| !state.inventory_is_empty).collect();
+        let message = ListInventoryResponse { hardware, groups, partitions: Vec::new() };
         Ok(Response::new(stream::iter([Ok(message)]).boxed()))
     }
 
