@@ -1,10 +1,6 @@
 //! Nodes of tenants (BOS reference 6.6, 9).
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{
@@ -17,30 +13,26 @@ use domain::{
     boot::session::Progress,
     core::{
         bos_time,
-        confirmed_set::{ConfirmedSet, SetAnswer},
+        confirmed_set::{ConfirmedSet, SetAnswer, SetListing},
         id::{ComponentId, Tenant},
     },
 };
-use http::StatusCode;
 use parking_lot::Mutex;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize;
 use tokio::sync::Notify;
-use upstream::{CredentialUse, Peer, Request};
+use upstream::{CredentialUse, Peer};
 
 use crate::{
-    dependency::{DependencyError, DependencyOutage, MEMBERSHIP},
+    dependency::{DependencyError, DependencyOutage, MEMBERSHIP, TENANTS},
     members::SessionMembers,
     single_flight::SingleFlight,
     store::SessionTable,
 };
 
 mod rpc;
+mod tapms;
 
 pub(crate) use rpc::TenantRpc;
-
-/// Name of the tenant service in texts for people.
-const TENANTS: &str = "tenant service";
+use tapms::TapmsClient;
 
 /// Kind of resource in faults.
 const TENANT: &str = "tenant";
@@ -52,16 +44,13 @@ const AGE: Duration = Duration::from_secs(3);
 /// Longest wait of a caller. The gateway waits longer, and its error would not name the tenant service.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Longest name of a tenant in an error, in characters.
-const LONGEST_NAME: usize = 127;
-
 /// Source of tenants.
 #[derive(Clone)]
 enum TenantDriver {
     /// No source: every tenant may use every node.
     None,
     /// Tenant and partition management service.
-    Tapms(Peer),
+    Tapms(TapmsClient),
 }
 
 /// The nodes of a tenant, as far as they are confirmed.
@@ -79,9 +68,9 @@ pub(crate) struct HeldNodes {
 
 /// Answer that a tenant with running sessions does not exist.
 pub(crate) enum TenantDenial {
-    /// The list of tenants lacks it too. The sessions end with this error.
+    /// It is confirmed, and the list of tenants lacks it too. The sessions end with this error.
     Confirmed(String),
-    /// The list of tenants does not confirm it, for the reason in this text. A proxy may have answered.
+    /// It is not confirmed, for the reason in this text. A proxy may have answered.
     Unconfirmed(String),
 }
 
@@ -95,81 +84,6 @@ pub(crate) struct Tenants {
     members: Arc<SessionMembers>,
     /// Notified when an answer puts nodes in doubt.
     doubted: Notify,
-}
-
-/// The relevant part of an answer. Empty lists may be omitted; a tenant without status has no nodes yet.
-#[derive(Deserialize)]
-struct TapmsTenant {
-    spec: Option<TapmsSpec>,
-    status: TapmsStatus,
-}
-
-#[derive(Deserialize)]
-struct TapmsSpec {
-    tenantname: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct TapmsStatus {
-    uuid: Option<String>,
-    tenantresources: Option<Vec<TapmsResource>>,
-}
-
-#[derive(Deserialize)]
-struct TapmsResource {
-    xnames: Option<Vec<String>>,
-}
-
-/// The list of tenants, as the custom resources of the cluster or as a plain array.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum TapmsTenants {
-    Resources { items: Vec<ListedTenant> },
-    Array(Vec<ListedTenant>),
-}
-
-#[derive(Deserialize)]
-struct ListedTenant {
-    metadata: Option<ListedName>,
-    spec: Option<TapmsSpec>,
-    status: Option<ListedStatus>,
-}
-
-#[derive(Deserialize)]
-struct ListedName {
-    name: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct ListedStatus {
-    uuid: Option<String>,
-}
-
-impl TapmsTenants {
-    /// Returns whether the list has the tenant of that name or UUID.
-    fn has(&self, tenant: &str) -> bool {
-        let (Self::Resources { items: tenants } | Self::Array(tenants)) = self;
-        tenants.iter().any(|one| one.is(tenant))
-    }
-}
-
-impl ListedTenant {
-    fn is(&self, tenant: &str) -> bool {
-        let name = self.metadata.as_ref().and_then(|one| one.name.as_deref());
-        let spec_name = self.spec.as_ref().and_then(|one| one.tenantname.as_deref());
-        let uuid = self.status.as_ref().and_then(|one| one.uuid.as_deref());
-        [name, spec_name, uuid].contains(&Some(tenant))
-    }
-}
-
-impl TapmsTenant {
-    /// Returns the name in the answer, if it is not about the tenant `asked` for, which may be a name or a UUID. An
-    /// answer without a name is about the tenant in the request.
-    fn other_name(&self, asked: &str) -> Option<&str> {
-        let name = self.spec.as_ref()?.tenantname.as_deref().filter(|name| !name.is_empty())?;
-        let is_asked = name == asked || self.status.uuid.as_deref() == Some(asked);
-        (!is_asked).then_some(name)
-    }
 }
 
 impl Tenants {
@@ -187,7 +101,7 @@ impl Tenants {
             TenantsDriver::Tapms => {
                 let peer = Peer::new("TAPMS", &settings.tapms).context("tenants.tapms")?;
                 peer.check_credentials("tenants.tapms", CredentialUse::Header);
-                TenantDriver::Tapms(peer)
+                TenantDriver::Tapms(TapmsClient::new(peer))
             }
         };
         Ok(Self {
@@ -208,14 +122,7 @@ impl Tenants {
     pub(crate) async fn nodes(&self, tenant: &Tenant) -> Result<Nodes, DependencyError> {
         match &self.driver {
             TenantDriver::Tapms(tapms) if !tenant.is_none() => {
-                let ask = || async {
-                    let nodes = self.believe(tenant, ask(tapms, tenant.as_str()).await?);
-                    match nodes.is_missing() {
-                        true => Err(DependencyError::Fatal(no_such_tenant(tenant))),
-                        false => Ok(nodes),
-                    }
-                };
-                self.nodes.get(tenant.clone(), ask).await.map(Some)
+                self.nodes.get(tenant.clone(), || self.ask(tapms, tenant)).await.map(Some)
             }
             TenantDriver::Tapms(_) | TenantDriver::None => Ok(None),
         }
@@ -243,6 +150,30 @@ impl Tenants {
         self.doubted.notified().await;
     }
 
+    /// Requests the nodes of a tenant, and the list of tenants if the tenant is denied.
+    async fn ask(&self, tapms: &TapmsClient, tenant: &Tenant) -> Result<Arc<TenantNodes>, DependencyError> {
+        let nodes = self.believe(tenant, tapms.nodes(tenant).await?);
+        if !nodes.is_denied() {
+            return Ok(nodes);
+        }
+        let error = no_such_tenant(tenant);
+        let (listing, doubt) = match tapms.lists(tenant).await {
+            Ok(true) => (SetListing::Has, "lists it".to_owned()),
+            Ok(false) => (SetListing::Lacks, "is asked again".to_owned()),
+            Err(failure) => (SetListing::Unknown, format!("lists no tenants: {failure}")),
+        };
+        if nodes.is_missing(listing, self.has_sessions(tenant), now()) {
+            return Err(DependencyError::Fatal(error));
+        }
+        let error = format!("TAPMS says that {error}, and {doubt}");
+        Err(DependencyError::Retryable(DependencyOutage { what: MEMBERSHIP, error }))
+    }
+
+    /// Returns whether there is a session of the tenant, so that the tenant did exist.
+    fn has_sessions(&self, tenant: &Tenant) -> bool {
+        self.sessions.view().all().iter().any(|record| record.session.tenant == *tenant)
+    }
+
     fn believe(&self, tenant: &Tenant, answer: SetAnswer<ComponentId>) -> Arc<TenantNodes> {
         let sessions = self.sessions.view().all();
         let running = sessions.iter().map(|record| &record.session);
@@ -251,7 +182,7 @@ impl Tenants {
         let mut all = self.believed.lock();
         let before = all.remove(tenant).unwrap_or_default();
         let believed = Arc::new(before.believe(answer, expected, now()));
-        if !believed.is_empty() {
+        if !believed.is_empty() || believed.is_denied() && self.has_sessions(tenant) {
             all.insert(tenant.clone(), Arc::clone(&believed));
         }
         drop(all);
@@ -297,26 +228,19 @@ impl Tenants {
         match self.nodes_in_time(tenant).await {
             Ok(nodes) => Ok(HeldNodes { nodes, denial: None }),
             Err(Fault::NotFound { .. }) => {
-                let denial = Some(self.denial(tenant).await);
-                let nodes = self.believed.lock().get(tenant).cloned().unwrap_or_default();
-                Ok(HeldNodes { nodes: Some(nodes), denial })
+                let denial = Some(TenantDenial::Confirmed(no_such_tenant(tenant)));
+                Ok(HeldNodes { nodes: Some(self.last_believed(tenant)), denial })
+            }
+            Err(Fault::Unavailable { reason, .. }) if self.last_believed(tenant).is_denied() => {
+                let denial = Some(TenantDenial::Unconfirmed(reason));
+                Ok(HeldNodes { nodes: Some(self.last_believed(tenant)), denial })
             }
             Err(fault) => Err(fault),
         }
     }
 
-    /// Asks for the list of tenants after an answer that `tenant` does not exist: a proxy before the service answers 404
-    /// too, and cannot list tenants.
-    async fn denial(&self, tenant: &Tenant) -> TenantDenial {
-        let error = no_such_tenant(tenant);
-        let TenantDriver::Tapms(tapms) = &self.driver else { return TenantDenial::Confirmed(error) };
-        match tapms.json::<TapmsTenants>(Request::get("tenant_list", "/tenants")).await {
-            Ok(tenants) if !tenants.has(tenant.as_str()) => TenantDenial::Confirmed(error),
-            Ok(_) => TenantDenial::Unconfirmed(format!("TAPMS says that {error}, and lists it")),
-            Err(failure) => {
-                TenantDenial::Unconfirmed(format!("TAPMS says that {error}, and lists no tenants: {failure}"))
-            }
-        }
+    fn last_believed(&self, tenant: &Tenant) -> Arc<TenantNodes> {
+        self.believed.lock().get(tenant).cloned().unwrap_or_default()
     }
 
     /// Returns the nodes like [`Self::nodes_in_time`], for nodes that a tenant had once: a deleted tenant has no
@@ -337,34 +261,11 @@ fn no_such_tenant(tenant: &Tenant) -> String {
     format!("tenant '{}' does not exist", tenant.as_str())
 }
 
-/// Requests the nodes of a tenant.
-async fn ask(tapms: &Peer, name: &str) -> Result<SetAnswer<ComponentId>, DependencyError> {
-    // No path addresses a tenant with such a name, however it is encoded.
-    if [".", ".."].contains(&name) {
-        return Ok(SetAnswer::NoSuchSet);
-    }
-    let path = format!("/tenants/{}", utf8_percent_encode(name, NON_ALPHANUMERIC));
-    // A tenant has its own circuit: the service may fail for a single tenant, for example during its creation.
-    match tapms.json::<TapmsTenant>(Request::get("tenant_get", path).about(name)).await {
-        Ok(answer) => match answer.other_name(name) {
-            None => Ok(SetAnswer::Elements(nodes(answer))),
-            Some(other) => {
-                let other: String =
-                    other.chars().filter(|one| !one.is_control()).take(LONGEST_NAME).collect();
-                let error = format!("TAPMS was asked about tenant '{name}' and answered about '{other}'");
-                Err(DependencyError::Retryable(DependencyOutage { what: TENANTS, error }))
-            }
-        },
-        Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => Ok(SetAnswer::NoSuchSet),
-        Err(failure) => Err(DependencyError::Retryable(DependencyOutage::from_upstream(TENANTS, failure))),
-    }
-}
-
 /// Returns the text about nodes in doubt, for people; `None`: no node is in doubt.
 pub(crate) fn in_doubt(nodes: &TenantNodes) -> Option<String> {
     let since = bos_time::text(nodes.in_doubt_since()?);
     let missing = nodes.in_doubt.len();
-    Some(match nodes.is_denied {
+    Some(match nodes.denied_since.is_some() {
         true => format!(
             "the tenant service says that the tenant does not exist; {missing} nodes are missing since {since}Z, \
              which is being confirmed"
@@ -373,11 +274,4 @@ pub(crate) fn in_doubt(nodes: &TenantNodes) -> Option<String> {
             "{missing} nodes are missing from the tenant's list since {since}Z, which is being confirmed"
         ),
     })
-}
-
-/// Returns the nodes of all resources. A name without a valid id is skipped.
-fn nodes(answer: TapmsTenant) -> BTreeSet<ComponentId> {
-    let resources = answer.status.tenantresources.into_iter().flatten();
-    let names = resources.flat_map(|resource| resource.xnames.unwrap_or_default());
-    names.filter_map(|name| ComponentId::parse(&name).ok()).collect()
 }

@@ -58,12 +58,13 @@ impl CallLimits {
     }
 }
 
-/// Sends `request` and reads the answer within the memory `budget`, until `until` at the latest. Removes `secrets`
-/// from error texts.
+/// Sends `request` and reads the answer within the memory `budget`, until `until` at the latest. A status other than 2xx
+/// is a failure, except `also_answer`. Removes `secrets` from error texts.
 pub(crate) async fn exchange(
     client: &reqwest::Client,
     request: reqwest::Request,
     limits: &CallLimits,
+    also_answer: Option<StatusCode>,
     budget: &MemoryBudget,
     until: Instant,
     secrets: &[Secret],
@@ -83,7 +84,7 @@ pub(crate) async fn exchange(
     };
     let status = response.status();
     let headers = response.headers().clone();
-    if !status.is_success() {
+    if !status.is_success() && also_answer != Some(status) {
         let patience = until.min(Instant::now() + REFUSAL_DEADLINE);
         let body = timeout_at(patience, beginning(response)).await.unwrap_or_default();
         return Err(refusal(status, &headers, error_text::of(&body, secrets), SystemTime::now()));

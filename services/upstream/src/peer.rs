@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{
     Answer, CredentialUse, Credentials, Failure, FailureKind, PeerError, Request, Secret, calls::PeerCalls,
-    error_text, failure::FailureCause, grant::TokenSource, keyring::PeerKeyring, settings::CallSettings,
+    failure::FailureCause, grant::TokenSource, keyring::PeerKeyring, settings::CallSettings,
     wire::CallIdentity,
 };
 
@@ -107,14 +107,15 @@ impl Peer {
     /// # Errors
     /// As [`Self::call`].
     pub async fn json<T: DeserializeOwned>(&self, request: Request) -> Result<T, Failure> {
-        self.ask(request, |answer| {
-            serde_json::from_slice(&answer.body).map_err(|error| error_text::of_json_error(&error))
-        })
-        .await
+        self.ask(request, |answer| answer.json()).await
     }
 
-    /// Makes the call and parses the answer with `read`. An unreadable answer counts as a failure of the peer.
-    async fn ask<T>(
+    /// Makes the call and parses the answer with `read`. An unreadable answer counts as a failure of the peer, with the
+    /// error of `read` as its text.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub async fn ask<T>(
         &self,
         request: Request,
         read: impl FnOnce(Answer) -> Result<T, String>,

@@ -4,9 +4,9 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header::AUTHORIZATION};
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{Secret, late_check::StillWanted};
+use crate::{Secret, error_text, late_check::StillWanted};
 
 /// Header in which some APIs, such as Redfish, expect tokens.
 pub(crate) const X_AUTH_TOKEN: &str = "x-auth-token";
@@ -26,6 +26,7 @@ pub struct Request {
     pub(crate) anonymous: bool,
     pub(crate) hidden: Vec<Secret>,
     pub(crate) still_wanted: Option<StillWanted>,
+    pub(crate) also_answer: Option<StatusCode>,
 }
 
 impl Request {
@@ -45,6 +46,7 @@ impl Request {
             anonymous: false,
             hidden: Vec::new(),
             still_wanted: None,
+            also_answer: None,
         }
     }
 
@@ -149,6 +151,14 @@ impl Request {
         self
     }
 
+    /// Treats `status` as an answer with a body, like 2xx: the reader of the body decides whether the peer or something
+    /// before it has answered.
+    #[must_use]
+    pub fn also_answer(mut self, status: StatusCode) -> Self {
+        self.also_answer = Some(status);
+        self
+    }
+
     /// Deadline for the beginning of the answer, instead of the setting of the peer; for the `*_read_timeout`
     /// options. The deadline of the whole call grows accordingly.
     #[must_use]
@@ -184,12 +194,22 @@ impl fmt::Debug for Request {
 /// A successful answer, read to its end.
 #[derive(Clone)]
 pub struct Answer {
-    /// 2xx.
+    /// 2xx, or the status that [`Request::also_answer`] named.
     pub status: StatusCode,
     /// Headers of the answer.
     pub headers: HeaderMap,
     /// Body, no larger than the setting of the peer allows.
     pub body: Bytes,
+}
+
+impl Answer {
+    /// Reads the body as JSON.
+    ///
+    /// # Errors
+    /// The text says where the body differs from what was expected, without the wrong value.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, String> {
+        serde_json::from_slice(&self.body).map_err(|error| error_text::of_json_error(&error))
+    }
 }
 
 /// Omits headers and body, which may hold secrets such as session tokens.

@@ -61,7 +61,7 @@ impl PeerWire {
         if request.still_wanted.as_ref().is_some_and(|still_wanted| !still_wanted()) {
             return Err(FailureCause::not_reached(CallWithdrawn.to_string()));
         }
-        exchange(&client, message, &limits, &self.budget, until, &secrets).await
+        exchange(&client, message, &limits, request.also_answer, &self.budget, until, &secrets).await
     }
 
     fn message(

@@ -32,13 +32,30 @@ pub struct ConfirmedSet<T> {
     pub in_doubt: BTreeMap<T, Timestamp>,
     /// Elements that were expected and whose absence is confirmed.
     pub gone: BTreeSet<T>,
-    /// Whether the newest answer says that there is no such set.
-    pub is_denied: bool,
+    /// Time of the first of the newest answers in a row that say that there is no such set; `None`: the newest one
+    /// does not say so.
+    pub denied_since: Option<Timestamp>,
+}
+
+/// Statement of the list of all sets about one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetListing {
+    /// The list has the set.
+    Has,
+    /// The list lacks the set.
+    Lacks,
+    /// The list cannot be read.
+    Unknown,
 }
 
 impl<T> Default for ConfirmedSet<T> {
     fn default() -> Self {
-        Self { elements: BTreeSet::new(), in_doubt: BTreeMap::new(), gone: BTreeSet::new(), is_denied: false }
+        Self {
+            elements: BTreeSet::new(),
+            in_doubt: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            denied_since: None,
+        }
     }
 }
 
@@ -58,11 +75,12 @@ impl<T: Ord + Clone> ConfirmedSet<T> {
     ) -> Self {
         let expected: BTreeSet<T> = expected.into_iter().collect();
         let is_denied = answer == SetAnswer::NoSuchSet;
+        let denied_since = is_denied.then(|| self.denied_since.unwrap_or(now));
         let mut elements = match answer {
             SetAnswer::Elements(elements) => elements,
             SetAnswer::NoSuchSet => BTreeSet::new(),
         };
-        let mut believed = Self { is_denied, ..Self::default() };
+        let mut believed = Self { denied_since, ..Self::default() };
         for element in self.elements.union(&expected).filter(|element| !elements.contains(element)) {
             let since = self.in_doubt.get(element).copied().unwrap_or(now);
             let is_confirmed = self.gone.contains(element) || now.since(since) >= CONFIRMATION;
@@ -76,10 +94,22 @@ impl<T: Ord + Clone> ConfirmedSet<T> {
         Self { elements, ..believed }
     }
 
-    /// Returns whether there is no such set: the newest answer denies it, and no element is left whose absence needs
-    /// confirmation. One answer suffices for a set without known elements.
-    pub fn is_missing(&self) -> bool {
-        self.is_denied && self.elements.is_empty()
+    /// Returns whether the newest answer denies the set, and no element is left whose absence needs confirmation.
+    pub fn is_denied(&self) -> bool {
+        self.denied_since.is_some() && self.elements.is_empty()
+    }
+
+    /// Returns whether there is no such set at `now`, by what the list of all sets says too. Something before the system
+    /// that keeps the set may have denied it. So a set that the list has exists; and if other records depend on the set
+    /// (`is_at_stake`), the list has to lack it, and the denial has to be confirmed like any absence.
+    pub fn is_missing(&self, listing: SetListing, is_at_stake: bool, now: Timestamp) -> bool {
+        let is_lasting = self.denied_since.is_some_and(|since| now.since(since) >= CONFIRMATION);
+        self.is_denied()
+            && match listing {
+                SetListing::Has => false,
+                SetListing::Lacks => is_lasting || !is_at_stake,
+                SetListing::Unknown => !is_at_stake,
+            }
     }
 
     /// Returns whether no element is known that the next answer has to be compared with.
@@ -125,7 +155,7 @@ mod tests {
                 text(believed.elements.iter().collect()),
                 text(believed.in_doubt.keys().collect()),
                 text(believed.gone.iter().collect()),
-                if believed.is_missing() { ", no such set" } else { "" },
+                if believed.is_denied() { ", no such set" } else { "" },
             );
         }
         rows
@@ -240,6 +270,39 @@ mod tests {
             (12, "!", "a"),
             (13, "!", "a"),
         ]));
+    }
+
+    #[test]
+    fn lone_denial_of_a_set_that_matters_is_not_believed() {
+        let denied = |second: i64| {
+            ConfirmedSet::<char>::default().believe(SetAnswer::NoSuchSet, [], Timestamp(second * 1000))
+        };
+        let mut rows = String::new();
+        for listing in [SetListing::Has, SetListing::Lacks, SetListing::Unknown] {
+            for is_at_stake in [false, true] {
+                let missing = [0, 9, 10, 11].map(|second: i64| {
+                    let now = Timestamp(second * 1000);
+                    let believed = denied(0).believe(SetAnswer::NoSuchSet, [], now);
+                    let is_missing = believed.is_missing(listing, is_at_stake, now);
+                    format!("{second} s {}", if is_missing { "missing" } else { "in doubt" })
+                });
+                let stake = if is_at_stake { "at stake" } else { "" };
+                rows += &format!("{listing:?} {stake}: {}\n", missing.join(", "));
+            }
+        }
+        expect![[r#"
+            Has : 0 s in doubt, 9 s in doubt, 10 s in doubt, 11 s in doubt
+            Has at stake: 0 s in doubt, 9 s in doubt, 10 s in doubt, 11 s in doubt
+            Lacks : 0 s missing, 9 s missing, 10 s missing, 11 s missing
+            Lacks at stake: 0 s in doubt, 9 s in doubt, 10 s missing, 11 s missing
+            Unknown : 0 s missing, 9 s missing, 10 s missing, 11 s missing
+            Unknown at stake: 0 s in doubt, 9 s in doubt, 10 s in doubt, 11 s in doubt
+        "#]]
+        .assert_eq(&rows);
+        let known = denied(0).believe(SetAnswer::NoSuchSet, ['a'], Timestamp(20_000));
+        assert!(!known.is_missing(SetListing::Lacks, false, Timestamp(20_000)), "an element is in doubt");
+        let exists = denied(0).believe(SetAnswer::Elements(set("-")), [], Timestamp(20_000));
+        assert!(!exists.is_missing(SetListing::Lacks, false, Timestamp(20_000)));
     }
 
     #[test]

@@ -46,6 +46,9 @@ fn has(site: &Site, nodes: &[&str]) {
 
 const A: &str = "/v1alpha3/tenants/a";
 
+/// Denial of a tenant in the words of the tenant service.
+const DENIAL: &str = r#""Tenant with name/uuid 'x' not found.""#;
+
 /// Path of the list of tenants.
 const LIST: &str = "/v1alpha3/tenants";
 
@@ -133,7 +136,8 @@ async fn a_session_of_a_deleted_tenant_fails() {
     world.put_template(template("a", "t", &["n1"])).await.unwrap();
     world.peers.inventory_answers(false);
     world.create(owned("a", "s", "t")).await.unwrap();
-    site.says(A, 404, "{}");
+    site.says(A, 404, DENIAL);
+    site.says(LIST, 200, "[]");
     let session = world.complete("s").await;
     assert_eq!(session.error.as_deref(), Some("tenant 'a' does not exist"));
 }
@@ -162,6 +166,7 @@ async fn tenants_are_served_to_other_services() {
     let (world, site) = world().await;
     has(&site, &["n2", "n1", "n3"]);
     site.says("/v1alpha3/tenants/bare", 200, r#"{"status": {}}"#);
+    site.says("/v1alpha3/tenants/stranger", 404, DENIAL);
     let mut rows = String::new();
     for (name, among) in [
         ("", &[][..]),
@@ -258,7 +263,8 @@ async fn the_failure_of_one_tenant_concerns_no_other() {
 
 #[tokio::test]
 async fn nothing_is_stored_for_a_tenant_that_does_not_exist() {
-    let (world, _site) = world().await;
+    let (world, site) = world().await;
+    site.says("/v1alpha3/tenants/stranger", 404, DENIAL);
     world.template("t", &["n1"]).await;
     let unknown = Fault::not_found("tenant", "stranger");
     // The tenant is checked before most errors of the template, and before its existence.
@@ -297,7 +303,8 @@ async fn a_tenants_status_counts_the_nodes_that_the_tenant_has() {
     counts((2, 2)).await;
     has(&site, &["n2"]);
     counts((1, 1)).await;
-    site.says(A, 404, "{}");
+    site.says(A, 404, DENIAL);
+    site.says(LIST, 200, "[]");
     counts((0, 0)).await;
 }
 
@@ -421,7 +428,7 @@ async fn deleted_tenant_ends_its_running_session() {
     let (world, site) = running_session().await;
     has(&site, &["n1"]);
     world.session_when("s", in_doubt).await;
-    site.says(A, 404, "{}");
+    site.says(A, 404, DENIAL);
     site.says(LIST, 200, r#"{"metadata": {}, "items": [{"metadata": {"name": "b"}}]}"#);
     check_end_of_deleted_tenant(&world).await;
 }
@@ -430,14 +437,14 @@ async fn deleted_tenant_ends_its_running_session() {
 async fn tenant_deleted_during_a_restart_ends_its_running_session() {
     let (world, site) = running_session().await;
     site.says(LIST, 200, "[]");
-    let world = world.restart(|_| site.says(A, 404, "{}")).await;
+    let world = world.restart(|_| site.says(A, 404, DENIAL)).await;
     check_end_of_deleted_tenant(&world).await;
 }
 
 #[tokio::test]
 async fn lone_denial_of_a_tenant_ends_no_session() {
     let (world, site) = running_session().await;
-    site.says(A, 404, "<html>no such page</html>");
+    site.says(A, 404, DENIAL);
     let session = world.session_when("s", in_doubt).await;
     assert!(session.waiting_for.contains("says that the tenant does not exist; 2 nodes are missing since"));
     let nodes = world.tenant("a", &[]).await.unwrap().nodes.unwrap();
@@ -446,6 +453,59 @@ async fn lone_denial_of_a_tenant_ends_no_session() {
     let session = world.session_when("s", |session| !in_doubt(session)).await;
     assert_eq!((session.progress(), session.error), (Progress::Running, None));
     assert_eq!(["n1", "n2"].map(|id| world.peers.component(id).enabled), [Some(true); 2]);
+}
+
+#[tokio::test]
+async fn answers_of_a_proxy_deny_no_tenant() {
+    let (world, site) = running_session().await;
+    site.says(LIST, 200, "[]");
+    for body in ["", "no such thing", "{}", r#"{"kind": "Status", "message": "not found", "code": 404}"#] {
+        site.says(A, 404, body);
+        site.says("/v1alpha3/tenants/b", 404, body);
+        let called = site.calls().len();
+        let told = once(async || world.tenant("a", &[]).await, Result::is_err).await.unwrap_err();
+        let text = trouble(async { Err::<(), _>(told) }).await;
+        assert!(text.ends_with("404 Not Found, which is no statement of TAPMS about the tenant)"), "{text}");
+        trouble(world.tenant("b", &[])).await;
+        site.called(called + 4).await;
+        let session = world.session_when("s", |_| true).await;
+        assert_eq!((session.waiting_for.as_str(), session.progress()), ("", Progress::Running), "{body}");
+        has(&site, &["n1", "n2"]);
+        once(async || world.tenant("a", &[]).await.is_ok(), |told| *told).await;
+    }
+}
+
+#[tokio::test]
+async fn first_denial_is_believed_only_where_nothing_contradicts_it() {
+    let (world, site) = world().await;
+    site.says(A, 404, DENIAL);
+    let unknown = Fault::not_found("tenant", "a");
+    for (status, list, believed) in
+        [(200, "[]", true), (404, "no such thing", true), (200, r#"[{"spec": {"tenantname": "a"}}]"#, false)]
+    {
+        site.says(LIST, status, list);
+        let told = world.tenant("a", &[]).await.unwrap_err();
+        assert_eq!(told == unknown, believed, "{list}: {told:?}");
+        assert!(believed || matches!(told, Fault::Unavailable { .. }), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn restarted_manager_confirms_the_denial_of_a_tenant_with_sessions() {
+    let (world, site) = world().await;
+    has(&site, &["n1"]);
+    world.put_template(template("a", "t", &["n1"])).await.unwrap();
+    world.peers.inventory_answers(false);
+    world.create(owned("a", "s", "t")).await.unwrap();
+    world.waiting("s").await;
+    site.says(LIST, 200, "[]");
+    let world = world.restart(|_| site.says(A, 404, DENIAL)).await;
+    let shown = |session: &Session| session.end_time.is_some() || in_doubt(session);
+    let session = world.session_when("s", shown).await;
+    let wanted = "tenant membership: TAPMS says that tenant 'a' does not exist, and is asked again";
+    assert!(session.waiting_for.starts_with(wanted), "{session:?}");
+    let session = world.complete("s").await;
+    assert_eq!(session.error.as_deref(), Some("tenant 'a' does not exist"));
 }
 
 #[tokio::test]
