@@ -12,7 +12,7 @@ use crate::{
             Action, Component, Phase,
             report::StatusReport,
             status::{ComponentProgress, ComponentStatus, computed_status},
-            turns::{ERROR_TURNED_TOO_OFTEN, turned_too_often},
+            turns::{ERROR_TURNED_TOO_OFTEN, ERROR_TURNS_SPENT, are_turns_spent, turned_too_often},
         },
         configuration::ConfigurationObservation,
         power::PowerObservation,
@@ -159,6 +159,7 @@ impl Decision {
 pub fn evaluate(component: &Component, evidence: &Evidence, options: &Options, now: Timestamp) -> Decision {
     let mut decision = rows::judge(component, evidence, options, now);
     if decision.reason.is_waiting() {
+        warn_of_spent_turns(&mut decision, component, options);
         return decision;
     }
     if computed_status(component) == ComponentStatus::Failed {
@@ -171,6 +172,7 @@ pub fn evaluate(component: &Component, evidence: &Evidence, options: &Options, n
     show_trouble(&mut decision, component, evidence);
     give_up_when_exhausted(&mut decision, component, evidence, options, now);
     hold_when_turned_too_often(&mut decision, component, options);
+    warn_of_spent_turns(&mut decision, component, options);
     if decision.reason.is_success() && !options.disable_components_on_completion {
         // The component stays enabled, and its next state is judged again.
         decision.settled = false;
@@ -343,6 +345,22 @@ fn hold_when_turned_too_often(decision: &mut Decision, component: &Component, op
     };
     if !decision.settled && turned_too_often(component, coming, options) {
         *decision = rows::hold(component, Reason::TurnedTooOften, ERROR_TURNED_TOO_OFTEN);
+    }
+}
+
+/// Shows that no turn is left while the effect of the last one is awaited. The hold itself comes only with the next turn,
+/// which may be half an hour away.
+fn warn_of_spent_turns(decision: &mut Decision, component: &Component, options: &Options) {
+    let is_under_way = match progress(decision, component) {
+        ComponentProgress::PowerOnPending
+        | ComponentProgress::PowerOffPending
+        | ComponentProgress::PowerOnCalled
+        | ComponentProgress::PowerOffGracefullyCalled
+        | ComponentProgress::PowerOffForcefullyCalled => component.is_enabled() && !decision.settled,
+        ComponentProgress::Configuring | ComponentProgress::Stable => false,
+    };
+    if is_under_way && decision.error.trouble().is_none() && are_turns_spent(component, options) {
+        decision.error = ErrorChange::Show(Trouble::own(TroubleKind::Held, ERROR_TURNS_SPENT));
     }
 }
 

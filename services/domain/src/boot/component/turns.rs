@@ -25,6 +25,10 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 pub const ERROR_TURNED_TOO_OFTEN: &str = "the node was switched off and on in turn too often although nothing else was \
      wanted of it; it is held until it is enabled or given to a session again";
 
+/// Every turn is spent, and the effect of the last one is awaited.
+pub const ERROR_TURNS_SPENT: &str = "the node was switched off and on in turn as often as one wish can explain; \
+     before it is switched against its last action again, it is held until it is enabled or given to a session again";
+
 /// Returns the turns of `component` once `action` has begun at `now`. Turns before a long pause are forgotten; a node
 /// that is held for its turns begins no action, so it stays held.
 #[must_use]
@@ -39,6 +43,12 @@ pub(crate) fn turns_with(component: &Component, action: Action, now: Timestamp) 
 pub(crate) fn turned_too_often(component: &Component, action: Action, options: &Options) -> bool {
     let limit = component.retry_limit(options).saturating_mul(2).saturating_add(SPARE_TURNS);
     component.turns.with(action).count > limit
+}
+
+/// Returns whether no turn is left: an action against the last one would be one too many.
+pub(crate) fn are_turns_spent(component: &Component, options: &Options) -> bool {
+    let actions = [Action::PoweringOn, Action::PoweringOffGracefully];
+    actions.into_iter().any(|action| turned_too_often(component, action, options))
 }
 
 #[cfg(test)]
@@ -73,6 +83,7 @@ mod tests {
         assert!(turned_too_often(&at(12), ASK, &options));
         assert!(turned_too_often(&at(12), CUT, &options));
         assert!(!turned_too_often(&at(12), ON, &options));
+        assert_eq!([11, 12].map(|count| are_turns_spent(&at(count), &options)), [false, true]);
     }
 
     #[test]
