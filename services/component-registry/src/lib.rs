@@ -40,6 +40,7 @@ use proto::{
     inventory::inventory_service_server::InventoryServiceServer,
     option::options_service_server::OptionsServiceServer,
 };
+use tokio::time::Instant;
 
 use hints::PollHints;
 use inventory::{InventoryHandle, InventorySource, subscription};
@@ -50,6 +51,8 @@ pub use store::{BootToken, BootTokens, ComponentTable, Migrator, StoredOptions};
 pub(crate) struct Registry {
     components: Ledger<ComponentTable>,
     tokens: Ledger<BootTokens>,
+    /// Time of the last transaction that was begun to notice lost tokens, after the components had lost commits.
+    tokens_checked: Mutex<Option<Instant>>,
     options: Ledger<StoredOptions>,
     inventory: InventoryHandle,
     hints: PollHints,
@@ -77,6 +80,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let registry = Arc::new(Registry {
         components: Ledger::open(&context, database.clone()).await?,
         tokens: Ledger::open(&context, database.clone()).await?,
+        tokens_checked: Mutex::default(),
         options: Ledger::open(&context, database.clone()).await?,
         inventory,
         hints: PollHints::default(),

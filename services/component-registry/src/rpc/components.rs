@@ -1,6 +1,6 @@
 //! Reads, watches and direct writes of components.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use chassis::{
     Fault,
@@ -26,6 +26,7 @@ use proto::{
         patch_components_request::Selection,
     },
 };
+use tokio::time::Instant;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{list::selection, repeats::RepeatedReports, reports::SESSION_MANAGER, scope::VisibleScope};
@@ -37,9 +38,6 @@ use crate::{
 /// Components in one message of a list: a hundred kilobytes and more. Each list in progress holds a few messages in
 /// memory.
 const PAGE: usize = 100;
-
-/// Time after a loss of components during which lost tokens may still be shown. Each kind is polled every second.
-const RESTORED: Duration = Duration::from_secs(10);
 
 #[async_trait]
 impl ComponentService for Registry {
@@ -284,12 +282,28 @@ impl Registry {
     async fn tokens_of(&self, records: &[Component]) -> Result<convert::RequestTokens, Fault> {
         let mentioned =
             || records.iter().filter_map(|record| record.actual_state.as_ref()?.bss_token.as_deref());
-        let is_restored = self.components.view().since_loss().is_some_and(|age| age < RESTORED);
-        // Another replica may have stored a token just now, and a lost token is shown until its loss is noticed.
-        if mentioned().any(|token| is_restored || self.tokens.view().get(token).is_none()) {
+        if mentioned().next().is_some() {
+            self.follow_loss().await?;
+        }
+        // Another replica may have stored a token just now.
+        if mentioned().any(|token| self.tokens.view().get(token).is_none()) {
             self.tokens.fresh().await?;
         }
         Ok(self.known_tokens(mentioned()))
+    }
+
+    /// Ensures that the tokens in memory belong to the incarnation of the components in memory. Each kind notices a loss
+    /// of commits by itself when it begins a transaction, the tokens perhaps much later than the components, and
+    /// meanwhile tokens of the lost history are shown.
+    pub(super) async fn follow_loss(&self) -> Result<(), Fault> {
+        let Some(since_loss) = self.components.view().since_loss() else { return Ok(()) };
+        if self.tokens_checked.lock().is_some_and(|at| at.elapsed() < since_loss) {
+            return Ok(());
+        }
+        let checked = Instant::now();
+        self.tokens.write(|_| Ok(())).await?;
+        *self.tokens_checked.lock() = Some(checked);
+        Ok(())
     }
 
     /// Returns the stored ones of these tokens.

@@ -112,6 +112,7 @@ impl ReportService for Registry {
         );
         // A component must never name a token that is not stored, so tokens are stored first.
         self.store_tokens(tokens).await?;
+        self.follow_loss().await?;
         let tokens = self.known_tokens(request.reports.iter().map(|report| report.bss_token.as_str()));
         let reports = convert::preparation_reports(request, &tokens, &mut self.interner.lock())?;
         let rule = ReportRule {
