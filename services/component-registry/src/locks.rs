@@ -1,14 +1,28 @@
 //! Keeps the locks of the inventory in the records: polls while nodes are enabled, and applies the locks that other
 //! callers read.
+//!
+//! A lock counts at once. That a node is unlocked counts only once two answers ten seconds apart agree: an inventory that
+//! restarts lists no locks for a moment, and a node may be locked because people work on it.
 
-use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashSet},
+    convert::Infallible,
+    sync::Arc,
+    time::Duration,
+};
 
 use chassis::{
     Fault,
-    process::pause,
+    process::{clock, pause},
     store::{ledger::Draft, resource::Resource},
 };
-use domain::boot::component::{Component, report::inventory};
+use domain::{
+    boot::component::{Component, report::inventory},
+    core::{
+        confirmed_set::{CONFIRMATION, ConfirmedSet, SetAnswer},
+        time::Timestamp,
+    },
+};
 use futures_util::StreamExt;
 use tokio::{
     sync::watch,
@@ -30,6 +44,7 @@ pub(crate) async fn run(registry: Arc<Registry>, period: Duration) -> anyhow::Re
     let mut known = registry.inventory.locked();
     let mut terms = std::pin::pin!(registry.role.terms());
     let mut polls = LockPolls::new(period);
+    let mut belief = LockBelief::default();
     loop {
         let due = polls.due;
         let for_all = registry.role.is_held();
@@ -44,15 +59,18 @@ pub(crate) async fn run(registry: Arc<Registry>, period: Duration) -> anyhow::Re
                 }
             },
             () = registry.hints.locks.notified() => polls.poll_soon(Instant::now()),
-            Ok(()) = known.changed() => match write(&registry, &mut known).await {
-                Ok(()) => {}
+            Ok(()) = known.changed() => match write(&registry, &mut known, &mut belief).await {
+                Ok(()) => polls.confirm(&belief, Instant::now()),
                 Err(fault) => polls.failed(&fault, Instant::now()),
             },
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                 polls.begin(Instant::now());
-                match poll(&registry, &mut known).await {
+                match poll(&registry, &mut known, &mut belief).await {
                     Ok(_) if !registry.role.is_held() => polls.stop(),
-                    Ok(enabled) => polls.done(enabled),
+                    Ok(enabled) => {
+                        polls.done(enabled);
+                        polls.confirm(&belief, Instant::now());
+                    }
                     Err(fault) => polls.failed(&fault, Instant::now()),
                 }
             }
@@ -61,24 +79,31 @@ pub(crate) async fn run(registry: Arc<Registry>, period: Duration) -> anyhow::Re
 }
 
 /// Polls the locks if a component is enabled, and returns the enabled components. One poll covers all of them.
-async fn poll(registry: &Registry, known: &mut LockReceiver) -> Result<ComponentIds, Fault> {
+async fn poll(
+    registry: &Registry,
+    known: &mut LockReceiver,
+    belief: &mut LockBelief,
+) -> Result<ComponentIds, Fault> {
     let components = registry.components.view().all();
     let enabled = components.iter().filter(|component| component.is_enabled());
     let enabled: ComponentIds = enabled.map(|component| component.shared_key()).collect();
     if !enabled.is_empty() {
         registry.inventory.poll_locks().await?;
     }
-    write(registry, known).await?;
+    write(registry, known, belief).await?;
     Ok(enabled)
 }
 
 /// Writes the known locks to the components that differ. Before the first answer the records stay unchanged.
-async fn write(registry: &Registry, known: &mut LockReceiver) -> Result<(), Fault> {
-    let Some(locked) = known.borrow_and_update().clone() else { return Ok(()) };
-    let differing = differing(&registry.components.view().all(), &locked);
+async fn write(registry: &Registry, known: &mut LockReceiver, belief: &mut LockBelief) -> Result<(), Fault> {
+    let Some(answer) = known.borrow_and_update().clone() else { return Ok(()) };
+    let components = registry.components.view().all();
+    belief.believe(answer, &components, clock::now());
+    let differing = differing(&components, &belief.locked.elements);
     if differing.is_empty() {
         return Ok(());
     }
+    let locked = belief.locked.elements.clone();
     let lock = move |draft: &mut Draft<'_, Component>| {
         let components = differing.iter().filter_map(|id| draft.get(id));
         let changed: Vec<_> = components
@@ -94,7 +119,7 @@ async fn write(registry: &Registry, known: &mut LockReceiver) -> Result<(), Faul
 }
 
 /// Returns the components whose record differs from the known locks.
-fn differing(components: &[Arc<Component>], locked: &LockedIds) -> Vec<Arc<str>> {
+fn differing(components: &[Arc<Component>], locked: &BTreeSet<Arc<str>>) -> Vec<Arc<str>> {
     let mut differing = Vec::new();
     for component in components {
         if component.locked != locked.contains(component.key()) {
@@ -102,6 +127,33 @@ fn differing(components: &[Arc<Component>], locked: &LockedIds) -> Vec<Arc<str>>
         }
     }
     differing
+}
+
+/// Locks as far as the answers of the inventory are confirmed.
+#[derive(Default)]
+struct LockBelief {
+    /// The last answer. It is judged once, however often it is written.
+    answer: Option<Arc<LockedIds>>,
+    locked: ConfirmedSet<Arc<str>>,
+}
+
+impl LockBelief {
+    /// Judges an `answer` at `now`. The locks in the records of `components` are expected in it, also by a process that
+    /// has just started.
+    fn believe(&mut self, answer: Arc<LockedIds>, components: &[Arc<Component>], now: Timestamp) {
+        if self.answer.as_ref().is_some_and(|last| Arc::ptr_eq(last, &answer)) {
+            return;
+        }
+        let recorded = components.iter().filter(|one| one.locked).map(|one| one.shared_key());
+        let ids = answer.iter().map(|id| Arc::from(id.as_str())).collect();
+        self.locked = self.locked.believe(SetAnswer::Elements(ids), recorded, now);
+        self.answer = Some(answer);
+    }
+
+    /// Returns whether the last answer lacks locks, and this is not confirmed yet.
+    fn is_in_doubt(&self) -> bool {
+        self.locked.in_doubt_since().is_some()
+    }
 }
 
 /// Schedule of lock polls.
@@ -144,6 +196,13 @@ impl LockPolls {
         self.due = Some(self.due.map_or(earliest, |due| due.min(earliest)));
     }
 
+    /// Makes the next poll due in time to confirm an answer that lacks locks, if polls go on.
+    fn confirm(&mut self, belief: &LockBelief, now: Instant) {
+        if belief.is_in_doubt() {
+            self.due = self.due.map(|due| due.min(now + CONFIRMATION));
+        }
+    }
+
     /// Stops polling: another replica polls for all.
     fn stop(&mut self) {
         self.due = None;
@@ -178,6 +237,7 @@ impl LockPolls {
 #[cfg(test)]
 mod tests {
     use domain::core::id::ComponentId;
+    use expect_test::expect;
 
     use super::*;
 
@@ -198,9 +258,48 @@ mod tests {
             component("still-locked", true, true),
             component("unlocked", true, true),
         ];
-        let locked = ["newly-locked", "still-locked", "stranger"].map(str::to_owned).into();
+        let locked = ["newly-locked", "still-locked", "stranger"].map(Arc::from).into();
         let differing = differing(&components, &locked);
         assert_eq!(differing.iter().map(|id| &**id).collect::<Vec<_>>(), ["newly-locked", "unlocked"]);
+    }
+
+    #[test]
+    fn release_counts_only_when_confirmed() {
+        let components = [component("recorded", true, true), component("free", true, false)];
+        let mut belief = LockBelief::default();
+        let mut last = Arc::default();
+        let mut rows = String::new();
+        for (second, answer) in [
+            (0, "free"),
+            (5, "recorded free"),
+            (6, ""),
+            (15, ""),
+            (16, "same"),
+            (17, "free"),
+            (18, ""),
+            (27, ""),
+            (28, ""),
+        ] {
+            if answer != "same" {
+                last = Arc::new(answer.split_whitespace().map(str::to_owned).collect::<LockedIds>());
+            }
+            belief.believe(Arc::clone(&last), &components, Timestamp(second * 1000));
+            let locked: Vec<&str> = belief.locked.elements.iter().map(|id| &**id).collect();
+            let doubt = if belief.is_in_doubt() { " in doubt" } else { "" };
+            rows += &format!("{second:>2} {answer:13} | {}{doubt}\n", locked.join(" "));
+        }
+        expect![[r#"
+             0 free          | free recorded in doubt
+             5 recorded free | free recorded
+             6               | free recorded in doubt
+            15               | free recorded in doubt
+            16 same          | free recorded in doubt
+            17 free          | free
+            18               | free in doubt
+            27               | free in doubt
+            28               | 
+        "#]]
+        .assert_eq(&rows);
     }
 
     const PERIOD: Duration = Duration::from_secs(10);

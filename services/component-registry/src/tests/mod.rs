@@ -254,6 +254,10 @@ async fn locks_are_followed_while_a_component_is_enabled() {
     eventually(async || looks() > before + 1).await;
     assert!(site.is_locked(N0).await);
     smd.mend();
+    // A few answers without the lock do not unlock the node.
+    let before = looks();
+    eventually(async || looks() > before + 2).await;
+    assert!(site.is_locked(N0).await);
     eventually(async || !site.is_locked(N0).await).await;
 
     // One poll covers all components, and polling ends when the last one is disabled.
