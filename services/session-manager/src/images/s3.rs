@@ -10,7 +10,7 @@ use http::{
     header::{ACCEPT, CONTENT_LENGTH, CONTENT_RANGE, ETAG, RANGE},
 };
 use rusty_s3::{Bucket, Credentials as Keys, S3Action, UrlStyle};
-use upstream::{Answer, CredentialUse, Credentials, Failure, Peer, PeerError, Request, Secret};
+use upstream::{Answer, CredentialUse, Credentials, Failure, FailureKind, Peer, PeerError, Request, Secret};
 
 use super::object::{LARGEST, ObjectError};
 use crate::dependency::DependencyOutage;
@@ -55,8 +55,10 @@ impl S3Images {
         let beginning = HeaderValue::from_str(&format!("bytes=0-{}", LARGEST - 1));
         let beginning = beginning.expect("digits can be in a header");
         let request = self.signed("object_get", Method::GET, location).await?.header(RANGE, beginning);
-        match self.peer.call(request.answer_within(deadline)).await {
-            Ok(answer) => whole(answer),
+        let request = request.answer_within(deadline).also_answer(StatusCode::NOT_FOUND);
+        match self.peer.ask(request, statement).await {
+            Ok(Some(answer)) => whole(answer),
+            Ok(None) => Err(ObjectError::Absent),
             // An empty object has no first byte to return.
             Err(failure) if failure.status == Some(StatusCode::RANGE_NOT_SATISFIABLE) => Ok(Bytes::new()),
             // A store without support for ranges sends the whole object, and the read stops at the limit.
@@ -135,6 +137,19 @@ impl S3Images {
     }
 }
 
+/// Returns the answer about an object; `None`: the store has no such object. A session ends for that, so only a 404 with
+/// an error document of the store counts: a proxy before the store answers 404 too.
+fn statement(answer: Answer) -> Result<Option<Answer>, String> {
+    if answer.status != StatusCode::NOT_FOUND {
+        return Ok(Some(answer));
+    }
+    let document = String::from_utf8_lossy(&answer.body);
+    match document.contains("<Error") && document.contains("<Code>") {
+        true => Ok(None),
+        false => Err(format!("{}, which is no statement of the store about the object", answer.status)),
+    }
+}
+
 fn is_too_large(size: u64) -> bool {
     usize::try_from(size).map_or(true, |size| size > LARGEST)
 }
@@ -160,7 +175,7 @@ fn whole_size(answer: &Answer) -> Option<u64> {
 
 fn unread(failure: Failure) -> ObjectError {
     match failure.status {
-        Some(StatusCode::NOT_FOUND) => ObjectError::Absent,
+        Some(StatusCode::NOT_FOUND) if failure.kind == FailureKind::Refused => ObjectError::Absent,
         _ => ObjectError::Outage(DependencyOutage::from_upstream(STORE, failure)),
     }
 }

@@ -205,6 +205,21 @@ async fn a_silent_store_gets_the_deadline_of_the_options() {
 }
 
 #[tokio::test]
+async fn absence_of_an_image_is_believed_only_of_the_store() {
+    let (world, site) = world(60.0).await;
+    world.boot("s", "t").await.unwrap();
+    site.says(MANIFEST, 404, "");
+    world.peers.hold_inventory(false);
+    let waiting = world.waiting("s").await.waiting_for;
+    assert!(waiting.contains("404 Not Found, which is no statement of the store"), "{waiting}");
+    site.says(MANIFEST, 404, r#"{"message": "no Route matched with those values"}"#);
+    site.called(site.calls().len() + 2).await;
+    assert_eq!(world.session_when("s", |_| true).await.progress(), Progress::Pending);
+    site.has_image(COMPUTE);
+    assert_eq!(world.running("s").await.components, ["n1"]);
+}
+
+#[tokio::test]
 async fn a_refusal_of_the_store_ends_the_session() {
     let (world, site) = world(60.0).await;
     world.boot("s", "t").await.unwrap();
