@@ -15,7 +15,6 @@ use domain::{
     },
     core::{id::ComponentId, time::Timestamp, trouble::Trouble},
 };
-use parking_lot::Mutex;
 use proto::power::{Delivery, PowerState, Transition, TransitionMember};
 use tokio::{
     sync::mpsc,
@@ -25,12 +24,9 @@ use tokio::{
 use crate::{
     convert,
     driver::Driver,
-    effects::Effects,
-    following::Following,
-    intents::{self, Attempt, Intents, Opening},
+    engine::{Attempt, Opening, SharedEngine, attempts},
     journal::Journal,
     known::Known,
-    notes::Notes,
     plan,
     reporter::Reporter,
 };
@@ -81,12 +77,8 @@ pub(crate) struct Actor {
     pub(crate) queues: Queues,
     pub(crate) journal: Journal,
     pub(crate) driver: Driver,
-    /// Transitions under way, and the pauses between polls of them.
-    pub(crate) following: Following,
     pub(crate) reporter: Reporter,
-    pub(crate) intents: Mutex<Intents>,
-    pub(crate) effects: Effects,
-    pub(crate) notes: Notes,
+    pub(crate) engine: SharedEngine,
     /// Channel for power states that results of actions show.
     pub(crate) results: mpsc::Sender<Vec<PowerState>>,
 }
@@ -111,18 +103,18 @@ impl Actor {
 
     /// Returns the attempts to make now. Components whose attempt comes later are queued for that time.
     fn due(&self, ids: &[ComponentId], options: &Options, now: Timestamp) -> Vec<(ComponentId, Attempt)> {
-        let mut intents = self.intents.lock();
         let mut due = Vec::new();
         for id in ids {
             let Some(component) = self.known.components.get(id.as_str()) else {
-                intents.forget(id);
+                self.engine.lock().nodes.forget(id);
                 continue;
             };
-            self.effects.note_report(&component);
+            self.engine.lock().nodes.note_report(&component);
             match power::decide(&component, &self.power(&component), options, now) {
                 PowerDecision::Act { action, attempt } => {
                     let attempt = Attempt { generation: component.generation, action, number: attempt };
-                    match intents.open(&component.id, attempt) {
+                    let opening = self.engine.lock().nodes.open(&component.id, attempt);
+                    match opening {
                         Opening::Opened => due.push((component.id.clone(), attempt)),
                         Opening::Blocked | Opening::Repeated => {}
                     }
@@ -138,7 +130,7 @@ impl Actor {
 
     /// Returns the known power of a component: unknown after an action that may have changed it unseen.
     pub(crate) fn power(&self, component: &Component) -> PowerObservation {
-        if self.effects.is_left_open(component.id.as_str()) {
+        if self.engine.lock().nodes.is_left_open(component.id.as_str()) {
             return PowerObservation::Unknown;
         }
         self.known.power(component)
@@ -154,13 +146,12 @@ impl Actor {
             tracing::info!(transitions = wanted.len(), why = %lost, "transitions were not begun");
             Vec::new()
         });
-        let written: HashSet<_> = begun.iter().flat_map(intents::attempts).collect();
-        let left: Vec<_> =
-            wanted.iter().flat_map(intents::attempts).filter(|one| !written.contains(one)).collect();
+        let written: HashSet<_> = begun.iter().flat_map(attempts).collect();
+        let left: Vec<_> = wanted.iter().flat_map(attempts).filter(|one| !written.contains(one)).collect();
         {
-            let mut intents = self.intents.lock();
+            let nodes = &mut self.engine.lock().nodes;
             for (id, attempt) in &left {
-                intents.withdraw_attempt(id, *attempt);
+                nodes.withdraw_attempt(id, *attempt);
             }
         }
         let later = Instant::now() + BEHIND;

@@ -167,9 +167,16 @@ pub(crate) fn not_withdrawn(transition: &Transition, failure: &Failure) -> Troub
     ))
 }
 
-/// Returns the trouble of a node whose power is open until a transition of this service has ended.
-pub(crate) fn waiting_for_transition(upstream_id: &str) -> Trouble {
-    Trouble::waiting_for(format_args!("transition {upstream_id} of the power upstream, which has not ended"))
+/// Returns the trouble of a node whose power is open until a transition of this service has ended. `silence`: the reason
+/// why the upstream does not answer about the transition.
+pub(crate) fn waiting_for_transition(upstream_id: &str, silence: Option<&str>) -> Trouble {
+    let transition = format!("transition {upstream_id} of the power upstream");
+    match silence {
+        None => Trouble::waiting_for(format_args!("{transition}, which has not ended")),
+        Some(why) => {
+            Trouble::waiting_for(format_args!("{transition}, about which there is no answer: {why}"))
+        }
+    }
 }
 
 /// Returns the trouble of a node that another transition of the upstream holds; an empty `holder`: the holder is

@@ -133,7 +133,7 @@ impl Actor {
             self.sort(prepared, &record.options, clock::now());
         // Effects are noted before the report, which a registry with a newer generation refuses: a reader of the newer
         // generation must see these effects too.
-        due.iter().for_each(|transition| self.effects.begin(transition));
+        due.iter().for_each(|transition| self.engine.lock().nodes.begin(transition));
         clearances.extend(self.beginnings(&due));
         let stale = self.reporter.report(clearances).await;
         let sent_at = Some(time::to_wire(clock::now()));
@@ -145,7 +145,7 @@ impl Actor {
         due.retain(|transition| !transition.members.is_empty());
         let goes_on = |id: &String| due.iter().chain(&later).any(|transition| transition.id == *id);
         let delete: Vec<_> = before.into_iter().filter(|id| !goes_on(id)).collect();
-        delete.iter().for_each(|id| self.notes.forget(id));
+        delete.iter().for_each(|id| self.engine.lock().transitions.forget(id));
         let changed = later.iter().filter(|transition| self.journal.differs(transition));
         let put = due.iter().chain(changed).cloned().collect();
         self.journal.write(Changes { put, delete }).await?;
@@ -159,7 +159,7 @@ impl Actor {
     fn sort(&self, prepared: Vec<Transition>, options: &Options, now: Timestamp) -> Sorted {
         let mut sorted = Sorted::default();
         for mut transition in prepared {
-            let shows_error = self.notes.shown(&transition.id).is_some();
+            let shows_error = self.engine.lock().transitions.shown(&transition.id).is_some();
             let (mut due, mut later) = (Vec::new(), Vec::new());
             for member in std::mem::take(&mut transition.members) {
                 match self.standing(&transition, &member, options, now) {
@@ -175,7 +175,7 @@ impl Actor {
             }
             if !due.is_empty() && !later.is_empty() {
                 let id = convert::new_id();
-                self.notes.hand_down(&transition.id, [id.as_str()]);
+                self.engine.lock().transitions.hand_down(&transition.id, [id.as_str()]);
                 sorted.later.push(Transition { id, members: later, ..transition.clone() });
                 later = Vec::new();
             }
@@ -216,7 +216,7 @@ impl Actor {
 
     /// Queues a transition for a later try, as if the upstream had not been reached.
     pub(crate) fn postpone(&self, transition: &Transition) {
-        let at = Instant::now() + pause::after(self.notes.failed(&transition.id));
+        let at = Instant::now() + pause::after(self.engine.lock().transitions.failed(&transition.id));
         self.queues.undelivered.mark_at(transition.id.as_str().into(), at);
     }
 
@@ -224,16 +224,15 @@ impl Actor {
     /// would clear it.
     fn beginnings(&self, transitions: &[Transition]) -> Vec<ActionReport> {
         let reports = transitions.iter().map(|transition| {
-            convert::reports(transition, self.notes.shown(&transition.id).as_ref()).collect::<Vec<_>>()
+            convert::reports(transition, self.engine.lock().transitions.shown(&transition.id).as_ref())
+                .collect::<Vec<_>>()
         });
         reports.flatten().collect()
     }
 
     fn withdraw(&self, gone: &[ComponentId]) {
-        let mut intents = self.intents.lock();
         for id in gone {
-            intents.withdraw(id);
-            self.effects.cancel(id);
+            self.engine.lock().nodes.withdraw(id);
             self.queues.undecided.mark_at(id.clone(), Instant::now() + BEHIND);
         }
         self.queues.unread.mark(gone.iter().cloned());
@@ -262,7 +261,7 @@ impl Actor {
         let (held, free): (Vec<_>, Vec<_>) =
             transition.members.iter().cloned().partition(|member| !member.held_by.is_empty());
         if free.is_empty() {
-            let at = Instant::now() + refusal::pause(self.notes.failed(&id));
+            let at = Instant::now() + refusal::pause(self.engine.lock().transitions.failed(&id));
             self.queues.undelivered.mark_at(id, at);
         } else if held.is_empty() {
             self.journal.put(transition).await?;
@@ -281,17 +280,19 @@ impl Actor {
 
     /// Finds out whether the upstream refuses single nodes or every node.
     async fn judge(&self, transition: Transition, text: &str) -> Result<(), Lost> {
-        match self.notes.refused(&transition, Instant::now()) {
+        let step = self.engine.lock().transitions.refused(&transition, Instant::now().into_std());
+        match step {
             RefusalStep::Probe(count) => {
                 let members = transition.members.clone();
-                let (probes, rest) = refusal::split_probes(members, count, self.notes.next_round());
+                let round = self.engine.lock().transitions.next_round();
+                let (probes, rest) = refusal::split_probes(members, count, round);
                 let probes = probes.into_iter().map(|probe| vec![probe]);
                 self.split(transition, probes.collect(), rest, text).await
             }
             RefusalStep::Halve => self.halve(transition, text).await,
             RefusalStep::SetAside => self.refused(transition, text).await,
             RefusalStep::BackOff => {
-                let pause = refusal::pause(self.notes.failed(&transition.id));
+                let pause = refusal::pause(self.engine.lock().transitions.failed(&transition.id));
                 self.waits(transition, text, pause).await
             }
         }

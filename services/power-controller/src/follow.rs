@@ -36,6 +36,7 @@ use crate::{
     convert,
     deliver::give_way,
     driver::{Accepted, Failure, progress::Progress},
+    engine::Moment,
     journal::Lost,
     outcome::{self, News},
     plan::{self, ReadBack, Window},
@@ -121,15 +122,15 @@ impl Looks {
 
     fn hear(&mut self, actor: &Arc<Actor>, id: &str, heard: Option<Heard>) {
         let Some(heard) = heard else {
-            actor.following.end(id);
+            actor.engine.lock().transitions.end_polls(id);
             self.at.remove(id);
             return;
         };
         if heard.is_turn() {
-            actor.queues.unfollowed.mark(actor.following.sent_with(&heard.transition));
+            actor.queues.unfollowed.mark(actor.sent_with(&heard.transition));
         }
         // The other transitions have the same action, and so take about as long.
-        let patience = (heard.began.elapsed() * 2).min(actor.following.patience()).max(MOMENT);
+        let patience = (heard.began.elapsed() * 2).min(actor.patience()).max(MOMENT);
         self.until.get_or_insert_with(|| Instant::now() + patience);
         self.heard.push(heard);
     }
@@ -161,7 +162,7 @@ impl Actor {
                 ids = self.queues.unfollowed.next(MOST_LOOKS), if looks.at.len() < MOST_LOOKS => {
                     for id in ids {
                         if !looks.begin(&self, Arc::clone(&id)) {
-                            self.queues.unfollowed.mark_at(id, Instant::now() + self.following.patience());
+                            self.queues.unfollowed.mark_at(id, Instant::now() + self.patience());
                         }
                     }
                 }
@@ -179,8 +180,18 @@ impl Actor {
         }
     }
 
+    /// Returns the transitions that were sent together with this one.
+    fn sent_with(&self, transition: &Transition) -> Vec<Arc<str>> {
+        let engine = self.engine.lock();
+        engine.transitions.sent_with(transition, engine.polls.patience())
+    }
+
+    fn patience(&self) -> Duration {
+        self.engine.lock().polls.patience()
+    }
+
     pub(crate) fn look_later(&self, transition: &Transition) {
-        let at = self.following.turn(transition, clock::now());
+        let at = self.engine.lock().polls.turn(transition, Moment::now()).into();
         self.queues.unfollowed.mark_at(transition.id.as_str().into(), at);
     }
 
@@ -192,26 +203,26 @@ impl Actor {
             give_way(id, self.abandon(transition).await);
             return None;
         }
-        self.following.begin(&transition);
+        self.engine.lock().transitions.begin_polls(&transition);
         // A transition is withdrawn only after it was read back: the upstream's record might be of another transition.
-        if self.notes.is_read_back(id) && self.is_to_be_withdrawn(&transition) {
+        if self.engine.lock().transitions.is_read_back(id) && self.is_to_be_withdrawn(&transition) {
             let withdrawn = self.withdraw_upstream(transition).await;
             transition = withdrawn.inspect_err(|_| give_way(id, Err(Lost))).ok()?;
         }
         let (asked_at, began) = (clock::now(), Instant::now());
         let mut answer = self.driver.follow(&transition.upstream_id, self.known.upstream_deadline()).await;
         if let Ok(progress) = &mut answer
-            && !self.notes.is_read_back(id)
+            && !self.engine.lock().transitions.is_read_back(id)
         {
             let record = progress.record.as_ref();
             match plan::read_back(&transition, record, &self.taken_within(&transition)) {
-                ReadBack::Same => self.notes.note_read_back(id),
+                ReadBack::Same => self.engine.lock().transitions.note_read_back(id),
                 ReadBack::Unclear => {
                     progress.tasks.clear();
                     // Action and time are right, and a transition that never begins has to be withdrawn too.
                     let begun = convert::begun_at(&transition);
                     if power::outlasts(begun, self.driver.task_deadline(), asked_at) {
-                        self.notes.note_read_back(id);
+                        self.engine.lock().transitions.note_read_back(id);
                     }
                 }
                 ReadBack::Other => {
@@ -241,8 +252,8 @@ impl Actor {
         let error = format!(
             "the record of it: the upstream answered with transition {upstream_id}, which is another one"
         );
-        self.following.end(id);
-        self.effects.follow(&transition, false);
+        self.engine.lock().transitions.end_polls(id);
+        self.engine.lock().nodes.follow(&transition, false);
         let nameless = Transition { upstream_id: String::new(), ..transition };
         self.in_doubt(&nameless, &error).await
     }
@@ -270,7 +281,7 @@ impl Actor {
     }
 
     async fn learn(&self, mut transition: Transition, progress: Progress, asked_at: Timestamp) -> Learnt {
-        self.notes.heard(&transition.id);
+        self.engine.lock().transitions.heard(&transition.id);
         if transition.withdrawn_at.is_none() {
             self.show_results_again(&transition).await;
         }
@@ -308,7 +319,7 @@ impl Actor {
             self.show_results_again(&transition).await;
             return self.end(transition, "").await;
         }
-        self.effects.follow(&transition, true);
+        self.engine.lock().nodes.follow(&transition, true);
         self.look_later(&transition);
         if !news.is_empty() {
             self.journal.put(transition).await?;
@@ -343,9 +354,9 @@ impl Actor {
         }
         self.reporter.report(failures).await;
         for Learnt { news, .. } in learnt {
-            self.effects.fail(&news.failed, clock::now());
-            convert::component_ids(&news.refused).for_each(|id| self.effects.cancel(&id));
-            convert::component_ids(&news.held).for_each(|id| self.effects.cancel(&id));
+            self.engine.lock().nodes.fail(&news.failed, clock::now());
+            convert::component_ids(&news.refused).for_each(|id| self.engine.lock().nodes.cancel(&id));
+            convert::component_ids(&news.held).for_each(|id| self.engine.lock().nodes.cancel(&id));
             self.queues.unread.mark(convert::component_ids(&news.failed));
             self.queues.unread.mark(convert::component_ids(&news.refused));
         }
@@ -358,7 +369,7 @@ impl Actor {
     /// Returns whether the upstream is to be asked now to end the transition: it has outlasted its time, or one of its
     /// nodes is to be forced off.
     fn is_to_be_withdrawn(&self, transition: &Transition) -> bool {
-        if !self.notes.withdrawal_is_due(&transition.id, Instant::now()) {
+        if !self.engine.lock().transitions.withdrawal_is_due(&transition.id, Instant::now().into_std()) {
             return false;
         }
         let (options, now) = (self.known.options.in_force(), clock::now());
@@ -390,20 +401,20 @@ impl Actor {
         let answer = self.driver.abort(&upstream_id, deadline, still_ours).await;
         match answer {
             Ok(()) => {
-                if let Some(failures) = self.notes.withdrawals.ends() {
+                if let Some(failures) = self.engine.lock().withdrawals.ends() {
                     tracing::info!(failures, "transitions can be withdrawn again");
                 }
-                self.notes.withdrawal_heard(&id, Instant::now());
+                self.engine.lock().transitions.withdrawal_heard(&id, Instant::now().into_std());
             }
             Err(failure) => {
-                if self.notes.withdrawals.begins() {
+                if self.engine.lock().withdrawals.begins() {
                     tracing::warn!(transition = id, upstream_id, %failure, "cannot withdraw the transition");
                 } else {
                     tracing::debug!(transition = id, upstream_id, %failure, "still cannot withdraw the transition");
                 }
                 self.show_unresolved(&transition, &convert::not_withdrawn(&transition, &failure)).await;
                 if !may_be_asked_again(&failure) {
-                    self.notes.withdrawal_heard(&id, Instant::now());
+                    self.engine.lock().transitions.withdrawal_heard(&id, Instant::now().into_std());
                 }
             }
         }
@@ -419,8 +430,8 @@ impl Actor {
         let over = transition.members.iter().filter(|member| !outcome::is_held(member));
         let over = over.filter(|member| self.shows_wait(&transition, member));
         self.reporter.report(over.map(|member| convert::told(&transition, member, None)).collect()).await;
-        self.effects.ended(&transition, clock::now());
-        self.effects.leave_open(&transition, clock::now());
+        self.engine.lock().nodes.ended(&transition, clock::now());
+        self.engine.lock().nodes.leave_open(&transition, Moment::now());
         let finished = convert::with_trouble(transition, Trouble::failed(error).as_ref());
         let finished = Transition { delivery: Delivery::Finished.into(), ..finished };
         self.finish(finished).await
@@ -428,15 +439,15 @@ impl Actor {
 
     /// Handles a failed poll. Until polls succeed again, the power of the nodes is read.
     async fn unheard(&self, transition: Transition, failure: &Failure) {
-        let failures = self.notes.failed(&transition.id);
+        let failures = self.engine.lock().transitions.unheard(&transition.id, &failure.to_string());
         if failures == 1 {
             tracing::warn!(transition = transition.id, error = %failure, "cannot follow a transition, trying again");
-            self.effects.follow(&transition, false);
+            self.engine.lock().nodes.follow(&transition, false);
             self.queues.unread.mark(convert::component_ids(&transition.members));
         } else {
             self.show_unresolved(&transition, &Trouble::no_results_from(failure)).await;
         }
-        let turn = self.following.turn(&transition, clock::now());
+        let turn = Instant::from(self.engine.lock().polls.turn(&transition, Moment::now()));
         let at = turn.max(Instant::now() + pause::after(failures));
         self.queues.unfollowed.mark_at(transition.id.as_str().into(), at);
     }
@@ -446,7 +457,7 @@ impl Actor {
     /// Shows a trouble on the members without a result, unless they show it already, or began to show another one only
     /// a moment ago: a single failure is not worth thousands of records.
     async fn show_unresolved(&self, transition: &Transition, trouble: &Trouble) {
-        if self.notes.show(&transition.id, trouble, Instant::now()) {
+        if self.engine.lock().transitions.show(&transition.id, trouble, Instant::now().into_std()) {
             self.reporter.report(reports_of_unresolved(transition, Some(trouble), |_| true)).await;
         }
     }
@@ -457,7 +468,7 @@ impl Actor {
             let component = self.known.components.get(id);
             component.is_some_and(|one| one.power_trouble_kind() == Some(TroubleKind::NoResults))
         };
-        let shown = self.notes.take_shown(&transition.id);
+        let shown = self.engine.lock().transitions.take_shown(&transition.id);
         let noted = shown.is_some_and(|shown| shown.kind() == TroubleKind::NoResults);
         self.reporter.report(reports_of_unresolved(transition, None, |id| noted || shows(id))).await;
     }

@@ -4,7 +4,8 @@
 //! at a time, for one term: `takeover` builds its engine. `sense` reads and listens; `act` decides by
 //! `domain::boot::power` and records intents; `deliver` carries them out and `settle` records the answers; `resolve`
 //! searches the upstream for transitions with a lost answer; `follow` polls the transitions that the upstream works on
-//! until they have ended. `effects` has the actions that may still change something. `driver` calls the upstreams.
+//! until they have ended. `engine` has one record for each transition and one for each node: all that is known about the
+//! actions under way beside the durable record. `driver` calls the upstreams.
 //!
 //! Invariants, whatever fails and whenever the process dies:
 //! - an attempt that the upstream accepted is not made again;
@@ -19,16 +20,13 @@ mod act;
 mod convert;
 mod deliver;
 mod driver;
-mod effects;
+mod engine;
 mod finished;
 mod follow;
-mod following;
-mod intents;
 mod journal;
 mod known;
 mod loss;
 mod memory;
-mod notes;
 mod outcome;
 mod plan;
 mod reporter;

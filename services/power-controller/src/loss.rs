@@ -118,7 +118,7 @@ mod tests {
     use proto::power::{PowerReading, PowerState};
 
     use super::*;
-    use crate::effects::Effects;
+    use crate::engine::NodeRecords;
 
     #[test]
     fn effect_of_a_transition_that_had_ended_is_awaited_without_outcome_only() {
@@ -137,10 +137,10 @@ mod tests {
         for (end, id, is_settled) in
             [(&on_record, "x1", true), (&on_record, "x2", false), (&deleted, "x1", false)]
         {
-            let effects = Effects::recall(vec![Arc::new(ended(&open, end))]);
+            let nodes = NodeRecords::recall(vec![Arc::new(ended(&open, end))]);
             let state =
                 PowerState { id: id.into(), reading: PowerReading::On.into(), ..PowerState::default() };
-            let outlook = effects.outlook(&state, 2, &Options::default(), clock::now());
+            let outlook = nodes.outlook(&state, 2, &Options::default(), clock::now());
             assert_eq!(outlook == Outlook::Settled, is_settled, "{id}");
         }
     }

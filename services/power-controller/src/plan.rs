@@ -12,7 +12,7 @@ use domain::{
 };
 use proto::power::{Transition, TransitionMember};
 
-use crate::{convert, driver::Accepted, intents::Attempt};
+use crate::{convert, driver::Accepted, engine::Attempt};
 
 /// Groups attempts into the members of as few transitions as possible: one action each, sorted ids, no more than the
 /// upstream takes at once and the option `max_component_batch_size` allows (BOS reference 4).

@@ -31,7 +31,7 @@ impl Actor {
         let looked_at = Instant::now();
         match self.find(&transitions, looked_at).await {
             Ok(found) => {
-                if let Some(failures) = self.notes.looks.ends() {
+                if let Some(failures) = self.engine.lock().searches.ends() {
                     tracing::info!(failures, "transitions in doubt can be looked for again");
                 }
                 for transition in transitions {
@@ -40,13 +40,13 @@ impl Actor {
                 }
             }
             Err(failure) => {
-                if self.notes.looks.begins() {
+                if self.engine.lock().searches.begins() {
                     tracing::warn!(error = %failure, "cannot look for transitions in doubt, trying again");
                 } else {
                     tracing::debug!(error = %failure, "still cannot look for transitions in doubt");
                 }
                 for transition in &transitions {
-                    self.notes.look_failed(&transition.id);
+                    self.engine.lock().transitions.look_failed(&transition.id);
                     self.postpone(transition);
                 }
             }
@@ -59,7 +59,8 @@ impl Actor {
         let all = self.journal.all();
         let is_known = |one: &Transition| {
             !one.upstream_id.is_empty()
-                && (one.delivery() == Delivery::Finished || self.notes.is_read_back(&one.id))
+                && (one.delivery() == Delivery::Finished
+                    || self.engine.lock().transitions.is_read_back(&one.id))
         };
         let search = Search {
             from: windows().map(|window| window.earliest()).min().unwrap_or_default(),
@@ -74,7 +75,7 @@ impl Actor {
     /// Returns the time in which the upstream can have taken a transition in doubt: from the moment at which its call
     /// was recorded until its caller was gone for good.
     fn window(&self, transition: &Transition, looked_at: Instant, clock: Option<ClockOffset>) -> Window {
-        let (since, caller) = self.notes.doubt(&transition.id, looked_at);
+        let (since, caller) = self.engine.lock().transitions.doubt(&transition.id, looked_at.into_std());
         let last = power::last_look(caller, self.known.upstream_deadline());
         let until = Timestamp(clock::now().0 - millis(since.elapsed())).plus(last);
         Window { from: convert::earliest(transition), until, clock }
@@ -82,8 +83,12 @@ impl Actor {
 
     async fn conclude(&self, transition: Transition, found: &Found, looked_at: Instant) -> Result<(), Lost> {
         let Some(transition) = self.adopt(transition, found, looked_at).await? else { return Ok(()) };
-        let (since, caller) = self.notes.doubt(&transition.id, looked_at);
-        let look = power::next_look(caller, self.known.upstream_deadline(), looked_at.duration_since(since));
+        let (since, caller) = self.engine.lock().transitions.doubt(&transition.id, looked_at.into_std());
+        let look = power::next_look(
+            caller,
+            self.known.upstream_deadline(),
+            looked_at.into_std().duration_since(since),
+        );
         if let Some(pause) = look {
             self.queues.undelivered.mark_at(transition.id.as_str().into(), looked_at + pause);
             return Ok(());
@@ -92,14 +97,19 @@ impl Actor {
             let error = "the upstream took it and does not know it any more";
             return self.end_unless_held(transition, error).await;
         }
-        if self.notes.doubt_recurs(&transition.id) {
+        if self.engine.lock().transitions.doubt_recurs(&transition.id) {
             tracing::debug!(transition = transition.id, "transition did not arrive again, sending it again");
         } else {
             tracing::info!(transition = transition.id, "transition did not arrive, sending it again");
         }
-        self.notes.no_longer_in_doubt(&transition.id);
+        self.engine.lock().transitions.no_longer_in_doubt(&transition.id);
         let id = transition.id.as_str().into();
-        let shown = self.notes.shown(&transition.id).filter(|shown| shown.kind() == TroubleKind::Waiting);
+        let shown = self
+            .engine
+            .lock()
+            .transitions
+            .shown(&transition.id)
+            .filter(|shown| shown.kind() == TroubleKind::Waiting);
         let again = Transition {
             delivery: Delivery::Prepared.into(),
             sent_at: None,
@@ -122,7 +132,8 @@ impl Actor {
             }
             Ok(_) => {
                 self.holders_known();
-                let at = Instant::now() + refusal::pause(self.notes.failed(&transition.id));
+                let at =
+                    Instant::now() + refusal::pause(self.engine.lock().transitions.failed(&transition.id));
                 self.queues.undelivered.mark_at(transition.id.as_str().into(), at);
                 Ok(())
             }
@@ -136,7 +147,7 @@ impl Actor {
 
     /// Logs that holders of nodes cannot be searched for.
     pub(crate) fn holders_unknown(&self, nodes: usize, failure: &Failure) {
-        if self.notes.holder_looks.begins() {
+        if self.engine.lock().holder_searches.begins() {
             tracing::warn!(nodes, %failure, "cannot look for who holds nodes");
         } else {
             tracing::debug!(nodes, %failure, "still cannot look for who holds nodes");
@@ -145,7 +156,7 @@ impl Actor {
 
     /// Logs that holders of nodes can be searched for again.
     pub(crate) fn holders_known(&self) {
-        if let Some(failures) = self.notes.holder_looks.ends() {
+        if let Some(failures) = self.engine.lock().holder_searches.ends() {
             tracing::info!(failures, "who holds nodes can be looked for again");
         }
     }
@@ -175,7 +186,8 @@ impl Actor {
                     upstream_id = id,
                     "waiting for one that may be ours"
                 );
-                let at = Instant::now() + refusal::pause(self.notes.failed(&transition.id));
+                let at =
+                    Instant::now() + refusal::pause(self.engine.lock().transitions.failed(&transition.id));
                 self.queues.undelivered.mark_at(transition.id.as_str().into(), at);
                 Ok(None)
             }

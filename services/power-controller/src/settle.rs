@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::{
     act::{Actor, unknown},
     convert,
-    intents::{self, Attempt},
+    engine::{Attempt, attempts},
     journal::{Changes, Lost},
 };
 
@@ -29,7 +29,7 @@ impl Actor {
             accepted_at: Some(time::to_wire(clock::now())),
             ..convert::with_trouble(transition, None)
         };
-        self.notes.taken(&accepted, Instant::now());
+        self.engine.lock().transitions.taken(&accepted, Instant::now().into_std());
         let clearances = if self.shows_error(&accepted) {
             // Only a poll shows whether a reservation is gone.
             let free = accepted.members.iter().filter(|member| member.reservations == 0);
@@ -38,18 +38,18 @@ impl Actor {
             Vec::new()
         };
         if !self.driver.follows() {
-            self.effects.accepted(&accepted, clock::now());
+            self.engine.lock().nodes.accepted(&accepted, clock::now());
             self.finish(Transition { delivery: Delivery::Finished.into(), ..accepted }).await?;
             self.reporter.report(clearances).await;
             return Ok(());
         }
         let id: Arc<str> = accepted.id.as_str().into();
         self.journal.put(accepted.clone()).await?;
-        self.notes.forget(&id);
-        self.effects.follow(&accepted, true);
+        self.engine.lock().transitions.forget(&id);
+        self.engine.lock().nodes.follow(&accepted, true);
         // Clear old errors before the first poll; otherwise the clear could erase a new failure.
         self.reporter.report(clearances).await;
-        self.following.begin(&accepted);
+        self.engine.lock().transitions.begin_polls(&accepted);
         self.look_later(&accepted);
         Ok(())
     }
@@ -57,7 +57,7 @@ impl Actor {
     /// Returns whether a member still shows that the upstream was not reached. A restart forgets the note about that,
     /// the component does not.
     fn shows_error(&self, transition: &Transition) -> bool {
-        self.notes.shown(&transition.id).is_some()
+        self.engine.lock().transitions.shown(&transition.id).is_some()
             || transition.members.iter().any(|member| {
                 let component = self.known.components.get(&member.id);
                 component.is_some_and(|component| component.power_trouble.is_some())
@@ -71,7 +71,7 @@ impl Actor {
         tracing::warn!(transition = transition.id, error, nodes, "transition refused");
         let failed = transition.members.iter().map(|member| (member, error));
         self.reporter.report(convert::failures(&transition, failed)).await;
-        convert::component_ids(&transition.members).for_each(|id| self.effects.cancel(&id));
+        convert::component_ids(&transition.members).for_each(|id| self.engine.lock().nodes.cancel(&id));
         let refused = convert::with_trouble(transition, Trouble::failed(error).as_ref());
         let refused = Transition { delivery: Delivery::Refused.into(), ..refused };
         self.finish(refused).await
@@ -82,19 +82,17 @@ impl Actor {
     /// attempts.
     pub(crate) async fn finish(&self, transition: Transition) -> Result<(), Lost> {
         let held = convert::continuations(&transition);
-        let goes_on: HashSet<_> = held.iter().flat_map(intents::attempts).collect();
-        let attempts: Vec<_> =
-            intents::attempts(&transition).filter(|attempt| !goes_on.contains(attempt)).collect();
-        self.notes.forget(&transition.id);
-        self.following.end(&transition.id);
+        let goes_on: HashSet<_> = held.iter().flat_map(attempts).collect();
+        let attempts: Vec<_> = attempts(&transition).filter(|attempt| !goes_on.contains(attempt)).collect();
+        self.engine.lock().transitions.forget(&transition.id);
         self.journal.close(transition, held.clone()).await?;
         self.close(&attempts);
         for held in held {
             if let Some(waits) = convert::trouble(&held) {
-                self.notes.show(&held.id, &waits, Instant::now());
+                self.engine.lock().transitions.show(&held.id, &waits, Instant::now().into_std());
             }
             let pause = match held.members.iter().map(|member| member.reservations).max() {
-                Some(0) | None => refusal::pause(self.notes.failed(&held.id)),
+                Some(0) | None => refusal::pause(self.engine.lock().transitions.failed(&held.id)),
                 Some(times) => refusal::pause_for_reservation(times),
             };
             self.queues.undelivered.mark_at(held.id.as_str().into(), Instant::now() + pause);
@@ -123,8 +121,8 @@ impl Actor {
     /// Closes attempts whose outcome is on record.
     pub(crate) fn close(&self, attempts: &[(ComponentId, Attempt)]) {
         {
-            let mut intents = self.intents.lock();
-            attempts.iter().for_each(|(id, attempt)| intents.close(id, *attempt));
+            let nodes = &mut self.engine.lock().nodes;
+            attempts.iter().for_each(|(id, attempt)| nodes.close(id, *attempt));
         }
         self.queues.unread.mark(attempts.iter().map(|(id, _)| id.clone()));
         self.queues.undecided.mark(attempts.iter().map(|(id, _)| id.clone()));
@@ -151,8 +149,8 @@ impl Actor {
         let left = (!left.is_empty()).then(|| part(left));
         let parts: Vec<_> = parts.into_iter().map(part).collect();
         let put: Vec<_> = parts.iter().chain(&left).cloned().collect();
-        self.notes.hand_down(&transition.id, put.iter().map(|part| part.id.as_str()));
-        self.notes.forget(&transition.id);
+        self.engine.lock().transitions.hand_down(&transition.id, put.iter().map(|part| part.id.as_str()));
+        self.engine.lock().transitions.forget(&transition.id);
         self.journal.write(Changes { put, delete: vec![transition.id] }).await?;
         self.queues.undelivered.mark(parts.iter().map(|part| Arc::from(part.id.as_str())));
         if let Some(left) = left {
@@ -164,7 +162,7 @@ impl Actor {
 
     /// Records that nothing was sent. The transition waits for the upstream; its members show why.
     pub(crate) async fn unreachable(&self, transition: Transition, error: &str) -> Result<(), Lost> {
-        let pause = pause::after(self.notes.failed(&transition.id));
+        let pause = pause::after(self.engine.lock().transitions.failed(&transition.id));
         self.waits(transition, error, pause).await
     }
 
@@ -188,12 +186,12 @@ impl Actor {
 
     /// Records that the upstream may have taken the transition or not. Its members show why until that is known.
     pub(crate) async fn in_doubt(&self, transition: &Transition, error: &str) -> Result<(), Lost> {
-        if self.notes.doubt_begins(&transition.id) {
+        if self.engine.lock().transitions.doubt_begins(&transition.id) {
             tracing::warn!(transition = transition.id, error, "transition in doubt, looking for it");
         } else {
             tracing::debug!(transition = transition.id, error, "transition in doubt again, looking for it");
         }
-        self.notes.doubt(&transition.id, Instant::now());
+        self.engine.lock().transitions.doubt(&transition.id, Instant::now().into_std());
         self.journal.put(unknown(transition, error)).await?;
         // Show the text before the search, since finding the transition clears it.
         self.show_waiting(transition, error).await;
@@ -203,7 +201,7 @@ impl Actor {
 
     async fn show_waiting(&self, transition: &Transition, error: &str) {
         let trouble = Trouble::waiting_for(error);
-        if self.notes.show(&transition.id, &trouble, Instant::now()) {
+        if self.engine.lock().transitions.show(&transition.id, &trouble, Instant::now().into_std()) {
             tracing::warn!(transition = transition.id, error, "transition waits for the power upstream");
             self.reporter.report(convert::reports(transition, Some(&trouble)).collect()).await;
         }

@@ -26,14 +26,11 @@ use crate::{
     act::{Actor, Queues, unknown},
     convert,
     driver::Driver,
-    effects::Effects,
-    following::Following,
-    intents::{self, Intents},
+    engine::{NodeRecords, PollSchedule, PowerEngine},
     journal::{Journal, is_open},
     known::{Known, Pulse, complete},
     loss::{losses, make_good},
     memory::TransitionMemory,
-    notes::Notes,
     reporter::Reporter,
     sense::Sense,
     store::{PowerStates, Transitions},
@@ -140,26 +137,19 @@ impl PowerSources {
     /// Returns the parts of the engine, which have read the record: an attempt in the journal is not made again.
     fn engine(&self, known: Known, journal: Journal) -> (Actor, Sense) {
         let Pauses { follow, longest, step, poll } = self.pauses;
-        let effects = Effects::recall(journal.all());
-        let mut intents = Intents::default();
-        for transition in journal.all() {
-            let is_open = is_open(&transition);
-            intents::attempts(&transition).for_each(|(id, attempt)| intents.recall(id, attempt, is_open));
-        }
+        let polls = PollSchedule::new(follow, longest, step);
+        let engine = Arc::new(Mutex::new(PowerEngine::new(NodeRecords::recall(journal.all()), polls)));
         let (results, shown) = mpsc::channel(MOST_RESULTS);
         let (driver, queues) = (self.driver.clone(), self.queues.clone());
-        let sense = Sense::new(known.clone(), driver, queues, effects.clone(), shown, poll);
+        let sense = Sense::new(known.clone(), driver, queues, Arc::clone(&engine), shown, poll);
         let reporter = Reporter::new(self.registry.clone(), known.term.clone());
         let actor = Actor {
             known,
             queues: self.queues.clone(),
             journal,
             driver: self.driver.clone(),
-            following: Following::new(follow, longest, step),
             reporter,
-            intents: Mutex::new(intents),
-            effects,
-            notes: Notes::default(),
+            engine,
             results,
         };
         (actor, sense)
@@ -175,7 +165,9 @@ impl Actor {
             self.doubt(one).await;
         }
         if self.known.term.follows_another() {
-            in_doubt.iter().for_each(|one| self.notes.inherit_doubt(&one.id, Instant::now()));
+            in_doubt.iter().for_each(|one| {
+                self.engine.lock().transitions.inherit_doubt(&one.id, Instant::now().into_std())
+            });
         }
         open.iter().for_each(|transition| self.go_on_with(transition));
         let nodes = self.known.nodes();
@@ -188,7 +180,7 @@ impl Actor {
         loop {
             let mut is_restored = false;
             if memory.hear().await {
-                let is_over = |transition: &Transition| self.intents.lock().are_over(transition);
+                let is_over = |transition: &Transition| self.engine.lock().nodes.are_over(transition);
                 let losses = losses(memory, &self.journal, is_over);
                 let restored = make_good(&self.journal, losses).await;
                 restored.transitions.iter().for_each(|transition| self.take_up(transition));
@@ -246,7 +238,7 @@ impl Actor {
             Delivery::Prepared => {
                 let trouble = convert::trouble(transition);
                 if let Some(waits) = trouble.filter(|trouble| trouble.kind() == TroubleKind::Waiting) {
-                    self.notes.show(&transition.id, &waits, Instant::now());
+                    self.engine.lock().transitions.show(&transition.id, &waits, Instant::now().into_std());
                 }
                 self.queues.undelivered.mark(id);
             }

@@ -46,7 +46,7 @@ use crate::{
     act::Queues,
     convert::AskedFor,
     driver::{Driver, Failure, Reading},
-    effects::Effects,
+    engine::SharedEngine,
     known::Known,
 };
 
@@ -66,7 +66,7 @@ pub(crate) struct Sense {
     known: Known,
     driver: Driver,
     queues: Queues,
-    effects: Effects,
+    engine: SharedEngine,
     /// Power states that results of actions show.
     results: mpsc::Receiver<Vec<PowerState>>,
     /// Schedule of polls.
@@ -120,7 +120,7 @@ impl Sense {
         known: Known,
         driver: Driver,
         queues: Queues,
-        effects: Effects,
+        engine: SharedEngine,
         results: mpsc::Receiver<Vec<PowerState>>,
         pause: Duration,
     ) -> Self {
@@ -133,7 +133,7 @@ impl Sense {
             known,
             driver,
             queues,
-            effects,
+            engine,
             results,
             rhythm,
             seen,
@@ -218,14 +218,15 @@ impl Sense {
 
     /// Requests the power of nodes that need it. Stored states of components that are gone are deleted.
     async fn ask(&mut self, ids: Vec<ComponentId>, questions: &mut JoinSet<Answer>) {
-        let (mut nodes, mut gone, mut overtaken, now) = (Vec::new(), Vec::new(), Vec::new(), Instant::now());
+        let (mut nodes, mut gone, now) = (Vec::new(), Vec::new(), Instant::now());
+        let mut overtaken: HashMap<_, Vec<_>> = HashMap::new();
         for id in ids {
             let Some(component) = self.known.components.get(id.as_str()) else {
                 gone.push(id.as_str().to_owned());
                 continue;
             };
-            if self.effects.is_older_followed(id.as_str(), component.generation) {
-                overtaken.push(component.id.clone());
+            if let Some(trouble) = self.engine.lock().waits_for_holder(id.as_str(), component.generation) {
+                overtaken.entry(trouble).or_default().push(component.id.clone());
             }
             match self.wanted_from(&component, now) {
                 Some(at) if at <= now => {
@@ -264,7 +265,7 @@ impl Sense {
         let state = self.known.states.view().get(id);
         let state = state.as_deref();
         // A followed action brings its own result, but not the news that the upstream answers power requests again.
-        let told = self.effects.is_followed(id)
+        let told = self.engine.lock().nodes.is_followed(id)
             && state.is_some_and(|state| state.reading() != PowerReading::Unspecified);
         if !component.is_enabled() {
             return None;
@@ -273,7 +274,7 @@ impl Sense {
         if told {
             return overdue;
         }
-        if self.effects.is_left_open(id) {
+        if self.engine.lock().nodes.is_left_open(id) {
             return Some(now);
         }
         let known = state.is_some_and(|state| {
@@ -289,7 +290,9 @@ impl Sense {
     fn overdue_from(&self, component: &Component, state: &PowerState, now: Instant) -> Option<Instant> {
         let is_read_since = AskedFor::by(state).begun_actions >= AskedFor::of(component).begun_actions;
         // The time of an action that may not have been taken is not over.
-        if is_read_since || component.last_action_failed() || self.effects.is_in_doubt(component.id.as_str())
+        if is_read_since
+            || component.last_action_failed()
+            || self.engine.lock().nodes.is_in_doubt(component.id.as_str())
         {
             return None;
         }

@@ -1,6 +1,6 @@
 //! Processing of answers, pushes and results.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use chassis::process::{clock, pause};
 use domain::{
@@ -17,7 +17,7 @@ use super::{Answer, Asked, Question, Seen, Sense, is_doubtful, pushes::Push};
 use crate::{
     convert::{self, AskedFor},
     driver::{Failure, Reading},
-    effects::OpenAction,
+    engine::OpenAction,
 };
 
 /// Pause before polling a node again whose reading may be from before the end of an action.
@@ -97,35 +97,35 @@ impl Sense {
     /// Returns an answer as evidence for a generation: the one that it was requested for, or the one before while an
     /// older action may still change the power.
     fn evidence(&self, state: PowerState, options: &Options, now: Timestamp) -> PowerState {
-        match self.effects.outlook(&state, state.generation, options, now) {
-            Outlook::Settled => self.while_open(state, options, now),
-            Outlook::Pending { .. } => {
-                let AskedFor { generation, spent_power_ons, begun_actions } = self.asked_for(&state.id);
-                let state = PowerState { generation, spent_power_ons, begun_actions, ..state };
-                self.unless_open(self.effects.open_transition(&state.id), state)
-            }
+        let (outlook, trouble) = {
+            let engine = self.engine.lock();
+            let outlook = engine.nodes.outlook(&state, state.generation, options, now);
+            (outlook, engine.waits_for_holder(&state.id, state.generation))
+        };
+        if outlook == Outlook::Settled && trouble.is_none() {
+            return self.while_open(state, options, now);
+        }
+        let AskedFor { generation, spent_power_ons, begun_actions } = self.asked_for(&state.id);
+        let state = PowerState { generation, spent_power_ons, begun_actions, ..state };
+        match trouble {
+            Some(trouble) => without_reading(state, &trouble),
+            None => state,
         }
     }
 
     /// Returns the state while the upstream may still bring the effect that the reading lacks: the reading counts as
     /// one from before the action. Once the time of an accepted action is over, the power is unknown.
     fn while_open(&self, state: PowerState, options: &Options, now: Timestamp) -> PowerState {
-        let Some(open) = self.effects.open_against(&state.id, state.reading()) else { return state };
+        let open = self.engine.lock().nodes.open_against(&state.id, state.reading());
+        let Some(open) = open else { return state };
         let component = self.known.components.get(&state.id);
         let due = component.and_then(|component| power::effect_due(&component, options));
         match open {
-            OpenAction::Taken(upstream_id) if due.is_none_or(|due| now >= due) => {
-                self.unless_open(Some(upstream_id), state)
+            OpenAction::Taken(holder) if due.is_none_or(|due| now >= due) => {
+                without_reading(state, &self.engine.lock().waits_for(&holder))
             }
             OpenAction::Taken(_) | OpenAction::InDoubt => convert::read_before_action(state),
         }
-    }
-
-    /// Returns the state, without its reading while an upstream transition may still change that.
-    fn unless_open(&self, open: Option<Arc<str>>, state: PowerState) -> PowerState {
-        let Some(upstream_id) = open else { return state };
-        let error = convert::waiting_for_transition(&upstream_id).text().to_string();
-        PowerState { reading: PowerReading::Unspecified.into(), error, ..state }
     }
 
     pub(super) async fn take_pushes(&mut self, pushes: Vec<Push>) {
@@ -169,7 +169,7 @@ impl Sense {
                 if same { asked_for } else { AskedFor::default() };
             let state = PowerState { spent_power_ons, begun_actions, ..state };
             if self.is_overtaken(&id, &state, now) {
-                self.effects.settle(&state, &options, now);
+                self.engine.lock().nodes.settle(&state, &options, now);
                 self.seen.remove(&id);
                 self.queues.unread.mark([id]);
             } else {
@@ -202,15 +202,9 @@ impl Sense {
     }
 
     /// Shows on nodes with a new generation the open transition because of which their power is unknown.
-    pub(super) async fn await_ends(&mut self, ids: Vec<ComponentId>) {
-        let mut waiting: HashMap<_, Vec<_>> = HashMap::new();
-        for id in ids {
-            if let Some(upstream_id) = self.effects.open_transition(id.as_str()) {
-                waiting.entry(upstream_id).or_default().push(id);
-            }
-        }
-        for (upstream_id, ids) in waiting {
-            self.withhold(ids, &convert::waiting_for_transition(&upstream_id)).await;
+    pub(super) async fn await_ends(&mut self, waiting: HashMap<Trouble, Vec<ComponentId>>) {
+        for (trouble, ids) in waiting {
+            self.withhold(ids, &trouble).await;
         }
     }
 
@@ -267,7 +261,9 @@ impl Sense {
         }
         let (options, now) = (self.known.options.in_force(), clock::now());
         let clock = self.driver.clock();
-        states.iter().for_each(|(id, _, seen)| self.effects.read(id, seen.asked_at, seen.as_of, clock));
+        for (id, _, seen) in &states {
+            self.engine.lock().nodes.read(id, seen.asked_at.into_std(), seen.as_of, clock);
+        }
         // Confirmed states count too: the confirmed one may come from a write that seemed to have failed.
         self.queues.undecided.mark(states.iter().map(|(id, ..)| id.clone()));
         for (id, state, seen) in states {
@@ -288,14 +284,14 @@ impl Sense {
     ) {
         let Some(component) = self.known.components.get(id.as_str()) else { return };
         let generation = component.generation;
-        if self.effects.settle(state, options, now).is_some_and(|settled| settled < generation) {
+        if self.engine.lock().nodes.settle(state, options, now).is_some_and(|settled| settled < generation) {
             self.queues.unread.mark([id.clone()]);
         }
         let after = |pause| Instant::now() + pause;
         // Not every upstream pushes the return of a node that was missing or whose power was unknown.
-        let left_open = self.effects.is_left_open(id.as_str()).then(|| after(LEFT_OPEN));
+        let left_open = self.engine.lock().nodes.is_left_open(id.as_str()).then(|| after(LEFT_OPEN));
         let doubt = is_doubtful(state).then(|| after(options.polling_period()));
-        let effect = match self.effects.outlook(state, generation, options, now) {
+        let effect = match self.engine.lock().nodes.outlook(state, generation, options, now) {
             Outlook::Pending { until } => until.map(|until| after(until.since(now))),
             Outlook::Settled => None,
         };
@@ -343,4 +339,9 @@ impl Sense {
             self.queues.unread.mark_at(id, at);
         }
     }
+}
+
+/// Returns the state without its reading, which an action may still change, as the `trouble` says.
+fn without_reading(state: PowerState, trouble: &Trouble) -> PowerState {
+    PowerState { reading: PowerReading::Unspecified.into(), error: trouble.text().to_string(), ..state }
 }

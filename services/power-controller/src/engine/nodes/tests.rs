@@ -1,0 +1,372 @@
+use std::time::Duration;
+
+use chassis::kinds::component::action_to_wire;
+use domain::boot::component::{ActualState, BegunBoot, EventStats, LastAction, NumberedToken};
+use expect_test::expect;
+use proto::power::{PowerReading, TaskOutcome, TransitionMember};
+
+use super::*;
+use crate::plan::batches;
+
+const NOW: Timestamp = Timestamp(1_000_000);
+const ON: Action = Action::PoweringOn;
+const OFF: Action = Action::PoweringOffGracefully;
+const FORCE: Action = Action::PoweringOffForcefully;
+
+fn transition(action: Action, generation: u64) -> Transition {
+    let member = TransitionMember { id: "x1".into(), generation, attempt: 1, ..TransitionMember::default() };
+    Transition { action: action_to_wire(action).into(), members: vec![member], ..Transition::default() }
+}
+
+fn state(reading: PowerReading) -> PowerState {
+    PowerState { id: "x1".into(), reading: reading.into(), generation: 1, ..PowerState::default() }
+}
+
+/// Returns until when a reading is no evidence for the second generation, in seconds from now.
+fn wait(nodes: &NodeRecords, reading: PowerReading) -> String {
+    match nodes.outlook(&state(reading), 2, &Options::default(), NOW) {
+        Outlook::Settled => "settled".into(),
+        Outlook::Pending { until: None } => "pending".into(),
+        Outlook::Pending { until: Some(until) } => format!("pending {} s", until.since(NOW).as_secs()),
+    }
+}
+
+fn settle(nodes: &mut NodeRecords, reading: PowerReading) -> Option<u64> {
+    nodes.settle(&state(reading), &Options::default(), NOW)
+}
+
+fn holder() -> NodeHolder {
+    NodeHolder { transition: "".into(), upstream_id: "t-1".into(), generation: 1 }
+}
+
+fn now() -> Moment {
+    Moment { at: NOW, instant: Instant::now() }
+}
+
+fn id() -> ComponentId {
+    ComponentId::parse("x1").unwrap()
+}
+
+#[test]
+fn an_action_is_awaited_from_before_it_is_taken_until_its_effect_is_seen() {
+    let mut nodes = NodeRecords::default();
+    assert_eq!(wait(&nodes, PowerReading::Off), "settled");
+    nodes.begin(&transition(ON, 1));
+    assert_eq!(wait(&nodes, PowerReading::Off), "pending");
+    nodes.accepted(&transition(ON, 1), NOW);
+    assert_eq!(wait(&nodes, PowerReading::Off), "pending 120 s");
+    assert_eq!(wait(&nodes, PowerReading::On), "settled");
+    assert_eq!(settle(&mut nodes, PowerReading::Off), None);
+    assert_eq!(settle(&mut nodes, PowerReading::On), Some(1));
+    assert_eq!(
+        wait(&nodes, PowerReading::Off),
+        "settled",
+        "what happens to the node later is not its effect"
+    );
+}
+
+#[test]
+fn an_effect_that_is_seen_before_the_answer_is_not_awaited_after_it() {
+    let mut nodes = NodeRecords::default();
+    nodes.begin(&transition(OFF, 1));
+    assert_eq!(settle(&mut nodes, PowerReading::Off), Some(1));
+    nodes.accepted(&transition(OFF, 1), NOW);
+    assert_eq!(wait(&nodes, PowerReading::On), "settled");
+}
+
+/// Returns a node whose power-on of that generation is under way, and which has reported its boot or not.
+fn booting(generation: u64, reported: bool) -> Component {
+    let token = NumberedToken { token: "t1".into(), number: 1 };
+    Component {
+        generation,
+        last_action: Some(LastAction { action: Some(ON), ..LastAction::default() }),
+        event_stats: Some(EventStats { power_on_attempts: Some(1), ..EventStats::default() }),
+        boot: Some(BegunBoot { token, generation, attempt: 1, reported }),
+        actual_state: Some(ActualState {
+            bss_token: Some("t1".into()),
+            last_updated: Some(NOW),
+            ..ActualState::default()
+        }),
+        ..Component::new(id())
+    }
+}
+
+#[test]
+fn the_report_of_a_boot_shows_the_effect_of_its_power_on() {
+    let rows = [
+        ("its own report", ON, booting(1, true), "settled", false),
+        ("no report", ON, booting(1, false), "pending 10 s", true),
+        ("a report of another generation", ON, booting(2, true), "pending 10 s", true),
+        ("a shutdown", OFF, booting(1, true), "pending 300 s", true),
+    ];
+    for (name, action, component, expected, left_open) in rows {
+        let mut nodes = NodeRecords::default();
+        nodes.begin(&transition(action, 1));
+        nodes.note_report(&component);
+        nodes.ended(&transition(action, 1), NOW);
+        nodes.leave_open(&transition(action, 1), now());
+        let reading = if action == ON { PowerReading::Off } else { PowerReading::On };
+        assert_eq!(wait(&nodes, reading), expected, "{name}");
+        assert_eq!(nodes.is_left_open("x1"), left_open, "{name}");
+    }
+}
+
+#[test]
+fn an_action_matters_to_newer_generations_only() {
+    let mut nodes = NodeRecords::default();
+    nodes.begin(&transition(OFF, 2));
+    let outlook = |generation| nodes.outlook(&state(PowerReading::On), generation, &Options::default(), NOW);
+    assert_eq!([1, 2].map(outlook), [Outlook::Settled; 2]);
+    assert_eq!(outlook(3), Outlook::Pending { until: None });
+}
+
+#[test]
+fn forcing_supersedes_asking() {
+    let mut nodes = NodeRecords::default();
+    nodes.begin(&transition(OFF, 1));
+    nodes.accepted(&transition(OFF, 1), Timestamp(NOW.0 - 299_000));
+    assert_eq!(wait(&nodes, PowerReading::On), "pending 1 s");
+    nodes.begin(&transition(FORCE, 1));
+    nodes.accepted(&transition(FORCE, 1), NOW);
+    assert_eq!(wait(&nodes, PowerReading::On), "pending 300 s");
+}
+
+#[test]
+fn what_is_not_taken_is_not_awaited_and_what_is_taken_stays() {
+    let mut nodes = NodeRecords::default();
+    nodes.begin(&transition(ON, 1));
+    nodes.cancel(&id());
+    assert_eq!(wait(&nodes, PowerReading::Off), "settled");
+    nodes.begin(&transition(ON, 1));
+    nodes.accepted(&transition(ON, 1), NOW);
+    nodes.cancel(&id());
+    assert_eq!(wait(&nodes, PowerReading::Off), "pending 120 s");
+}
+
+#[test]
+fn a_restart_knows_what_may_still_come() {
+    let old = |action, delivery: Delivery, age: u64| {
+        let at = Timestamp(NOW.0 - i64::try_from(Duration::from_secs(age).as_millis()).unwrap());
+        let at = Some(time::to_wire(at));
+        let sent_at = at.filter(|_| delivery != Delivery::Prepared);
+        let record = transition(action, 1);
+        Arc::new(Transition { delivery: delivery.into(), created_at: at, sent_at, ..record })
+    };
+    let resolved = |transition: Arc<Transition>| {
+        let mut transition = Transition::clone(&transition);
+        transition.members[0].outcome = TaskOutcome::Failed.into();
+        Arc::new(transition)
+    };
+    let mut rows = String::new();
+    for (name, transitions) in [
+        ("prepared", vec![old(ON, Delivery::Prepared, 500)]),
+        ("sent", vec![old(ON, Delivery::Sent, 500)]),
+        ("in doubt", vec![old(ON, Delivery::Unknown, 500)]),
+        ("refused", vec![old(ON, Delivery::Refused, 1)]),
+        ("accepted", vec![old(ON, Delivery::Accepted, 500)]),
+        ("finished", vec![old(ON, Delivery::Finished, 20)]),
+        ("finished long ago", vec![old(ON, Delivery::Finished, 120)]),
+        ("finished with a result", vec![resolved(old(ON, Delivery::Finished, 20))]),
+        ("accepted, with a result", vec![resolved(old(ON, Delivery::Accepted, 20))]),
+        ("asked, then forced", vec![old(FORCE, Delivery::Finished, 1), old(OFF, Delivery::Finished, 301)]),
+        ("off and on again", vec![old(ON, Delivery::Finished, 1), old(OFF, Delivery::Finished, 9)]),
+    ] {
+        let nodes = NodeRecords::recall(transitions);
+        let waits = [PowerReading::Off, PowerReading::On].map(|reading| wait(&nodes, reading));
+        rows += &format!("{name}: off {}, on {}\n", waits[0], waits[1]);
+    }
+    expect![[r#"
+        prepared: off pending, on settled
+        sent: off pending, on settled
+        in doubt: off pending, on settled
+        refused: off settled, on settled
+        accepted: off pending, on settled
+        finished: off pending 100 s, on settled
+        finished long ago: off settled, on settled
+        finished with a result: off settled, on settled
+        accepted, with a result: off settled, on settled
+        asked, then forced: off settled, on pending 299 s
+        off and on again: off pending 119 s, on settled
+    "#]]
+    .assert_eq(&rows);
+}
+
+#[test]
+fn a_node_is_followed_from_when_the_upstream_answers_until_its_result() {
+    let mut nodes = NodeRecords::default();
+    let on = Transition { upstream_id: "t-1".into(), ..transition(ON, 1) };
+    nodes.begin(&on);
+    assert!(!nodes.is_followed("x1"), "nobody answered yet");
+    nodes.follow(&on, true);
+    assert!(nodes.is_followed("x1") && !nodes.is_followed("x2"));
+    nodes.follow(&on, false);
+    assert!(!nodes.is_followed("x1"), "the upstream is silent");
+    nodes.follow(&on, true);
+    nodes.cancel(&id());
+    assert!(!nodes.is_followed("x1"), "it failed");
+    nodes.begin(&on);
+    nodes.follow(&on, true);
+    assert_eq!(settle(&mut nodes, PowerReading::On), Some(1));
+    assert!(!nodes.is_followed("x1"), "it succeeded");
+    nodes.begin(&on);
+    nodes.follow(&on, true);
+    nodes.accepted(&on, NOW);
+    assert!(!nodes.is_followed("x1"), "the upstream will tell no more");
+    assert_eq!(wait(&nodes, PowerReading::Off), "pending 120 s");
+    nodes.follow(&on, true);
+    assert!(!nodes.is_followed("x1"), "another replica has seen its end before this one heard the answer");
+    nodes.begin(&transition(ON, 2));
+    nodes.follow(&on, true);
+    assert!(!nodes.is_followed("x1"), "this is about an older action");
+}
+
+#[test]
+fn a_reading_says_little_while_the_effect_that_it_lacks_may_come() {
+    let taken = Some(OpenAction::Taken(holder()));
+    for (action, lacking, shown) in
+        [(ON, PowerReading::Off, PowerReading::On), (FORCE, PowerReading::On, PowerReading::Off)]
+    {
+        let mut nodes = NodeRecords::default();
+        let accepted = Transition { upstream_id: "t-1".into(), ..transition(action, 1) };
+        let open = |nodes: &NodeRecords| nodes.open_against("x1", lacking);
+        nodes.begin(&accepted);
+        assert_eq!(open(&nodes), Some(OpenAction::InDoubt), "nobody answered yet");
+        for is_followed in [true, false] {
+            nodes.follow(&accepted, is_followed);
+            assert_eq!(open(&nodes), taken, "whether the upstream tells of it or not: {is_followed}");
+        }
+        assert_eq!(nodes.open_against("x1", shown), None, "{action:?}");
+        nodes.follow(&transition(action, 1), false);
+        assert_eq!(open(&nodes), Some(OpenAction::InDoubt), "it is another one's");
+        nodes.ended(&accepted, NOW);
+        assert_eq!(open(&nodes), None);
+    }
+    let mut nodes = NodeRecords::default();
+    nodes.begin(&transition(OFF, 1));
+    assert_eq!(nodes.open_against("x1", PowerReading::On), None, "what is read withdraws a shutdown");
+}
+
+#[test]
+fn a_restart_knows_which_transition_is_open() {
+    let accepted = Transition { upstream_id: "t-1".into(), ..transition(ON, 1) };
+    for (delivery, expected) in [
+        (Delivery::Accepted, Some(OpenAction::Taken(holder()))),
+        (Delivery::Sent, Some(OpenAction::InDoubt)),
+        (Delivery::Finished, None),
+    ] {
+        let upstream_id = if delivery == Delivery::Sent { "" } else { "t-1" }.to_owned();
+        let record = Transition { delivery: delivery.into(), upstream_id, ..accepted.clone() };
+        let nodes = NodeRecords::recall(vec![Arc::new(record)]);
+        assert_eq!(nodes.open_against("x1", PowerReading::Off), expected, "{delivery:?}");
+        assert!(!nodes.is_followed("x1"), "{delivery:?}: nobody was asked yet");
+    }
+}
+
+fn node_id(text: &str) -> ComponentId {
+    ComponentId::parse(text).unwrap()
+}
+
+fn attempt(generation: u64, action: Action, number: u32) -> Attempt {
+    Attempt { generation, action, number }
+}
+
+#[test]
+fn an_attempt_is_opened_once_and_none_while_another_is_open() {
+    use Opening::{Blocked, Opened, Repeated};
+    let mut nodes = NodeRecords::default();
+    let node = node_id("x1");
+    let first = attempt(1, OFF, 1);
+    assert_eq!(nodes.open(&node, first), Opened);
+    assert_eq!(nodes.open(&node, first), Repeated);
+    assert_eq!(nodes.open(&node, attempt(2, ON, 1)), Blocked);
+    nodes.forget(&node);
+    assert_eq!(nodes.open(&node, attempt(2, ON, 1)), Blocked, "the component went and came back");
+    nodes.close(&node, attempt(2, ON, 1));
+    assert_eq!(nodes.open(&node, attempt(2, ON, 1)), Blocked, "that is not the one that is open");
+    nodes.close(&node, first);
+    assert_eq!(nodes.open(&node, first), Repeated, "it was made");
+    assert_eq!(nodes.open(&node, attempt(2, ON, 1)), Opened);
+    nodes.withdraw(&node);
+    assert_eq!(nodes.open(&node, attempt(2, ON, 1)), Opened, "it was not made");
+    nodes.withdraw_attempt(&node, first);
+    assert_eq!(nodes.open(&node, first), Blocked);
+    nodes.withdraw_attempt(&node, attempt(2, ON, 1));
+    assert_eq!(nodes.open(&node, first), Opened);
+}
+
+#[test]
+fn attempts_with_an_outcome_or_a_successor_are_over() {
+    let (node, first) = (node_id("x1"), attempt(1, OFF, 1));
+    let of = |attempt: Attempt| {
+        let (_, members) = batches(vec![(node.clone(), attempt)], &Options::default(), 1).remove(0);
+        convert::prepared(attempt.action, members, Timestamp(0))
+    };
+    let mut nodes = NodeRecords::default();
+    assert!(!nodes.are_over(&of(first)), "nothing is known of it");
+    nodes.open(&node, first);
+    assert!(!nodes.are_over(&of(first)));
+    nodes.close(&node, first);
+    assert!(nodes.are_over(&of(first)));
+    nodes.open(&node, attempt(2, ON, 1));
+    assert!(nodes.are_over(&of(first)), "another one came after it");
+    assert!(!nodes.are_over(&of(attempt(2, ON, 1))));
+}
+
+#[test]
+fn only_open_attempts_are_withdrawn() {
+    use Opening::{Blocked, Opened, Repeated};
+    let mut nodes = NodeRecords::default();
+    for name in ["x1", "x2", "x3"] {
+        nodes.open(&node_id(name), attempt(1, ON, 1));
+    }
+    nodes.close(&node_id("x1"), attempt(1, ON, 1));
+    ["x1", "x2"].iter().for_each(|name| nodes.withdraw_attempt(&node_id(name), attempt(1, ON, 1)));
+    assert_eq!(nodes.open(&node_id("x1"), attempt(1, ON, 1)), Repeated, "it was made");
+    assert_eq!(nodes.open(&node_id("x2"), attempt(1, ON, 1)), Opened);
+    assert_eq!(nodes.open(&node_id("x3"), attempt(1, ON, 2)), Blocked);
+}
+
+#[test]
+fn the_open_attempt_is_recalled_whatever_the_order() {
+    for open_first in [true, false] {
+        let mut nodes = NodeRecords::default();
+        let mut recalled = [(attempt(1, ON, 2), true), (attempt(1, ON, 1), false)];
+        if !open_first {
+            recalled.reverse();
+        }
+        recalled.into_iter().for_each(|(attempt, open)| nodes.recall_attempt(node_id("x1"), attempt, open));
+        assert_eq!(nodes.open(&node_id("x1"), attempt(1, ON, 3)), Opening::Blocked);
+        nodes.close(&node_id("x1"), attempt(1, ON, 2));
+        assert_eq!(nodes.open(&node_id("x1"), attempt(1, ON, 2)), Opening::Repeated);
+    }
+}
+
+type NodeChange = fn(&mut NodeRecords, &Transition);
+
+#[test]
+fn older_transition_holds_its_node_until_it_ends() {
+    let (on, newer) = (Transition { upstream_id: "t-1".into(), ..transition(ON, 1) }, 2);
+    let held =
+        |nodes: &NodeRecords| nodes.older_holder("x1", newer).map(|holder| holder.upstream_id.to_string());
+    let ends: [(&str, NodeChange); 4] = [
+        ("ended", |nodes, one| nodes.ended(one, NOW)),
+        ("outcome on record", |nodes, one| attempts(one).for_each(|(id, attempt)| nodes.close(&id, attempt))),
+        ("in doubt again", |nodes, one| {
+            nodes.follow(&Transition { upstream_id: String::new(), ..one.clone() }, false);
+        }),
+        ("another action begins", NodeRecords::begin),
+    ];
+    for (name, end) in ends {
+        let mut nodes = NodeRecords::default();
+        attempts(&on).for_each(|(id, attempt)| assert_eq!(nodes.open(&id, attempt), Opening::Opened));
+        nodes.begin(&on);
+        assert_eq!(held(&nodes), None, "{name}: nobody answered yet");
+        nodes.follow(&on, true);
+        assert_eq!(held(&nodes).as_deref(), Some("t-1"), "{name}");
+        assert_eq!(nodes.older_holder("x1", 1), None, "{name}: it is of the same generation");
+        assert_eq!(settle(&mut nodes, PowerReading::On), Some(1));
+        assert_eq!(held(&nodes).as_deref(), Some("t-1"), "{name}: its effect was seen");
+        end(&mut nodes, &on);
+        assert_eq!(held(&nodes), None, "{name}");
+    }
+}

@@ -1,0 +1,411 @@
+//! Keeps what is known about each open transition beside its record. A restart forgets it, at the cost of a repeated poll
+//! or report.
+
+use std::{
+    collections::HashMap,
+    mem,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use domain::{
+    boot::{
+        component::Action,
+        power::{Caller, WITHDRAW_AGAIN},
+    },
+    core::{
+        refusal::{RefusalMemory, RefusalStep, RefusedBatch, Witness},
+        time::Timestamp,
+        trouble::Trouble,
+    },
+};
+use parking_lot::Mutex;
+use proto::power::Transition;
+
+use crate::convert;
+
+/// Least time for which waiting members show one error.
+const STEADY: Duration = Duration::from_secs(30);
+
+/// Records of all open transitions, by the id of the transition.
+#[derive(Debug, Default)]
+pub(crate) struct TransitionRecords {
+    records: HashMap<String, TransitionRecord>,
+    /// Nodes of refused transitions.
+    refusals: RefusalMemory<String>,
+}
+
+/// State of one open transition.
+#[derive(Debug, Clone, Default)]
+struct TransitionRecord {
+    /// Failures in a row to get the state of the transition from the upstream.
+    failures: u32,
+    /// Reason why the last poll of the transition failed.
+    silence: Option<Arc<str>>,
+    /// Trouble that the members show now.
+    shown: Option<Trouble>,
+    /// Time since which the members show it.
+    shown_since: Option<Instant>,
+    /// Beginning of the doubt whether the upstream took the transition, and the process that had called it.
+    doubt: Option<(Instant, Caller)>,
+    /// Whether the last search for the transition failed.
+    unreached: bool,
+    /// Number of times that the transition was in doubt since the upstream took it last.
+    doubts: u32,
+    /// Whether the upstream's record under the id of the transition was found to match the request.
+    read_back: bool,
+    /// Time at which the upstream took the request to end the transition early.
+    withdrawal_heard: Option<Instant>,
+    /// Batch that contains the transition, once a part of the batch was refused.
+    batch: Option<Arc<Mutex<RefusedBatch>>>,
+    /// Action and time of the call, while the upstream works on the transition and is polled about it.
+    polled: Option<PolledCall>,
+}
+
+/// Call that the upstream took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PolledCall {
+    action: Option<Action>,
+    sent_at: Timestamp,
+}
+
+impl PolledCall {
+    fn of(transition: &Transition) -> Self {
+        Self { action: convert::action(transition), sent_at: convert::sent_at(transition) }
+    }
+
+    /// Returns whether two calls have the same action and were sent within less than `least` of one another.
+    fn is_together(self, other: Self, least: Duration) -> bool {
+        let apart = self.sent_at.since(other.sent_at).max(other.sent_at.since(self.sent_at));
+        self.action == other.action && apart < least
+    }
+}
+
+/// Failures in a row of one kind of request. The trouble is logged when it begins and when it ends.
+#[derive(Debug, Default)]
+pub(crate) struct Streak(u32);
+
+impl Streak {
+    /// Counts a failure and returns whether it is the first in a row.
+    pub(crate) fn begins(&mut self) -> bool {
+        self.0 = self.0.saturating_add(1);
+        self.0 == 1
+    }
+
+    /// Returns how many failures end with this answer; `None`: there were none.
+    pub(crate) fn ends(&mut self) -> Option<u32> {
+        Some(mem::take(&mut self.0)).filter(|failures| *failures > 0)
+    }
+}
+
+impl TransitionRecords {
+    fn with<A>(&mut self, id: &str, change: impl FnOnce(&mut TransitionRecord) -> A) -> A {
+        change(self.records.entry(id.to_owned()).or_default())
+    }
+
+    pub(crate) fn forget(&mut self, id: &str) {
+        self.records.remove(id);
+    }
+
+    /// Copies the record to the transitions that continue this one.
+    pub(crate) fn hand_down<'a>(&mut self, id: &str, heirs: impl IntoIterator<Item = &'a str>) {
+        if let Some(record) = self.records.get(id).cloned() {
+            self.records.extend(heirs.into_iter().map(|heir| (heir.to_owned(), record.clone())));
+        }
+    }
+
+    /// Begins to poll a transition that the upstream works on.
+    pub(crate) fn begin_polls(&mut self, transition: &Transition) {
+        self.with(&transition.id, |record| record.polled = Some(PolledCall::of(transition)));
+    }
+
+    /// Stops polling a transition that is over or in doubt.
+    pub(crate) fn end_polls(&mut self, id: &str) {
+        if let Some(record) = self.records.get_mut(id) {
+            record.polled = None;
+        }
+    }
+
+    /// Returns the transitions sent together with `transition`, and itself: they have the same action, and were sent so
+    /// shortly after one another that none was polled in between.
+    pub(crate) fn sent_with(&self, transition: &Transition, least: Duration) -> Vec<Arc<str>> {
+        let call = PolledCall::of(transition);
+        let polled = self.records.iter().filter_map(|(id, record)| Some((id, record.polled?)));
+        polled
+            .filter(|(_, other)| call.is_together(*other, least))
+            .map(|(id, _)| id.as_str().into())
+            .collect()
+    }
+
+    /// Notes a failed poll and returns how many there were in a row.
+    pub(crate) fn unheard(&mut self, id: &str, why: &str) -> u32 {
+        self.with(id, |record| {
+            record.silence.get_or_insert_with(|| why.into());
+        });
+        self.failed(id)
+    }
+
+    /// Returns why the upstream does not answer about the transition; `None`: it does.
+    pub(crate) fn silence(&self, id: &str) -> Option<&str> {
+        self.records.get(id)?.silence.as_deref()
+    }
+
+    /// Counts a failure and returns how many there were in a row.
+    pub(crate) fn failed(&mut self, id: &str) -> u32 {
+        self.with(id, |record| {
+            record.failures = record.failures.saturating_add(1);
+            record.failures
+        })
+    }
+
+    /// Ends the row of failures: the upstream has answered about the transition.
+    pub(crate) fn heard(&mut self, id: &str) {
+        self.with(id, |record| (record.failures, record.silence) = (0, None));
+    }
+
+    /// Remembers the trouble that members show from `now` on; `false`: they show it already, or another one that has
+    /// not been shown for long. A peer with a different text in each answer would otherwise change thousands of records
+    /// each time.
+    pub(crate) fn show(&mut self, id: &str, trouble: &Trouble, now: Instant) -> bool {
+        self.with(id, |record| {
+            let for_long = record.shown_since.is_none_or(|since| now.duration_since(since) >= STEADY);
+            let news = record.shown.as_ref() != Some(trouble) && for_long;
+            if news {
+                record.shown = Some(trouble.clone());
+                record.shown_since = Some(now);
+            }
+            news
+        })
+    }
+
+    /// Returns the trouble that members show.
+    pub(crate) fn shown(&self, id: &str) -> Option<Trouble> {
+        self.records.get(id)?.shown.clone()
+    }
+
+    /// Returns the trouble that members showed until now. From now on they show none.
+    pub(crate) fn take_shown(&mut self, id: &str) -> Option<Trouble> {
+        let record = self.records.get_mut(id)?;
+        record.shown_since = None;
+        record.shown.take()
+    }
+
+    /// Returns when the doubt began, and which process had called the upstream: `now` and this process if the
+    /// transition was not in doubt until now.
+    pub(crate) fn doubt(&mut self, id: &str, now: Instant) -> (Instant, Caller) {
+        self.with(id, |record| {
+            let (since, caller) = record.doubt.unwrap_or((now, Caller::Gone));
+            let is_anew = mem::take(&mut record.unreached) && caller == Caller::Gone;
+            *record.doubt.insert((if is_anew { now } else { since }, caller))
+        })
+    }
+
+    /// Counts that the transition is in doubt again and returns whether that is the first time since the upstream took
+    /// it.
+    pub(crate) fn doubt_begins(&mut self, id: &str) -> bool {
+        self.with(id, |record| {
+            record.doubts = record.doubts.saturating_add(1);
+            record.doubts == 1
+        })
+    }
+
+    /// Returns whether the transition has been in doubt more than once.
+    pub(crate) fn doubt_recurs(&self, id: &str) -> bool {
+        self.records.get(id).is_some_and(|record| record.doubts > 1)
+    }
+
+    /// Begins the doubt of a transition that came from another replica, which may still be calling the upstream.
+    pub(crate) fn inherit_doubt(&mut self, id: &str, now: Instant) {
+        self.with(id, |record| record.doubt = Some((now, Caller::Elsewhere)));
+    }
+
+    /// Notes a failed search. A call of this process that was still on its way may arrive when the upstream is
+    /// reachable again, so the doubt counts from the first search that succeeds.
+    pub(crate) fn look_failed(&mut self, id: &str) {
+        self.with(id, |record| record.unreached = true);
+    }
+
+    pub(crate) fn no_longer_in_doubt(&mut self, id: &str) {
+        self.with(id, |record| record.doubt = None);
+    }
+
+    /// Notes that the upstream's record under the id of the transition matches the request.
+    pub(crate) fn note_read_back(&mut self, id: &str) {
+        self.with(id, |record| record.read_back = true);
+    }
+
+    pub(crate) fn is_read_back(&self, id: &str) -> bool {
+        self.records.get(id).is_some_and(|record| record.read_back)
+    }
+
+    /// Notes that the upstream took the request to end the transition early.
+    pub(crate) fn withdrawal_heard(&mut self, id: &str, now: Instant) {
+        self.with(id, |record| record.withdrawal_heard = Some(now));
+    }
+
+    /// Returns whether the upstream is to be asked to end the transition early, for the first time or again.
+    pub(crate) fn withdrawal_is_due(&self, id: &str, now: Instant) -> bool {
+        let heard = self.records.get(id).and_then(|record| record.withdrawal_heard);
+        heard.is_none_or(|heard| now.saturating_duration_since(heard) >= WITHDRAW_AGAIN)
+    }
+
+    /// Notes that the upstream took the transition, and so may take others of the same batch.
+    pub(crate) fn taken(&mut self, transition: &Transition, now: Instant) {
+        let ids = transition.members.iter().map(|member| &member.id);
+        self.refusals.take(ids, now);
+        if let Some(batch) = self.records.get(&transition.id).and_then(|record| record.batch.clone()) {
+            batch.lock().take();
+        }
+    }
+
+    /// Notes that the upstream refused the transition. Returns the next step.
+    pub(crate) fn refused(&mut self, transition: &Transition, now: Instant) -> RefusalStep {
+        let batch = self.with(&transition.id, |record| Arc::clone(record.batch.get_or_insert_default()));
+        let mut batch = batch.lock();
+        let refusals = &mut self.refusals;
+        let members = &transition.members;
+        refusals.refuse(members.iter().map(|member| (&member.id, member.generation)), now);
+        let Some(first) = members.first() else { return RefusalStep::BackOff };
+        let witness = refusals.witness(&first.id, batch.is_taken(), now);
+        let step = batch.next_step(members.len(), witness, now);
+        if let RefusalStep::Probe(_) = step {
+            // Each probe is judged by calls that the upstream takes from now on.
+            refusals.forget(members.iter().map(|member| &member.id));
+        }
+        if witness == Witness::Alone {
+            refusals.restart_suspicion(&first.id, now);
+        }
+        step
+    }
+
+    /// Returns the number of the next split of a transition into probes and others.
+    pub(crate) fn next_round(&mut self) -> u32 {
+        self.refusals.next_round()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::power::TransitionMember;
+
+    use super::*;
+
+    #[test]
+    fn what_is_shown_follows_the_last_error_now_and_then() {
+        let (mut records, start) = (TransitionRecords::default(), Instant::now());
+        for (after, error, news) in [
+            (0, "refused", true),
+            (1, "refused", false),
+            (29, "no answer", false),
+            (30, "no answer", true),
+            (59, "refused", false),
+            (90, "no answer", false),
+        ] {
+            let trouble = Trouble::failed(error).unwrap();
+            let shown = records.show("t1", &trouble, start + Duration::from_secs(after));
+            assert_eq!(shown, news, "{after}");
+        }
+        assert_eq!(records.shown("t1"), Trouble::failed("no answer"));
+    }
+
+    /// Returns a transition with nodes named by the numbers.
+    fn transition(id: &str, nodes: std::ops::Range<u32>) -> Transition {
+        let member = |node| TransitionMember { id: format!("x{node}"), ..TransitionMember::default() };
+        Transition { id: id.to_owned(), members: nodes.map(member).collect(), ..Transition::default() }
+    }
+
+    #[test]
+    fn nodes_that_are_left_are_probed_again() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        for (name, taken_at, rows) in [
+            (
+                "nobody is taken",
+                None,
+                vec![(1, "wait"), (59, "wait"), (60, "probe"), (61, "wait"), (179, "wait"), (180, "probe")],
+            ),
+            ("others are taken", Some(2), vec![(1, "wait"), (4, "probe"), (5, "wait")]),
+        ] {
+            let mut records = TransitionRecords::default();
+            assert_eq!(records.refused(&transition("all", 0..10), at(0)), RefusalStep::Probe(3), "{name}");
+            records.hand_down("all", ["p1", "p2", "p3", "left"]);
+            let probe_all = |records: &mut TransitionRecords, first, second| {
+                [("p1", first), ("p2", first + 1), ("p3", first + 2)]
+                    .map(|(id, node)| records.refused(&transition(id, node..node + 1), at(second)))
+            };
+            let mut probes = probe_all(&mut records, 0, 0);
+            for (second, expected) in rows {
+                if let Some(taken_at) = taken_at.filter(|taken_at| *taken_at < second) {
+                    records.taken(&transition("other", 20..21), at(taken_at));
+                }
+                let next = records.refused(&transition("left", 3..10), at(second));
+                let expected = if expected == "probe" { RefusalStep::Probe(3) } else { RefusalStep::BackOff };
+                assert_eq!(next, expected, "{name}, {second} s");
+                if next == RefusalStep::Probe(3) {
+                    probes = probe_all(&mut records, 3, second);
+                }
+            }
+            assert_eq!(probes, [RefusalStep::BackOff; 3], "{name}");
+        }
+    }
+
+    #[test]
+    fn lone_node_is_blamed_unless_others_are_refused() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        for (name, other_refused_at, expected) in
+            [("alone", None, RefusalStep::SetAside), ("not alone", Some(30), RefusalStep::BackOff)]
+        {
+            let mut records = TransitionRecords::default();
+            let lone = transition("lone", 0..1);
+            for second in [0, 59] {
+                assert_eq!(records.refused(&lone, at(second)), RefusalStep::BackOff, "{name}");
+            }
+            if let Some(second) = other_refused_at {
+                records.refused(&transition("other", 1..2), at(second));
+            }
+            assert_eq!(records.refused(&lone, at(60)), expected, "{name}");
+            if other_refused_at.is_some() {
+                continue;
+            }
+            let next = transition("next attempt", 0..1);
+            for (second, expected) in
+                [(70, RefusalStep::BackOff), (119, RefusalStep::BackOff), (120, expected)]
+            {
+                assert_eq!(records.refused(&next, at(second)), expected, "{name}, {second} s");
+            }
+        }
+    }
+
+    #[test]
+    fn trouble_has_one_beginning_and_one_end() {
+        let mut streak = Streak::default();
+        assert_eq!(streak.ends(), None);
+        assert_eq!([streak.begins(), streak.begins(), streak.begins()], [true, false, false]);
+        assert_eq!((streak.ends(), streak.ends()), (Some(3), None));
+        assert!(streak.begins());
+
+        let mut records = TransitionRecords::default();
+        assert_eq!((records.doubt_begins("t1"), records.doubt_recurs("t1")), (true, false));
+        assert_eq!((records.doubt_begins("t1"), records.doubt_recurs("t1")), (false, true));
+        records.forget("t1");
+        assert!(records.doubt_begins("t1"));
+    }
+
+    #[test]
+    fn a_doubt_keeps_its_beginning_until_it_is_over_or_comes_from_elsewhere() {
+        let (mut records, start) = (TransitionRecords::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(records.doubt("t1", at(1)), (at(1), Caller::Gone));
+        assert_eq!(records.doubt("t1", at(2)), (at(1), Caller::Gone));
+        records.inherit_doubt("t1", at(3));
+        assert_eq!(records.doubt("t1", at(4)), (at(3), Caller::Elsewhere));
+        records.look_failed("t1");
+        assert_eq!(records.doubt("t1", at(4)), (at(3), Caller::Elsewhere));
+        records.no_longer_in_doubt("t1");
+        assert_eq!(records.doubt("t1", at(5)), (at(5), Caller::Gone));
+        records.look_failed("t1");
+        assert_eq!(records.doubt("t1", at(6)), (at(6), Caller::Gone));
+        assert_eq!(records.doubt("t1", at(7)), (at(6), Caller::Gone));
+    }
+}
