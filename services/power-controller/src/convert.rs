@@ -5,14 +5,18 @@ use std::collections::HashSet;
 use chassis::{
     kinds::{component, trouble},
     mesh::time,
-    process::clock,
 };
 use domain::{
     boot::{
         component::{Action, Component},
         power::{self, Reach, Shown},
     },
-    core::{bos_time, id::ComponentId, time::Timestamp, trouble::Trouble},
+    core::{
+        bos_time,
+        id::ComponentId,
+        time::Timestamp,
+        trouble::{Trouble, TroubleKind},
+    },
 };
 use proto::{
     component::ActionReport,
@@ -108,14 +112,14 @@ pub(crate) fn action(transition: &Transition) -> Option<Action> {
 
 /// Returns the transitions that continue `transition` after its end: the same attempts on members that other
 /// transitions held, made once those have ended, and on members with an unknown holder, made after a pause.
-pub(crate) fn continuations(transition: &Transition) -> Vec<Transition> {
+pub(crate) fn continuations(transition: &Transition, now: Timestamp) -> Vec<Transition> {
     let held = transition.members.iter().filter(|member| outcome::is_held(member));
     let (unknown, known): (Vec<_>, Vec<_>) = held.partition(|member| member.held_by.is_empty());
-    [known, unknown].into_iter().filter_map(|members| goes_on(transition, &members)).collect()
+    [known, unknown].into_iter().filter_map(|members| goes_on(transition, &members, now)).collect()
 }
 
 /// Returns the transition that makes the attempts on held `members` of `transition`; `None`: there are none.
-fn goes_on(transition: &Transition, members: &[&TransitionMember]) -> Option<Transition> {
+fn goes_on(transition: &Transition, members: &[&TransitionMember], now: Timestamp) -> Option<Transition> {
     let holder = &members.first()?.held_by;
     let anew = |member: &&TransitionMember| TransitionMember {
         outcome: TaskOutcome::Unspecified.into(),
@@ -127,7 +131,7 @@ fn goes_on(transition: &Transition, members: &[&TransitionMember]) -> Option<Tra
         action: transition.action,
         members: members.iter().map(anew).collect(),
         delivery: Delivery::Prepared.into(),
-        created_at: Some(time::to_wire(clock::now())),
+        created_at: Some(time::to_wire(now)),
         ..Transition::default()
     };
     Some(with_trouble(held, Some(&waiting_for_holder(holder))))
@@ -136,6 +140,22 @@ fn goes_on(transition: &Transition, members: &[&TransitionMember]) -> Option<Tra
 /// Returns the trouble on the record of a transition; `None`: there is none.
 pub(crate) fn trouble(transition: &Transition) -> Option<Trouble> {
     trouble::from_wire(transition.error_kind, transition.error.as_str())
+}
+
+/// Returns the wait on the record of a transition; `None`: it does not wait, as far as is recorded.
+pub(crate) fn wait(transition: &Transition) -> Option<Trouble> {
+    trouble(transition).filter(is_wait)
+}
+
+/// Returns whether a trouble is a wait.
+pub(crate) fn is_wait(trouble: &Trouble) -> bool {
+    trouble.kind() == TroubleKind::Waiting
+}
+
+/// Returns the transition as one in doubt: the upstream may have taken it or not.
+pub(crate) fn in_doubt(transition: &Transition, error: &str) -> Transition {
+    let in_doubt = Transition { delivery: Delivery::Unknown.into(), ..transition.clone() };
+    with_trouble(in_doubt, Trouble::failed(error).as_ref())
 }
 
 /// Returns the transition with `trouble` as the only trouble on its record.
@@ -322,8 +342,6 @@ pub(crate) fn rule_reading(reading: PowerReading) -> power::PowerReading {
 
 #[cfg(test)]
 mod tests {
-    use domain::core::trouble::TroubleKind;
-
     use super::*;
 
     #[test]

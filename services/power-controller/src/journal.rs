@@ -58,9 +58,11 @@ impl Journal {
         all
     }
 
-    /// Returns whether `transition` differs from its record.
-    pub(crate) fn differs(&self, transition: &Transition) -> bool {
-        self.get(&transition.id).is_none_or(|known| *known != *transition)
+    /// Returns the upstream ids of transitions that an operator has abandoned.
+    pub(crate) fn abandoned(&self) -> HashSet<String> {
+        let all = self.ledger.view().all();
+        let abandoned = all.iter().filter(|one| one.abandoned_at.is_some() && !one.upstream_id.is_empty());
+        abandoned.map(|one| one.upstream_id.clone()).collect()
     }
 
     /// Records the state of a transition.
@@ -103,26 +105,6 @@ impl Journal {
         .await
     }
 
-    /// Records that a transition is over, with the transitions `left` to be done for it. The oldest finished
-    /// transitions are deleted in exchange.
-    ///
-    /// # Errors
-    /// As [`Self::write`].
-    pub(crate) async fn close(&self, transition: Transition, left: Vec<Transition>) -> Result<(), Lost> {
-        let (recorded, now) = (transition.delivery(), clock::now());
-        self.insist(move || {
-            let (transition, left) = (transition.clone(), left.clone());
-            move |draft: &mut Draft<'_, Transition>| {
-                put(draft, transition);
-                left.into_iter().for_each(|left| draft.put(left));
-                clear(draft, now);
-            }
-        })
-        .await?;
-        passed([recorded]);
-        Ok(())
-    }
-
     /// Deletes finished transitions at the end of their time without end, even if no others finish.
     pub(crate) async fn keep_clear(&self) -> anyhow::Result<Infallible> {
         loop {
@@ -139,7 +121,7 @@ impl Journal {
     }
 
     /// Writes to the ledger and retries without end: no action is allowed without a durable record, and a repetition
-    /// with the same records changes nothing.
+    /// with the same records changes nothing. The oldest finished transitions are deleted in exchange for others.
     ///
     /// # Errors
     /// When the role was lost. Nothing is written then.
@@ -147,9 +129,14 @@ impl Journal {
         if changes.put.is_empty() && changes.delete.is_empty() {
             return Ok(());
         }
-        let write = |draft: &mut Draft<'_, Transition>, Changes { put: changed, delete }: Changes| {
+        let now = clock::now();
+        let write = move |draft: &mut Draft<'_, Transition>, Changes { put: changed, delete }: Changes| {
+            let finishes = changed.iter().any(|transition| !is_open(transition));
             delete.iter().for_each(|id| draft.delete(id));
             changed.into_iter().for_each(|transition| put(draft, transition));
+            if finishes {
+                clear(draft, now);
+            }
         };
         let recorded: Vec<_> = changes.put.iter().map(Transition::delivery).collect();
         self.insist(move || {

@@ -1,11 +1,9 @@
 //! The power controller: the only service that switches nodes on and off.
 //!
 //! The service owns the known power of every component, and every action on it. Both survive restarts. One replica acts
-//! at a time, for one term: `takeover` builds its engine. `sense` reads and listens; `act` decides by
-//! `domain::boot::power` and records intents; `deliver` carries them out and `settle` records the answers; `resolve`
-//! searches the upstream for transitions with a lost answer; `follow` polls the transitions that the upstream works on
-//! until they have ended. `engine` has one record for each transition and one for each node: all that is known about the
-//! actions under way beside the durable record. `driver` calls the upstreams.
+//! at a time, for one term: `takeover` builds its `engine`, a plain value that decides: it turns events into commands, and
+//! has one record for each transition under way and one for each node. `runtime` carries the commands out: it writes the
+//! `journal`, reports to the registry and calls the `driver`. `sense` reads power and listens.
 //!
 //! Invariants, whatever fails and whenever the process dies:
 //! - an attempt that the upstream accepted is not made again;
@@ -16,24 +14,20 @@
 //!
 //! The service does not decide which state a component should reach: that is the status evaluator's.
 
-mod act;
 mod convert;
-mod deliver;
 mod driver;
 mod engine;
 mod finished;
-mod follow;
 mod journal;
 mod known;
 mod loss;
 mod memory;
 mod outcome;
-mod plan;
+mod queues;
 mod reporter;
-mod resolve;
 mod rpc;
+mod runtime;
 mod sense;
-mod settle;
 mod store;
 mod takeover;
 
@@ -58,10 +52,10 @@ mod tests;
 pub use store::{Migrator, PowerStates, Transitions};
 
 use crate::{
-    act::Queues,
     convert::AskedFor,
     driver::Driver,
     memory::TransitionMemory,
+    queues::Queues,
     rpc::PowerRpc,
     takeover::{Pauses, PowerSources},
 };

@@ -10,28 +10,22 @@ use chassis::{
     observe::mirror::Mirror,
     store::ledger::Ledger,
 };
-use domain::{
-    boot::component::{Component, loss::may_have_been_sent},
-    core::trouble::TroubleKind,
-};
+use domain::boot::component::Component;
 use futures_util::StreamExt;
 use parking_lot::Mutex;
-use proto::power::{Delivery, Transition, TransitionMember};
-use tokio::{
-    sync::mpsc,
-    time::{Instant, timeout},
-};
+use proto::power::Transition;
+use tokio::{sync::mpsc, time::timeout};
 
 use crate::{
-    act::{Actor, Queues, unknown},
-    convert,
     driver::Driver,
-    engine::{NodeRecords, PollSchedule, PowerEngine},
-    journal::{Journal, is_open},
+    engine::{Event, PollSchedule, PowerEngine, UpstreamTraits},
+    journal::Journal,
     known::{Known, Pulse, complete},
     loss::{losses, make_good},
     memory::TransitionMemory,
+    queues::Queues,
     reporter::Reporter,
+    runtime::{PowerInbox, PowerRuntime},
     sense::Sense,
     store::{PowerStates, Transitions},
 };
@@ -114,16 +108,15 @@ impl PowerSources {
         term.took_over();
 
         let _open = self.queues.open();
-        let (actor, sense) = self.engine(known, journal);
-        let actor = Arc::new(actor);
-        actor.take_over().await;
-        let (delivering, following) = (Arc::clone(&actor).deliver(), Arc::clone(&actor).follow());
+        let (runtime, inbox, sense) = self.engine(known, journal);
+        let runtime = Arc::new(runtime);
+        runtime.take_over().await;
         tokio::try_join!(
-            actor.attend(&mut memory),
-            actor.decide(),
-            delivering,
-            following,
-            actor.journal.keep_clear(),
+            runtime.attend(&mut memory),
+            runtime.decide(),
+            runtime.deliver(),
+            Arc::clone(&runtime).ask(inbox),
+            runtime.journal.keep_clear(),
             sense.run()
         )
         .map(|(never, ..)| never)
@@ -135,41 +128,31 @@ impl PowerSources {
     }
 
     /// Returns the parts of the engine, which have read the record: an attempt in the journal is not made again.
-    fn engine(&self, known: Known, journal: Journal) -> (Actor, Sense) {
+    fn engine(&self, known: Known, journal: Journal) -> (PowerRuntime, PowerInbox, Sense) {
         let Pauses { follow, longest, step, poll } = self.pauses;
-        let polls = PollSchedule::new(follow, longest, step);
-        let engine = Arc::new(Mutex::new(PowerEngine::new(NodeRecords::recall(journal.all()), polls)));
-        let (results, shown) = mpsc::channel(MOST_RESULTS);
         let (driver, queues) = (self.driver.clone(), self.queues.clone());
-        let sense = Sense::new(known.clone(), driver, queues, Arc::clone(&engine), shown, poll);
-        let reporter = Reporter::new(self.registry.clone(), known.term.clone());
-        let actor = Actor {
-            known,
-            queues: self.queues.clone(),
-            journal,
-            driver: self.driver.clone(),
-            reporter,
-            engine,
-            results,
+        let upstream = UpstreamTraits {
+            follows: driver.follows(),
+            aborts: driver.aborts(),
+            task_deadline: driver.task_deadline(),
         };
-        (actor, sense)
+        let polls = PollSchedule::new(follow, longest, step);
+        let engine = Arc::new(Mutex::new(PowerEngine::new(&journal.all(), polls, upstream)));
+        let (results, shown) = mpsc::channel(MOST_RESULTS);
+        let sense =
+            Sense::new(known.clone(), driver.clone(), queues.clone(), Arc::clone(&engine), shown, poll);
+        let reporter = Reporter::new(self.registry.clone(), known.term.clone());
+        let (runtime, inbox) =
+            PowerRuntime::new(known, (queues, driver), (journal, reporter), engine, results);
+        (runtime, inbox, sense)
     }
 }
 
-impl Actor {
-    /// Puts transitions that were being sent in doubt, continues every open transition, and queues every node.
+impl PowerRuntime {
+    /// Continues every open transition, and queues every node.
     async fn take_over(&self) {
-        let open: Vec<_> = self.journal.all().into_iter().filter(|one| is_open(one)).collect();
-        let in_doubt: Vec<_> = open.iter().filter(|one| self.is_in_doubt(one)).collect();
-        for one in in_doubt.iter().filter(|one| one.delivery() != Delivery::Unknown) {
-            self.doubt(one).await;
-        }
-        if self.known.term.follows_another() {
-            in_doubt.iter().for_each(|one| {
-                self.engine.lock().transitions.inherit_doubt(&one.id, Instant::now().into_std())
-            });
-        }
-        open.iter().for_each(|transition| self.go_on_with(transition));
+        let follows_another = self.known.term.follows_another();
+        self.handle(Event::TookOver { follows_another }).await;
         let nodes = self.known.nodes();
         self.queues.unread.mark(nodes.iter().cloned());
         self.queues.undecided.mark(nodes);
@@ -183,68 +166,16 @@ impl Actor {
                 let is_over = |transition: &Transition| self.engine.lock().nodes.are_over(transition);
                 let losses = losses(memory, &self.journal, is_over);
                 let restored = make_good(&self.journal, losses).await;
-                restored.transitions.iter().for_each(|transition| self.take_up(transition));
+                self.handle(Event::Restored(restored.transitions)).await;
                 is_restored = restored.is_whole;
             }
             let open = memory.learn();
             if is_restored {
                 memory.keep_recorded();
             }
-            let abandoned = open.iter().filter(|transition| transition.abandoned_at.is_some());
-            abandoned.for_each(|transition| self.go_on_with(transition));
-        }
-    }
-
-    /// Continues a transition that may have been passed over while it was missing. A transition in doubt is left out,
-    /// because this engine may be searching for it right now, and must not do so twice at a time.
-    fn take_up(&self, transition: &Transition) {
-        if transition.delivery() != Delivery::Unknown {
-            self.go_on_with(transition);
-        }
-    }
-
-    /// Returns whether a call may have been made whose answer is not on record.
-    fn is_in_doubt(&self, transition: &Transition) -> bool {
-        match transition.delivery() {
-            Delivery::Sent | Delivery::Unknown => true,
-            Delivery::Prepared => {
-                transition.members.iter().any(|member| self.may_have_been_sent(transition, member))
+            for transition in open.into_iter().filter(|transition| transition.abandoned_at.is_some()) {
+                self.handle(Event::Abandoned(transition)).await;
             }
-            Delivery::Unspecified | Delivery::Accepted | Delivery::Refused | Delivery::Finished => false,
-        }
-    }
-
-    fn may_have_been_sent(&self, transition: &Transition, member: &TransitionMember) -> bool {
-        let component = self.known.components.get(&member.id);
-        convert::action(transition).is_none_or(|action| {
-            may_have_been_sent(component.as_deref(), action, member.generation, member.attempt)
-        })
-    }
-
-    /// Puts a transition in doubt that was being sent.
-    async fn doubt(&self, sent: &Transition) {
-        let text = match sent.delivery() {
-            Delivery::Prepared => "it is not known whether this was sent",
-            _ => "the service stopped before the answer came",
-        };
-        if let Err(lost) = self.journal.put(unknown(sent, text)).await {
-            tracing::info!(transition = sent.id, why = %lost, "role lost during take-over");
-        }
-    }
-
-    fn go_on_with(&self, transition: &Transition) {
-        let id = [transition.id.as_str().into()];
-        match transition.delivery() {
-            Delivery::Prepared => {
-                let trouble = convert::trouble(transition);
-                if let Some(waits) = trouble.filter(|trouble| trouble.kind() == TroubleKind::Waiting) {
-                    self.engine.lock().transitions.show(&transition.id, &waits, Instant::now().into_std());
-                }
-                self.queues.undelivered.mark(id);
-            }
-            Delivery::Sent | Delivery::Unknown => self.queues.undelivered.mark(id),
-            Delivery::Accepted => self.queues.unfollowed.mark(id),
-            Delivery::Unspecified | Delivery::Refused | Delivery::Finished => {}
         }
     }
 }

@@ -1,21 +1,63 @@
-//! The state of all power actions under way, as plain values: one record for each transition, and one for each node.
+//! Decides what is done about power, as a plain value: events go in, commands come out.
+//!
+//! The engine holds one record for each open transition and one for each node, so all that is known about an action
+//! stands in one place. It has no task, clock or connection; the runtime carries its commands out and feeds the outcomes
+//! back. The story of one transition, and the function that tells each part:
+//!
+//! 1. `decide`: an action is due. The intent is recorded.
+//! 2. `deliver`: the registry counts the attempt, the transition is marked as sent, and the upstream is called.
+//! 3. `answers`: a refused transition is split or waits; one without an answer is in doubt.
+//! 4. `resolve`: a transition in doubt is searched for: adopted, or sent again as the same attempt.
+//! 5. `follow`: an accepted transition is polled, and withdrawn once its time is over. `results` spreads what became of
+//!    its nodes.
+//! 6. `settle`: the transition is over: refused, ended or abandoned. Its attempts are closed, and members that another
+//!    transition held continue.
+//!
+//! The order of commands is the durable order: a call comes after the write that it depends on.
 
+mod answers;
+mod decide;
+mod deliver;
+mod event;
+mod follow;
 mod nodes;
+mod plan;
 mod polls;
 mod records;
+mod resolve;
+mod results;
+mod settle;
+#[cfg(test)]
+mod tests;
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use chassis::process::clock;
-use domain::core::{time::Timestamp, trouble::Trouble};
+use domain::{
+    boot::{
+        bos::options::Options,
+        component::{Component, loss::may_have_been_sent},
+        power::PowerObservation,
+    },
+    core::{time::Timestamp, trouble::Trouble},
+};
 use parking_lot::Mutex;
+use proto::power::{Delivery, Transition, TransitionMember};
 
 pub(crate) use self::{
+    event::{Command, Event, HolderPurpose, HolderSearch, PollAnswer, Question, StepPause, TransitionId},
     nodes::{Attempt, NodeHolder, NodeRecords, OpenAction, Opening, attempts},
     polls::PollSchedule,
     records::{Streak, TransitionRecords},
 };
-use crate::convert;
+use crate::{convert, journal::is_open};
+
+/// Delay before a new decision about a component whose report came back stale. The newer record normally arrives first
+/// and queues the component; this delay covers the race.
+pub(crate) const BEHIND: Duration = Duration::from_millis(100);
 
 /// Point in time, by both clocks.
 #[derive(Debug, Clone, Copy)]
@@ -32,33 +74,183 @@ impl Moment {
     }
 }
 
+/// Knowledge of others that decisions rest on.
+pub(crate) trait PowerFacts {
+    /// Returns the component, if it exists.
+    fn component(&self, id: &str) -> Option<Arc<Component>>;
+    /// Returns the power of a component by the stored readings.
+    fn reading(&self, component: &Component) -> PowerObservation;
+    /// Returns the options; `None`: not known yet.
+    fn options(&self) -> Option<Options>;
+    /// Returns the most nodes in one call.
+    fn most_nodes(&self) -> usize;
+}
+
+/// Properties of the upstream that do not change.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UpstreamTraits {
+    /// Whether the upstream reports the outcome of transitions.
+    pub(crate) follows: bool,
+    /// Whether the upstream can end transitions early.
+    pub(crate) aborts: bool,
+    /// Time that the upstream works on a node before it gives the node up.
+    pub(crate) task_deadline: Duration,
+}
+
+/// Circumstances of an event.
+#[derive(Clone, Copy)]
+pub(super) struct Situation<'a> {
+    facts: &'a dyn PowerFacts,
+    now: Moment,
+}
+
+impl Situation<'_> {
+    /// Returns the options, or their defaults while they are not known.
+    fn options_in_force(&self) -> Options {
+        self.facts.options().unwrap_or_default()
+    }
+
+    /// Returns the deadline for answers of the upstream (BOS reference 4, `pcs_read_timeout`).
+    fn upstream_deadline(&self) -> Duration {
+        Duration::from_secs(self.options_in_force().pcs_read_timeout.into())
+    }
+}
+
 /// State of all power actions of one term.
 #[derive(Debug)]
 pub(crate) struct PowerEngine {
+    upstream: UpstreamTraits,
     pub(crate) transitions: TransitionRecords,
     pub(crate) nodes: NodeRecords,
     pub(crate) polls: PollSchedule,
     /// Searches for transitions in doubt.
-    pub(crate) searches: Streak,
+    searches: Streak,
     /// Searches for holders of nodes.
-    pub(crate) holder_searches: Streak,
+    holder_searches: Streak,
     /// Withdrawals of transitions.
-    pub(crate) withdrawals: Streak,
+    withdrawals: Streak,
 }
 
 /// Engine that the tasks of one term share.
 pub(crate) type SharedEngine = Arc<Mutex<PowerEngine>>;
 
 impl PowerEngine {
-    pub(crate) fn new(nodes: NodeRecords, polls: PollSchedule) -> Self {
+    /// Returns the engine of a term that begins with these `recorded` transitions.
+    pub(crate) fn new(recorded: &[Arc<Transition>], polls: PollSchedule, upstream: UpstreamTraits) -> Self {
+        let mut transitions = TransitionRecords::default();
+        let open = recorded.iter().filter(|transition| is_open(transition));
+        open.for_each(|transition| transitions.put(Transition::clone(transition)));
         Self {
-            transitions: TransitionRecords::default(),
-            nodes,
+            upstream,
+            transitions,
+            nodes: NodeRecords::recall(recorded.to_vec()),
             polls,
             searches: Streak::default(),
             holder_searches: Streak::default(),
             withdrawals: Streak::default(),
         }
+    }
+
+    /// Returns what to do about `event`. The engine takes for granted that the commands are carried out.
+    pub(crate) fn apply(&mut self, event: Event, facts: &dyn PowerFacts, now: Moment) -> Vec<Command> {
+        let seen = Situation { facts, now };
+        match event {
+            Event::TookOver { follows_another } => self.take_over(follows_another, seen),
+            Event::Changed(ids) => self.decide(&ids, seen),
+            Event::Begun { wanted, begun } => self.begun(&wanted, begun),
+            Event::Due(ids) => self.step(&ids, seen),
+            Event::Announced { announcement, stale } => self.announced(announcement, &stale, seen),
+            Event::Started { id, answer } => self.started(&id, answer, seen),
+            Event::Searched { ids, asked_at, answer, finished } => {
+                self.searched(ids, asked_at, answer, &finished, seen)
+            }
+            Event::HoldersFound { search, answer, abandoned } => {
+                self.holders_found(search, answer, &abandoned, seen)
+            }
+            Event::HoldersPolled { id, ended } => self.holders_polled(&id, &ended),
+            Event::Followed(id) => self.followed(&id, now),
+            Event::PollDue(id) => self.poll_due(&id, seen),
+            Event::Withdrawn { id, answer } => self.withdrawn(&id, &answer, seen),
+            Event::Polled(answer) => self.polled(answer, seen),
+            Event::Heard(answers) => self.hear(answers, seen),
+            Event::Abandoned(marked) => {
+                let marked = self.transitions.mark_abandoned(&marked).cloned();
+                marked.map(|transition| self.go_on_with(&transition, now)).unwrap_or_default()
+            }
+            Event::Restored(transitions) => self.take_up(&transitions, now),
+        }
+    }
+
+    /// Puts transitions that were being sent in doubt, and continues every open transition.
+    fn take_over(&mut self, follows_another: bool, seen: Situation<'_>) -> Vec<Command> {
+        let open: Vec<_> = self.transitions.all().cloned().collect();
+        let mut commands = Vec::new();
+        for transition in open.iter().filter(|one| may_be_in_doubt(one, seen)) {
+            if transition.delivery() != Delivery::Unknown {
+                let text = match transition.delivery() {
+                    Delivery::Prepared => "it is not known whether this was sent",
+                    _ => "the service stopped before the answer came",
+                };
+                commands.push(self.put(convert::in_doubt(transition, text)));
+            }
+            if follows_another {
+                self.transitions.inherit_doubt(&transition.id, seen.now.instant);
+            }
+        }
+        let open: Vec<_> = self.transitions.all().cloned().collect();
+        commands.extend(open.iter().flat_map(|transition| self.go_on_with(transition, seen.now)));
+        commands
+    }
+
+    /// Continues transitions that the database had lost. A transition in doubt is left out, because it may be searched
+    /// for right now.
+    fn take_up(&mut self, restored: &[Arc<Transition>], now: Moment) -> Vec<Command> {
+        let mut commands = Vec::new();
+        for transition in restored {
+            if self.transitions.get(&transition.id).is_none() && !self.nodes.are_over(transition) {
+                self.nodes.recall_one(transition);
+                self.transitions.put(Transition::clone(transition));
+            }
+            let open = self.transitions.get(&transition.id).cloned();
+            let known = open.filter(|one| one.delivery() != Delivery::Unknown);
+            commands.extend(known.into_iter().flat_map(|one| self.go_on_with(&one, now)));
+        }
+        commands
+    }
+
+    fn go_on_with(&mut self, transition: &Transition, now: Moment) -> Vec<Command> {
+        let ids = vec![TransitionId::from(transition.id.as_str())];
+        match transition.delivery() {
+            Delivery::Prepared => {
+                if let Some(waits) = convert::wait(transition) {
+                    self.transitions.show(&transition.id, &waits, now.instant);
+                }
+                vec![step_now(ids)]
+            }
+            Delivery::Sent | Delivery::Unknown => vec![step_now(ids)],
+            Delivery::Accepted => vec![Command::Poll { ids, at: now.instant, failures: 0 }],
+            Delivery::Unspecified | Delivery::Refused | Delivery::Finished => Vec::new(),
+        }
+    }
+
+    /// Sets the state of an open transition, which the command records.
+    fn put(&mut self, transition: Transition) -> Command {
+        self.transitions.put(transition.clone());
+        Command::put(transition)
+    }
+
+    /// Queues a transition for a later step, as if the upstream had not been reached.
+    fn postpone(&mut self, id: &str) -> Command {
+        let pause = StepPause::Backoff { failures: self.transitions.failed(id) };
+        Command::Step { ids: vec![id.into()], pause }
+    }
+
+    /// Returns the known power of a component: unknown after an action that may have changed it unseen.
+    fn power(&self, component: &Component, seen: Situation<'_>) -> PowerObservation {
+        if self.nodes.is_left_open(component.id.as_str()) {
+            return PowerObservation::Unknown;
+        }
+        seen.facts.reading(component)
     }
 
     /// Returns the trouble of a node whose power is open in `generation`, because a transition for an older generation
@@ -70,5 +262,30 @@ impl PowerEngine {
     /// Returns the trouble of a node whose power is open until the transition of its `holder` has ended.
     pub(crate) fn waits_for(&self, holder: &NodeHolder) -> Trouble {
         convert::waiting_for_transition(&holder.upstream_id, self.transitions.silence(&holder.transition))
+    }
+}
+
+/// Queues transitions for their next step now.
+fn step_now(ids: Vec<TransitionId>) -> Command {
+    Command::Step { ids, pause: StepPause::Fixed(Duration::ZERO) }
+}
+
+/// Queues a transition for its next step after a pause.
+fn step_after(id: &str, pause: Duration) -> Command {
+    Command::Step { ids: vec![id.into()], pause: StepPause::Fixed(pause) }
+}
+
+/// Returns whether a call may have been made whose answer is not on record.
+fn may_be_in_doubt(transition: &Transition, seen: Situation<'_>) -> bool {
+    let may_be_sent = |member: &TransitionMember| {
+        let component = seen.facts.component(&member.id);
+        convert::action(transition).is_none_or(|action| {
+            may_have_been_sent(component.as_deref(), action, member.generation, member.attempt)
+        })
+    };
+    match transition.delivery() {
+        Delivery::Sent | Delivery::Unknown => true,
+        Delivery::Prepared => transition.members.iter().any(may_be_sent),
+        Delivery::Unspecified | Delivery::Accepted | Delivery::Refused | Delivery::Finished => false,
     }
 }

@@ -4,20 +4,18 @@
 //! An action does not end with the generation that it was for. Until its effect has come, or its time has passed, a
 //! reading of the node is no evidence for a newer generation.
 
+mod effects;
+
 use std::{collections::HashMap, sync::Arc, time::Instant};
 
-use chassis::{kinds::observation, mesh::time, process::memory::leave_room};
+use chassis::{mesh::time, process::memory::leave_room};
 use domain::{
-    boot::{
-        bos::options::Options,
-        component::{Action, Component},
-        power::{self, Course, Outlook},
-    },
-    core::{clock_offset::ClockOffset, id::ComponentId, time::Timestamp},
+    boot::{component::Action, power::Course},
+    core::{id::ComponentId, time::Timestamp},
 };
-use proto::power::{Delivery, PowerReading, PowerState, Transition, TransitionMember};
+use proto::power::{Delivery, Transition};
 
-use crate::{convert, engine::Moment, journal::is_open, outcome};
+use crate::{convert, journal::is_open};
 
 /// Single try at a power action on one component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -119,12 +117,17 @@ impl NodeRecords {
         transitions.sort_by_key(|one| one.created_at.map(time::from_wire));
         let mut nodes = Self::default();
         for transition in transitions {
-            for (id, attempt) in attempts(&transition) {
-                nodes.recall_attempt(id, attempt, is_open(&transition));
-            }
-            nodes.recall_effects(&transition);
+            nodes.recall_one(&transition);
         }
         nodes
+    }
+
+    /// Recalls the actions of one recorded transition.
+    pub(crate) fn recall_one(&mut self, transition: &Transition) {
+        for (id, attempt) in attempts(transition) {
+            self.recall_attempt(id, attempt, is_open(transition));
+        }
+        self.recall_effects(transition);
     }
 
     /// Recalls an attempt. The open attempt of a component counts, or else the one recalled last.
@@ -205,204 +208,6 @@ impl NodeRecords {
         }
     }
 
-    /// Begins the effects of a transition, which the upstream may take from now on. An earlier action is superseded:
-    /// the upstream carries out the last action that it took. A member with a known outcome is not awaited any more.
-    pub(crate) fn begin(&mut self, transition: &Transition) {
-        let Some(action) = convert::action(transition) else { return };
-        for member in &transition.members {
-            let Ok(id) = ComponentId::parse(&member.id) else { continue };
-            let record = self.records.entry(id).or_default();
-            record.holder = None;
-            record.effect = outcome::is_unresolved(member).then_some(AwaitedEffect {
-                action,
-                generation: member.generation,
-                course: Course::Open,
-                is_followed: false,
-                is_reported: false,
-            });
-        }
-    }
-
-    /// Records that the upstream took the transition and will report no more about it: from `at` on its effects have
-    /// their time. Effects that were seen before stay seen.
-    pub(crate) fn accepted(&mut self, transition: &Transition, at: Timestamp) {
-        self.leave(transition, Course::Taken(at));
-    }
-
-    /// Records that the upstream has ended the transition, or will never report its end.
-    pub(crate) fn ended(&mut self, transition: &Transition, at: Timestamp) {
-        self.leave(transition, Course::Ended(at));
-    }
-
-    /// Sets the course after which only the power of the nodes shows the effects.
-    fn leave(&mut self, transition: &Transition, course: Course) {
-        for member in &transition.members {
-            let Some(record) = self.records.get_mut(member.id.as_str()) else { continue };
-            record.holder = None;
-            if let Some(effect) = &mut record.effect {
-                effect.course = course;
-            }
-        }
-    }
-
-    /// Notes the reported boot of a power-on: it shows the effect, whatever the readings of the power.
-    pub(crate) fn note_report(&mut self, component: &Component) {
-        if !component.has_reported_attempt() {
-            return;
-        }
-        if let Some(effect) = self.effect_mut(component.id.as_str())
-            && effect.action == Action::PoweringOn
-            && effect.generation == component.generation
-        {
-            effect.is_reported = true;
-        }
-    }
-
-    /// Records for the members of a transition that the upstream took it, and whether the upstream reports its outcome.
-    /// A transition without an upstream id is in doubt again.
-    pub(crate) fn follow(&mut self, transition: &Transition, is_followed: bool) {
-        let own_id: Arc<str> = transition.id.as_str().into();
-        let upstream_id: Option<Arc<str>> =
-            (!transition.upstream_id.is_empty()).then(|| Arc::from(&*transition.upstream_id));
-        for member in &transition.members {
-            let Some(record) = self.records.get_mut(member.id.as_str()) else { continue };
-            record.holder = upstream_id.clone().map(|upstream_id| NodeHolder {
-                transition: Arc::clone(&own_id),
-                upstream_id,
-                generation: member.generation,
-            });
-            let effect = record.effect.as_mut();
-            if let Some(effect) = effect.filter(|effect| effect.generation == member.generation) {
-                effect.is_followed = is_followed && upstream_id.is_some();
-            }
-        }
-    }
-
-    /// Returns whether the upstream will report the outcome of an action on the node. It does not once the transition
-    /// has ended.
-    pub(crate) fn is_followed(&self, id: &str) -> bool {
-        self.effect(id).is_some_and(|effect| effect.is_followed && effect.course == Course::Open)
-    }
-
-    /// Returns the transition of the upstream that holds the node for an action of an older generation than
-    /// `generation`, whether the effect of the action was seen or not.
-    pub(crate) fn older_holder(&self, id: &str, generation: u64) -> Option<&NodeHolder> {
-        let holder = self.records.get(id)?.holder.as_ref()?;
-        (holder.generation < generation).then_some(holder)
-    }
-
-    /// Returns the open action because of which a reading does not show the final power of a node: the action may still
-    /// have the effect that the `reading` lacks. A shutdown is left out, because readings withdraw a shutdown that has
-    /// no effect in its time.
-    pub(crate) fn open_against(&self, id: &str, reading: PowerReading) -> Option<OpenAction> {
-        let record = self.records.get(id)?;
-        let effect = record.effect.as_ref()?;
-        let lacks_effect = match effect.action {
-            Action::PoweringOn => reading != PowerReading::On,
-            Action::PoweringOffForcefully => reading != PowerReading::Off,
-            Action::PoweringOffGracefully
-            | Action::ActualStateCleanup
-            | Action::ApplyStaged
-            | Action::NewlyDiscovered
-            | Action::SessionSetup => false,
-        };
-        if !lacks_effect || effect.course != Course::Open {
-            return None;
-        }
-        Some(record.taken_as().cloned().map_or(OpenAction::InDoubt, OpenAction::Taken))
-    }
-
-    /// Returns whether it is unknown if the upstream takes the last action on the node.
-    pub(crate) fn is_in_doubt(&self, id: &str) -> bool {
-        let Some(record) = self.records.get(id) else { return false };
-        let is_open = record.effect.as_ref().is_some_and(|effect| effect.course == Course::Open);
-        is_open && record.taken_as().is_none()
-    }
-
-    /// Marks the power as open for nodes of an ended transition about whose power the upstream said nothing certain:
-    /// earlier readings do not count any more. If the upstream reported nothing at all about a node, its readings may
-    /// show the earlier power for a while. Nodes that have reported their boot need no reading.
-    pub(crate) fn leave_open(&mut self, transition: &Transition, now: Moment) {
-        for member in transition.members.iter().filter(|member| outcome::leaves_power_open(member)) {
-            let Ok(id) = ComponentId::parse(&member.id) else { continue };
-            let record = self.records.entry(id).or_default();
-            let effect = record.effect.as_ref();
-            if effect.is_some_and(|effect| effect.is_reported && effect.generation == member.generation) {
-                continue;
-            }
-            let at = outcome::is_unresolved(member).then_some(now.at);
-            record.left_open = Some(LeftOpen { since: now.instant, at });
-        }
-    }
-
-    /// Returns whether the power of the node has to be read before any action on it.
-    pub(crate) fn is_left_open(&self, id: &str) -> bool {
-        self.records.get(id).is_some_and(|record| record.left_open.is_some())
-    }
-
-    /// Notes that the power of the node was read and stored. `as_of`: the time since which the reading holds by the
-    /// `clock` of the upstream.
-    pub(crate) fn read(
-        &mut self,
-        id: &ComponentId,
-        asked_at: Instant,
-        as_of: Option<Timestamp>,
-        clock: Option<ClockOffset>,
-    ) {
-        let Some(record) = self.records.get_mut(id) else { return };
-        let Some(LeftOpen { since, at }) = record.left_open else { return };
-        let after = asked_at.checked_duration_since(since);
-        if at.map_or(after.is_some(), |at| power::is_newer(after, as_of, at, clock)) {
-            record.left_open = None;
-            self.drop_if_empty(id);
-        }
-    }
-
-    /// Records that members have failed: if their action had begun, its effect may still come.
-    pub(crate) fn fail(&mut self, members: &[TransitionMember], at: Timestamp) {
-        for member in members {
-            let effect = self.effect_mut(&member.id);
-            if let Some(effect) = effect.filter(|effect| effect.generation == member.generation) {
-                effect.course = Course::Ended(at);
-            }
-        }
-    }
-
-    /// Drops the open effect of an action that the upstream does not take.
-    pub(crate) fn cancel(&mut self, id: &ComponentId) {
-        if let Some(record) = self.records.get_mut(id) {
-            record.effect.take_if(|effect| effect.course == Course::Open);
-            self.drop_if_empty(id);
-        }
-    }
-
-    /// Returns whether an action of an older generation than `generation` may still change `state`.
-    pub(crate) fn outlook(
-        &self,
-        state: &PowerState,
-        generation: u64,
-        options: &Options,
-        now: Timestamp,
-    ) -> Outlook {
-        match self.effect(&state.id) {
-            Some(effect) if effect.generation < generation => effect.outlook(state, options, now),
-            Some(_) | None => Outlook::Settled,
-        }
-    }
-
-    /// Ends the wait for an effect that `state` shows, or whose time has passed. Returns the generation of that effect.
-    pub(crate) fn settle(&mut self, state: &PowerState, options: &Options, now: Timestamp) -> Option<u64> {
-        let (id, record) = self.records.get_key_value(state.id.as_str())?;
-        let effect = record.effect.as_ref()?;
-        if effect.outlook(state, options, now) != Outlook::Settled {
-            return None;
-        }
-        let (id, generation) = (id.clone(), effect.generation);
-        self.records.get_mut(&id)?.effect = None;
-        self.drop_if_empty(&id);
-        Some(generation)
-    }
-
     fn effect(&self, id: &str) -> Option<&AwaitedEffect> {
         self.records.get(id)?.effect.as_ref()
     }
@@ -429,17 +234,6 @@ impl NodeRecord {
     fn is_empty(&self) -> bool {
         let Self { latest, effect, holder, left_open } = self;
         latest.is_none() && effect.is_none() && holder.is_none() && left_open.is_none()
-    }
-}
-
-impl AwaitedEffect {
-    /// Returns whether the effect has come, by a reading of any generation.
-    fn outlook(&self, state: &PowerState, options: &Options, now: Timestamp) -> Outlook {
-        if self.is_reported {
-            return Outlook::Settled;
-        }
-        let power = observation::power(Some(state), state.generation);
-        power::outlook(self.action, self.course, &power, options, now)
     }
 }
 

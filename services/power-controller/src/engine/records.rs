@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use chassis::process::memory::leave_room;
 use domain::{
     boot::{
         component::Action,
@@ -20,8 +21,9 @@ use domain::{
     },
 };
 use parking_lot::Mutex;
-use proto::power::Transition;
+use proto::power::{Delivery, Transition};
 
+use super::TransitionId;
 use crate::convert;
 
 /// Least time for which waiting members show one error.
@@ -30,7 +32,7 @@ const STEADY: Duration = Duration::from_secs(30);
 /// Records of all open transitions, by the id of the transition.
 #[derive(Debug, Default)]
 pub(crate) struct TransitionRecords {
-    records: HashMap<String, TransitionRecord>,
+    records: HashMap<TransitionId, TransitionRecord>,
     /// Nodes of refused transitions.
     refusals: RefusalMemory<String>,
 }
@@ -38,6 +40,10 @@ pub(crate) struct TransitionRecords {
 /// State of one open transition.
 #[derive(Debug, Clone, Default)]
 struct TransitionRecord {
+    /// The transition as it is on record, or is just being recorded.
+    transition: Transition,
+    /// Whether a poll of the transition is under way. Of two concurrent polls, the one that answers last might know less.
+    is_polled: bool,
     /// Failures in a row to get the state of the transition from the upstream.
     failures: u32,
     /// Reason why the last poll of the transition failed.
@@ -99,49 +105,98 @@ impl Streak {
 }
 
 impl TransitionRecords {
-    fn with<A>(&mut self, id: &str, change: impl FnOnce(&mut TransitionRecord) -> A) -> A {
-        change(self.records.entry(id.to_owned()).or_default())
+    /// Returns the transition, if it is open.
+    pub(crate) fn get(&self, id: &str) -> Option<&Transition> {
+        self.records.get(id).map(|record| &record.transition)
     }
 
-    pub(crate) fn forget(&mut self, id: &str) {
-        self.records.remove(id);
+    /// Returns the transition, if it is in that state of delivery.
+    pub(crate) fn in_state(&self, id: &str, delivery: Delivery) -> Option<&Transition> {
+        self.get(id).filter(|transition| transition.delivery() == delivery)
     }
 
-    /// Copies the record to the transitions that continue this one.
-    pub(crate) fn hand_down<'a>(&mut self, id: &str, heirs: impl IntoIterator<Item = &'a str>) {
-        if let Some(record) = self.records.get(id).cloned() {
-            self.records.extend(heirs.into_iter().map(|heir| (heir.to_owned(), record.clone())));
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Transition> {
+        self.records.values().map(|record| &record.transition)
+    }
+
+    /// Sets the state of an open transition. What else is known about it stays, and so do the marks of an operator.
+    pub(crate) fn put(&mut self, transition: Transition) {
+        let id = transition.id.as_str().into();
+        let held = &mut self.records.entry(id).or_default().transition;
+        let marks = held.abandoned_at.map(|at| (at, mem::take(&mut held.abandoned_by)));
+        *held = transition;
+        if let Some((at, by)) = marks {
+            (held.abandoned_at, held.abandoned_by) = (Some(at), by);
         }
     }
 
+    fn with<A: Default>(&mut self, id: &str, change: impl FnOnce(&mut TransitionRecord) -> A) -> A {
+        self.records.get_mut(id).map(change).unwrap_or_default()
+    }
+
+    /// Drops a transition that is over or is replaced by others.
+    pub(crate) fn forget(&mut self, id: &str) {
+        self.records.remove(id);
+        leave_room(&mut self.records);
+    }
+
+    /// Forgets everything about a transition but its state: the upstream took it.
+    pub(crate) fn begin_anew(&mut self, transition: Transition) {
+        self.put(transition.clone());
+        self.with(&transition.id, |record| {
+            let transition = mem::take(&mut record.transition);
+            *record = TransitionRecord { transition, ..TransitionRecord::default() };
+        });
+    }
+
+    /// Adds transitions that continue this one. What is known about it holds for them too.
+    pub(crate) fn hand_down(&mut self, id: &str, heirs: impl IntoIterator<Item = Transition>) {
+        let record = self.records.get(id).cloned().unwrap_or_default();
+        for transition in heirs {
+            let heir = transition.id.as_str().into();
+            self.records.insert(heir, TransitionRecord { transition, ..record.clone() });
+        }
+    }
+
+    /// Notes the marks of an operator on an open transition. Returns its state.
+    pub(crate) fn mark_abandoned(&mut self, marked: &Transition) -> Option<&Transition> {
+        let transition = &mut self.records.get_mut(marked.id.as_str())?.transition;
+        transition.abandoned_at = marked.abandoned_at;
+        transition.abandoned_by.clone_from(&marked.abandoned_by);
+        Some(transition)
+    }
+
+    /// Begins a poll; `false`: one is under way.
+    pub(crate) fn begin_poll(&mut self, id: &str) -> bool {
+        self.with(id, |record| !mem::replace(&mut record.is_polled, true))
+    }
+
+    /// Notes that the answer to a poll was processed.
+    pub(crate) fn end_poll(&mut self, id: &str) {
+        self.with(id, |record| record.is_polled = false);
+    }
+
     /// Begins to poll a transition that the upstream works on.
-    pub(crate) fn begin_polls(&mut self, transition: &Transition) {
-        self.with(&transition.id, |record| record.polled = Some(PolledCall::of(transition)));
+    pub(crate) fn begin_polls(&mut self, id: &str) {
+        self.with(id, |record| record.polled = Some(PolledCall::of(&record.transition)));
     }
 
     /// Stops polling a transition that is over or in doubt.
     pub(crate) fn end_polls(&mut self, id: &str) {
-        if let Some(record) = self.records.get_mut(id) {
-            record.polled = None;
-        }
+        self.with(id, |record| (record.polled, record.is_polled) = (None, false));
     }
 
     /// Returns the transitions sent together with `transition`, and itself: they have the same action, and were sent so
     /// shortly after one another that none was polled in between.
-    pub(crate) fn sent_with(&self, transition: &Transition, least: Duration) -> Vec<Arc<str>> {
+    pub(crate) fn sent_with(&self, transition: &Transition, least: Duration) -> Vec<TransitionId> {
         let call = PolledCall::of(transition);
         let polled = self.records.iter().filter_map(|(id, record)| Some((id, record.polled?)));
-        polled
-            .filter(|(_, other)| call.is_together(*other, least))
-            .map(|(id, _)| id.as_str().into())
-            .collect()
+        polled.filter(|(_, other)| call.is_together(*other, least)).map(|(id, _)| Arc::clone(id)).collect()
     }
 
     /// Notes a failed poll and returns how many there were in a row.
     pub(crate) fn unheard(&mut self, id: &str, why: &str) -> u32 {
-        self.with(id, |record| {
-            record.silence.get_or_insert_with(|| why.into());
-        });
+        self.with(id, |record| drop(record.silence.get_or_insert_with(|| why.into()).clone()));
         self.failed(id)
     }
 
@@ -193,11 +248,10 @@ impl TransitionRecords {
     /// Returns when the doubt began, and which process had called the upstream: `now` and this process if the
     /// transition was not in doubt until now.
     pub(crate) fn doubt(&mut self, id: &str, now: Instant) -> (Instant, Caller) {
-        self.with(id, |record| {
-            let (since, caller) = record.doubt.unwrap_or((now, Caller::Gone));
-            let is_anew = mem::take(&mut record.unreached) && caller == Caller::Gone;
-            *record.doubt.insert((if is_anew { now } else { since }, caller))
-        })
+        let Some(record) = self.records.get_mut(id) else { return (now, Caller::Gone) };
+        let (since, caller) = record.doubt.unwrap_or((now, Caller::Gone));
+        let is_anew = mem::take(&mut record.unreached) && caller == Caller::Gone;
+        *record.doubt.insert((if is_anew { now } else { since }, caller))
     }
 
     /// Counts that the transition is in doubt again and returns whether that is the first time since the upstream took
@@ -253,7 +307,8 @@ impl TransitionRecords {
     pub(crate) fn taken(&mut self, transition: &Transition, now: Instant) {
         let ids = transition.members.iter().map(|member| &member.id);
         self.refusals.take(ids, now);
-        if let Some(batch) = self.records.get(&transition.id).and_then(|record| record.batch.clone()) {
+        if let Some(batch) = self.records.get(transition.id.as_str()).and_then(|record| record.batch.clone())
+        {
             batch.lock().take();
         }
     }
@@ -285,127 +340,4 @@ impl TransitionRecords {
 }
 
 #[cfg(test)]
-mod tests {
-    use proto::power::TransitionMember;
-
-    use super::*;
-
-    #[test]
-    fn what_is_shown_follows_the_last_error_now_and_then() {
-        let (mut records, start) = (TransitionRecords::default(), Instant::now());
-        for (after, error, news) in [
-            (0, "refused", true),
-            (1, "refused", false),
-            (29, "no answer", false),
-            (30, "no answer", true),
-            (59, "refused", false),
-            (90, "no answer", false),
-        ] {
-            let trouble = Trouble::failed(error).unwrap();
-            let shown = records.show("t1", &trouble, start + Duration::from_secs(after));
-            assert_eq!(shown, news, "{after}");
-        }
-        assert_eq!(records.shown("t1"), Trouble::failed("no answer"));
-    }
-
-    /// Returns a transition with nodes named by the numbers.
-    fn transition(id: &str, nodes: std::ops::Range<u32>) -> Transition {
-        let member = |node| TransitionMember { id: format!("x{node}"), ..TransitionMember::default() };
-        Transition { id: id.to_owned(), members: nodes.map(member).collect(), ..Transition::default() }
-    }
-
-    #[test]
-    fn nodes_that_are_left_are_probed_again() {
-        let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
-        for (name, taken_at, rows) in [
-            (
-                "nobody is taken",
-                None,
-                vec![(1, "wait"), (59, "wait"), (60, "probe"), (61, "wait"), (179, "wait"), (180, "probe")],
-            ),
-            ("others are taken", Some(2), vec![(1, "wait"), (4, "probe"), (5, "wait")]),
-        ] {
-            let mut records = TransitionRecords::default();
-            assert_eq!(records.refused(&transition("all", 0..10), at(0)), RefusalStep::Probe(3), "{name}");
-            records.hand_down("all", ["p1", "p2", "p3", "left"]);
-            let probe_all = |records: &mut TransitionRecords, first, second| {
-                [("p1", first), ("p2", first + 1), ("p3", first + 2)]
-                    .map(|(id, node)| records.refused(&transition(id, node..node + 1), at(second)))
-            };
-            let mut probes = probe_all(&mut records, 0, 0);
-            for (second, expected) in rows {
-                if let Some(taken_at) = taken_at.filter(|taken_at| *taken_at < second) {
-                    records.taken(&transition("other", 20..21), at(taken_at));
-                }
-                let next = records.refused(&transition("left", 3..10), at(second));
-                let expected = if expected == "probe" { RefusalStep::Probe(3) } else { RefusalStep::BackOff };
-                assert_eq!(next, expected, "{name}, {second} s");
-                if next == RefusalStep::Probe(3) {
-                    probes = probe_all(&mut records, 3, second);
-                }
-            }
-            assert_eq!(probes, [RefusalStep::BackOff; 3], "{name}");
-        }
-    }
-
-    #[test]
-    fn lone_node_is_blamed_unless_others_are_refused() {
-        let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
-        for (name, other_refused_at, expected) in
-            [("alone", None, RefusalStep::SetAside), ("not alone", Some(30), RefusalStep::BackOff)]
-        {
-            let mut records = TransitionRecords::default();
-            let lone = transition("lone", 0..1);
-            for second in [0, 59] {
-                assert_eq!(records.refused(&lone, at(second)), RefusalStep::BackOff, "{name}");
-            }
-            if let Some(second) = other_refused_at {
-                records.refused(&transition("other", 1..2), at(second));
-            }
-            assert_eq!(records.refused(&lone, at(60)), expected, "{name}");
-            if other_refused_at.is_some() {
-                continue;
-            }
-            let next = transition("next attempt", 0..1);
-            for (second, expected) in
-                [(70, RefusalStep::BackOff), (119, RefusalStep::BackOff), (120, expected)]
-            {
-                assert_eq!(records.refused(&next, at(second)), expected, "{name}, {second} s");
-            }
-        }
-    }
-
-    #[test]
-    fn trouble_has_one_beginning_and_one_end() {
-        let mut streak = Streak::default();
-        assert_eq!(streak.ends(), None);
-        assert_eq!([streak.begins(), streak.begins(), streak.begins()], [true, false, false]);
-        assert_eq!((streak.ends(), streak.ends()), (Some(3), None));
-        assert!(streak.begins());
-
-        let mut records = TransitionRecords::default();
-        assert_eq!((records.doubt_begins("t1"), records.doubt_recurs("t1")), (true, false));
-        assert_eq!((records.doubt_begins("t1"), records.doubt_recurs("t1")), (false, true));
-        records.forget("t1");
-        assert!(records.doubt_begins("t1"));
-    }
-
-    #[test]
-    fn a_doubt_keeps_its_beginning_until_it_is_over_or_comes_from_elsewhere() {
-        let (mut records, start) = (TransitionRecords::default(), Instant::now());
-        let at = |seconds| start + Duration::from_secs(seconds);
-        assert_eq!(records.doubt("t1", at(1)), (at(1), Caller::Gone));
-        assert_eq!(records.doubt("t1", at(2)), (at(1), Caller::Gone));
-        records.inherit_doubt("t1", at(3));
-        assert_eq!(records.doubt("t1", at(4)), (at(3), Caller::Elsewhere));
-        records.look_failed("t1");
-        assert_eq!(records.doubt("t1", at(4)), (at(3), Caller::Elsewhere));
-        records.no_longer_in_doubt("t1");
-        assert_eq!(records.doubt("t1", at(5)), (at(5), Caller::Gone));
-        records.look_failed("t1");
-        assert_eq!(records.doubt("t1", at(6)), (at(6), Caller::Gone));
-        assert_eq!(records.doubt("t1", at(7)), (at(6), Caller::Gone));
-    }
-}
+mod tests;

@@ -78,11 +78,11 @@ async fn what_a_refused_record_would_have_pushed_out_goes_with_the_next_one() {
     let late = transition("late", Delivery::Refused, Duration::ZERO);
     let take = "UPDATE roles SET holder = '', epoch = epoch + 1";
     scene.database.execute_unprepared(take).await.unwrap();
-    assert!(scene.journal.close(late.clone(), Vec::new()).await.is_err());
+    assert!(scene.journal.put(late.clone()).await.is_err());
     assert_eq!(scene.journal.all().len(), MOST_TRANSITIONS, "nothing was written");
     until("a new term", || async {
         let journal = Journal::new(scene.journal.ledger.clone(), term(&scene.role).await);
-        journal.close(late.clone(), Vec::new()).await.ok()
+        journal.put(late.clone()).await.ok()
     })
     .await;
     let ids = scene.ids();

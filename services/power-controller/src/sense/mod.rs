@@ -43,11 +43,11 @@ use self::{
     silence::Silence,
 };
 use crate::{
-    act::Queues,
     convert::AskedFor,
     driver::{Driver, Failure, Reading},
     engine::SharedEngine,
     known::Known,
+    queues::Queues,
 };
 
 /// Pushes that are stored together, so that a burst of single changes costs few commits.

@@ -1,12 +1,16 @@
 use std::time::Duration;
 
 use chassis::kinds::component::action_to_wire;
-use domain::boot::component::{ActualState, BegunBoot, EventStats, LastAction, NumberedToken};
+use domain::boot::{
+    bos::options::Options,
+    component::{ActualState, BegunBoot, Component, EventStats, LastAction, NumberedToken},
+    power::Outlook,
+};
 use expect_test::expect;
-use proto::power::{PowerReading, TaskOutcome, TransitionMember};
+use proto::power::{PowerReading, PowerState, TaskOutcome, TransitionMember};
 
 use super::*;
-use crate::plan::batches;
+use crate::engine::{Moment, plan::batches};
 
 const NOW: Timestamp = Timestamp(1_000_000);
 const ON: Action = Action::PoweringOn;

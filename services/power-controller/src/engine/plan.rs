@@ -12,7 +12,8 @@ use domain::{
 };
 use proto::power::{Transition, TransitionMember};
 
-use crate::{convert, driver::Accepted, engine::Attempt};
+use super::Attempt;
+use crate::{convert, driver::Accepted};
 
 /// Groups attempts into the members of as few transitions as possible: one action each, sorted ids, no more than the
 /// upstream takes at once and the option `max_component_batch_size` allows (BOS reference 4).

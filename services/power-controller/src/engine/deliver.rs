@@ -1,0 +1,222 @@
+//! Carries out the recorded transitions.
+//!
+//! The upstream cannot distinguish a repeated call from a new one, so the order is fixed: the record is durable before
+//! the registry counts the attempt, the count is durable before the upstream is called, and a lost answer leaves the
+//! transition unknown until `resolve` has searched the upstream. A restart at any point continues from the record.
+
+use std::{collections::HashSet, mem};
+
+use chassis::mesh::time;
+use domain::{
+    boot::bos::options::Options,
+    core::{id::ComponentId, refusal},
+};
+use proto::{
+    component::ActionReport,
+    power::{Delivery, Transition, TransitionMember},
+};
+
+use super::{
+    Command, PowerEngine, Question, Situation, TransitionId,
+    plan::{self, Standing},
+    step_after, step_now,
+};
+use crate::{convert, journal::Changes};
+
+/// Prepared transitions, sorted by the next step of their members.
+#[derive(Debug, Default)]
+pub(crate) struct Announcement {
+    /// Transitions as they were before they were sorted.
+    before: Vec<Transition>,
+    due: Vec<Transition>,
+    /// Transitions that can be sent only after something has changed.
+    later: Vec<Transition>,
+    /// Components whose attempt is dropped.
+    gone: Vec<ComponentId>,
+}
+
+impl PowerEngine {
+    /// Takes open transitions without an answer of the upstream a step further.
+    pub(super) fn step(&mut self, ids: &[TransitionId], seen: Situation<'_>) -> Vec<Command> {
+        let mut prepared = Vec::new();
+        let mut in_doubt = Vec::new();
+        let mut abandoned = Vec::new();
+        let mut commands = Vec::new();
+        for id in ids {
+            let Some(transition) = self.transitions.get(id) else { continue };
+            match transition.delivery() {
+                Delivery::Prepared | Delivery::Unknown if transition.abandoned_at.is_some() => {
+                    abandoned.push(id);
+                }
+                Delivery::Prepared => match known_holders(transition) {
+                    holders if holders.is_empty() => prepared.push(transition.clone()),
+                    holders => {
+                        commands.push(Command::Ask(Question::PollHolders { id: id.clone(), holders }));
+                    }
+                },
+                Delivery::Unknown => in_doubt.push(id.clone()),
+                Delivery::Unspecified
+                | Delivery::Sent
+                | Delivery::Accepted
+                | Delivery::Refused
+                | Delivery::Finished => {}
+            }
+        }
+        commands.extend(self.search(in_doubt, seen));
+        commands.extend(self.announce(prepared, seen));
+        abandoned.into_iter().for_each(|id| commands.extend(self.abandon(id, seen)));
+        commands
+    }
+
+    /// Reports to the registry that attempts begin. Members whose component has moved on are dropped.
+    fn announce(&mut self, prepared: Vec<Transition>, seen: Situation<'_>) -> Vec<Command> {
+        if prepared.is_empty() {
+            return Vec::new();
+        }
+        let Some(options) = seen.facts.options() else {
+            return prepared.iter().map(|transition| self.postpone(&transition.id)).collect();
+        };
+        let (announcement, mut reports) = self.sort(prepared, &options, seen);
+        // Effects are noted before the report, which a registry with a newer generation refuses: a reader of the newer
+        // generation must see these effects too.
+        for transition in &announcement.due {
+            self.nodes.begin(transition);
+            reports.extend(self.beginnings(transition));
+        }
+        vec![Command::Announce { reports, announcement }]
+    }
+
+    /// Marks transitions as sent and requests them from the upstream. Members with a `stale` report are dropped.
+    pub(super) fn announced(
+        &mut self,
+        announcement: Announcement,
+        stale: &HashSet<String>,
+        seen: Situation<'_>,
+    ) -> Vec<Command> {
+        let Announcement { before, mut due, later, mut gone } = announcement;
+        for transition in &mut due {
+            let members = mem::take(&mut transition.members);
+            let (dropped, kept): (Vec<_>, Vec<_>) =
+                members.into_iter().partition(|member| stale.contains(&member.id));
+            transition.members = kept;
+            gone.extend(convert::component_ids(&dropped));
+            transition.delivery = Delivery::Sent.into();
+            transition.sent_at = Some(time::to_wire(seen.now.at));
+        }
+        due.retain(|transition| !transition.members.is_empty());
+        let goes_on = |id: &str| due.iter().chain(&later).any(|transition| transition.id == id);
+        let delete: Vec<_> = before.iter().map(|one| one.id.clone()).filter(|id| !goes_on(id)).collect();
+        delete.iter().for_each(|id| self.transitions.forget(id));
+        let changed = later.iter().filter(|transition| !before.contains(transition));
+        let put: Vec<_> = due.iter().chain(changed).cloned().collect();
+        put.iter().cloned().for_each(|transition| self.transitions.put(transition));
+        let mut commands = vec![Command::Write(Changes { put, delete })];
+        commands.extend(self.withdraw(gone));
+        commands.extend(later.iter().map(|transition| self.postpone(&transition.id)));
+        due.into_iter().for_each(|transition| commands.extend(self.call(transition, seen)));
+        commands
+    }
+
+    fn call(&mut self, transition: Transition, seen: Situation<'_>) -> Vec<Command> {
+        let Some(action) = convert::action(&transition) else {
+            return self.refused(transition, "the transition has no action", seen);
+        };
+        let nodes = transition.members.into_iter().map(|member| member.id).collect();
+        vec![Command::Ask(Question::Start { id: transition.id.into(), action, nodes })]
+    }
+
+    /// Sorts the members of transitions, and returns the reports that clear the waits shown by members that leave.
+    /// Members that have to wait become a transition of their own, so that the others do not wait with them.
+    fn sort(
+        &mut self,
+        prepared: Vec<Transition>,
+        options: &Options,
+        seen: Situation<'_>,
+    ) -> (Announcement, Vec<ActionReport>) {
+        let mut sorted = Announcement { before: prepared.clone(), ..Announcement::default() };
+        let mut clearances = Vec::new();
+        for mut transition in prepared {
+            let shows_error = self.transitions.shown(&transition.id).is_some();
+            let mut due = Vec::new();
+            let mut later = Vec::new();
+            for member in mem::take(&mut transition.members) {
+                match self.standing(&transition, &member, options, seen) {
+                    Standing::Due => due.push(member),
+                    Standing::Later => later.push(member),
+                    Standing::Gone => {
+                        sorted.gone.extend(ComponentId::parse(&member.id));
+                        if shows_error || shows_wait(&transition, &member, seen) {
+                            clearances.push(convert::told(&transition, &member, None));
+                        }
+                    }
+                }
+            }
+            if !due.is_empty() && !later.is_empty() {
+                let apart = Transition { id: convert::new_id(), members: later, ..transition.clone() };
+                self.transitions.hand_down(&transition.id, [apart.clone()]);
+                sorted.later.push(apart);
+                sorted.due.push(Transition { members: due, ..transition });
+            } else if !later.is_empty() {
+                sorted.later.push(Transition { members: later, ..transition });
+            } else if !due.is_empty() {
+                sorted.due.push(Transition { members: due, ..transition });
+            }
+        }
+        (sorted, clearances)
+    }
+
+    fn standing(
+        &self,
+        transition: &Transition,
+        member: &TransitionMember,
+        options: &Options,
+        seen: Situation<'_>,
+    ) -> Standing {
+        let (Some(action), Some(component)) = (convert::action(transition), seen.facts.component(&member.id))
+        else {
+            return Standing::Gone;
+        };
+        plan::standing(&component, &self.power(&component, seen), action, member, options, seen.now.at)
+    }
+
+    /// Returns the reports that the attempts of a transition begin. An error that the members show is repeated, because
+    /// a report without it would clear it.
+    fn beginnings(&self, transition: &Transition) -> Vec<ActionReport> {
+        convert::reports(transition, self.transitions.shown(&transition.id).as_ref()).collect()
+    }
+
+    /// Continues with the members whose known holders have `ended`. Until then no action is requested for members, and
+    /// no attempt is spent.
+    pub(super) fn holders_polled(&mut self, id: &str, ended: &HashSet<String>) -> Vec<Command> {
+        let waiting = self.transitions.in_state(id, Delivery::Prepared).cloned();
+        let Some(mut transition) = waiting else { return Vec::new() };
+        for member in transition.members.iter_mut().filter(|member| ended.contains(&member.held_by)) {
+            member.held_by.clear();
+        }
+        let members = transition.members.iter().cloned();
+        let (held, free): (Vec<_>, Vec<_>) = members.partition(|member| !member.held_by.is_empty());
+        if free.is_empty() {
+            vec![step_after(id, refusal::pause(self.transitions.failed(id)))]
+        } else if held.is_empty() {
+            vec![self.put(transition), step_now(vec![id.into()])]
+        } else {
+            self.split(transition, vec![free], held, "some members are not held any more")
+        }
+    }
+}
+
+/// Returns whether the component shows that this attempt waits for the upstream. A restart forgets that it was shown,
+/// the component does not.
+pub(super) fn shows_wait(transition: &Transition, member: &TransitionMember, seen: Situation<'_>) -> bool {
+    let (Some(action), Some(component)) = (convert::action(transition), seen.facts.component(&member.id))
+    else {
+        return false;
+    };
+    component.attempts(action) == member.attempt && component.waits_for_power_upstream()
+}
+
+/// Returns the known transitions of the upstream that hold members and have not ended as far as is known.
+fn known_holders(transition: &Transition) -> HashSet<String> {
+    let holders = transition.members.iter().map(|member| member.held_by.clone());
+    holders.filter(|holder| !holder.is_empty()).collect()
+}

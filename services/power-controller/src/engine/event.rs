@@ -1,0 +1,161 @@
+//! The events that the engine is told of, and the commands that it gives.
+
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use domain::{
+    boot::component::Action,
+    core::{clock_offset::ClockOffset, id::ComponentId, time::Timestamp},
+};
+use proto::{
+    component::ActionReport,
+    power::{PowerState, Transition},
+};
+
+use super::{deliver::Announcement, results::Learnt};
+use crate::{
+    driver::{Accepted, Failure, Found, Search, progress::Progress},
+    journal::Changes,
+};
+
+/// Id of a transition of this service.
+pub(crate) type TransitionId = Arc<str>;
+
+/// Occurrence that may need commands.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The engine begins its term with the recorded transitions.
+    TookOver {
+        /// Whether another replica held the role before, and may still be calling the upstream.
+        follows_another: bool,
+    },
+    /// Components may need an action.
+    Changed(Vec<ComponentId>),
+    /// `begun` of the `wanted` transitions are on record.
+    Begun { wanted: Vec<Transition>, begun: Vec<Transition> },
+    /// Transitions without an answer of the upstream on record can go a step further.
+    Due(Vec<TransitionId>),
+    /// The registry has counted the attempts, but for components that have moved on.
+    Announced { announcement: Announcement, stale: HashSet<String> },
+    /// The upstream answered a call.
+    Started { id: TransitionId, answer: Result<String, Failure> },
+    /// The upstream was searched for transitions in doubt. `finished`: ended transitions of ours that it named.
+    Searched {
+        ids: Vec<TransitionId>,
+        asked_at: Instant,
+        answer: Result<Found, Failure>,
+        finished: Vec<Arc<Transition>>,
+    },
+    /// The upstream was asked which transitions hold nodes. `abandoned`: upstream ids of transitions that an operator
+    /// has abandoned.
+    HoldersFound { search: HolderSearch, answer: Result<Vec<Accepted>, Failure>, abandoned: HashSet<String> },
+    /// The known holders of members were polled. `ended`: upstream ids of those that are not waited for any more.
+    HoldersPolled { id: TransitionId, ended: HashSet<String> },
+    /// The call that the upstream took is on record, and its members show no error of before.
+    Followed(TransitionId),
+    /// A transition that the upstream works on is due for a poll.
+    PollDue(TransitionId),
+    /// The upstream was asked to end a transition early.
+    Withdrawn { id: TransitionId, answer: Result<(), Failure> },
+    /// The upstream answered a poll.
+    Polled(PollAnswer),
+    /// Answers to polls that are processed together.
+    Heard(Vec<PollAnswer>),
+    /// An operator abandoned the transition, which has these marks now.
+    Abandoned(Arc<Transition>),
+    /// Transitions that the database had lost are on record again.
+    Restored(Vec<Arc<Transition>>),
+}
+
+/// Answer of the upstream to a poll.
+#[derive(Debug)]
+pub(crate) struct PollAnswer {
+    pub(crate) id: TransitionId,
+    /// Beginning of the call, by both clocks.
+    pub(crate) began: Instant,
+    pub(crate) asked_at: Timestamp,
+    /// Offset of the clock of the upstream; `None`: unknown.
+    pub(crate) clock: Option<ClockOffset>,
+    pub(crate) answer: Result<Progress, Failure>,
+}
+
+/// Search for the transitions of the upstream that hold nodes.
+#[derive(Debug)]
+pub(crate) struct HolderSearch {
+    pub(crate) nodes: HashSet<String>,
+    pub(crate) purpose: HolderPurpose,
+}
+
+/// Reason to search for holders.
+#[derive(Debug)]
+pub(crate) enum HolderPurpose {
+    /// A transition ends for this reason once the upstream holds none of its nodes.
+    End { id: TransitionId, error: String },
+    /// The upstream could not reserve nodes of these transitions.
+    Learn(Vec<Learnt>),
+}
+
+/// Command to the runtime. Commands of one event are carried out in order, and each only once the one before is done;
+/// a [question](Question) is asked beside the commands after it. After a write that the end of the term prevented, no
+/// further command is carried out.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Records transitions that begin, without members in another open transition, and answers with `Begun`.
+    Begin(Vec<Transition>),
+    /// Reports to the registry that attempts begin, and answers with `Announced`.
+    Announce { reports: Vec<ActionReport>, announcement: Announcement },
+    /// Reports to the registry until it has answered.
+    Report(Vec<ActionReport>),
+    /// Writes to the journal until the changes are on record.
+    Write(Changes),
+    /// Asks the upstream.
+    Ask(Question),
+    /// Feeds back that the commands before are done.
+    Tell(Event),
+    /// Queues transitions for their next step.
+    Step { ids: Vec<TransitionId>, pause: StepPause },
+    /// Queues transitions to be polled at this time, or after the random time that follows so many failures in a row,
+    /// whichever is later.
+    Poll { ids: Vec<TransitionId>, at: Instant, failures: u32 },
+    /// Keeps an answer to a poll until others have arrived.
+    Collect(PollAnswer),
+    /// Queues components for a decision after this time; zero: now.
+    Decide { ids: Vec<ComponentId>, pause: Duration },
+    /// Takes components out of the queue for decisions.
+    Rest(Vec<ComponentId>),
+    /// Queues components whose power may have to be read.
+    Read(Vec<ComponentId>),
+    /// Stores the power that results show.
+    ShowPower(Vec<PowerState>),
+    /// Drops a transition of the upstream that an operator has abandoned.
+    GiveUp(String),
+}
+
+/// Question to the upstream; each is answered by one event.
+#[derive(Debug)]
+pub(crate) enum Question {
+    /// Requests the action, and answers with `Started`.
+    Start { id: TransitionId, action: Action, nodes: Vec<String> },
+    /// Searches for transitions in doubt, and answers with `Searched`.
+    Search { ids: Vec<TransitionId>, asked_at: Instant, search: Search },
+    /// Answers with `HoldersFound`.
+    Holders(HolderSearch),
+    /// Polls transitions that hold nodes, and answers with `HoldersPolled`.
+    PollHolders { id: TransitionId, holders: HashSet<String> },
+    /// Asks to end a transition early, and answers with `Withdrawn`.
+    Withdraw { id: TransitionId, upstream_id: String },
+    /// Answers with `Polled`.
+    Poll { id: TransitionId, upstream_id: String },
+}
+
+/// Time until the next step of a transition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StepPause {
+    /// Random time, longer the more failures there were in a row.
+    Backoff { failures: u32 },
+    /// Fixed time; zero: now.
+    Fixed(Duration),
+}

@@ -1,0 +1,184 @@
+//! Follows the transitions that the upstream took, until it has ended them.
+//!
+//! The result of a node is known long before the transition ends, and is used at once. But until the end the upstream
+//! holds all nodes of the transition and refuses every other action on them. A transition whose time is over is
+//! withdrawn, and is still open then: only the upstream ends it, or an operator abandons it.
+
+use chassis::mesh::time;
+use domain::{
+    boot::{component::Action, power},
+    core::{clock_offset::ClockOffset, time::Timestamp},
+};
+use proto::power::{Delivery, Transition};
+
+use super::{
+    Command, Moment, PollAnswer, PowerEngine, Question, Situation,
+    plan::{self, ReadBack, Window},
+};
+use crate::{convert, driver::Failure, outcome};
+
+impl PowerEngine {
+    /// Schedules the next poll of a transition.
+    pub(super) fn poll_later(&mut self, transition: &Transition, now: Moment) -> Command {
+        let at = self.polls.turn(transition, now);
+        Command::Poll { ids: vec![transition.id.as_str().into()], at, failures: 0 }
+    }
+
+    /// Polls a transition that the upstream works on, or withdraws it first.
+    pub(super) fn poll_due(&mut self, id: &str, seen: Situation<'_>) -> Vec<Command> {
+        let accepted = self.transitions.in_state(id, Delivery::Accepted).cloned();
+        let Some(transition) = accepted else { return Vec::new() };
+        if !self.transitions.begin_poll(id) {
+            let at = seen.now.instant + self.polls.patience();
+            return vec![Command::Poll { ids: vec![id.into()], at, failures: 0 }];
+        }
+        if transition.abandoned_at.is_some() {
+            return self.abandon(id, seen);
+        }
+        self.transitions.begin_polls(id);
+        // A transition is withdrawn only after it was read back: the upstream's record might be of another transition.
+        if self.transitions.is_read_back(id) && self.is_to_be_withdrawn(&transition, seen) {
+            return self.withdraw_upstream(transition, seen);
+        }
+        vec![Command::poll(&transition)]
+    }
+
+    /// Returns whether the upstream is to be asked now to end the transition.
+    fn is_to_be_withdrawn(&self, transition: &Transition, seen: Situation<'_>) -> bool {
+        self.transitions.withdrawal_is_due(&transition.id, seen.now.instant)
+            && (transition.withdrawn_at.is_some() || self.time_is_over(transition, seen))
+    }
+
+    /// Returns whether the transition has outlasted its time, or one of its nodes is to be forced off.
+    fn time_is_over(&self, transition: &Transition, seen: Situation<'_>) -> bool {
+        let (options, now) = (seen.options_in_force(), seen.now.at);
+        power::outlasts(convert::begun_at(transition), self.upstream.task_deadline, now)
+            || convert::action(transition) == Some(Action::PoweringOffGracefully)
+                && transition.members.iter().any(|member| {
+                    seen.facts.component(&member.id).is_some_and(|component| {
+                        plan::is_overdue(&component, &seen.facts.reading(&component), member, &options, now)
+                    })
+                })
+    }
+
+    /// Asks the upstream to end the transition. Until the upstream reports the end, the transition is open and no other
+    /// action is requested for its nodes, however long that takes.
+    fn withdraw_upstream(&mut self, mut transition: Transition, seen: Situation<'_>) -> Vec<Command> {
+        let (id, upstream_id) = (transition.id.clone(), transition.upstream_id.clone());
+        let mut commands = Vec::new();
+        if transition.withdrawn_at.is_none() {
+            tracing::warn!(transition = id, upstream_id, "transition outlasts its time, withdrawing it");
+            transition.withdrawn_at = Some(time::to_wire(seen.now.at));
+            commands.push(self.put(transition.clone()));
+            let trouble = convert::waiting_for_end(&transition, self.upstream.aborts);
+            commands.push(self.show_unresolved(&transition, &trouble, seen.now));
+        }
+        commands.push(Command::Ask(Question::Withdraw { id: id.into(), upstream_id }));
+        commands
+    }
+
+    /// Polls a transition that the upstream was asked to end.
+    pub(super) fn withdrawn(
+        &mut self,
+        id: &str,
+        answer: &Result<(), Failure>,
+        seen: Situation<'_>,
+    ) -> Vec<Command> {
+        let Some(transition) = self.transitions.get(id).cloned() else { return Vec::new() };
+        let mut commands = Vec::new();
+        match answer {
+            Ok(()) => {
+                if let Some(failures) = self.withdrawals.ends() {
+                    tracing::info!(failures, "transitions can be withdrawn again");
+                }
+                self.transitions.withdrawal_heard(id, seen.now.instant);
+            }
+            Err(failure) => {
+                let upstream_id = &transition.upstream_id;
+                if self.withdrawals.begins() {
+                    tracing::warn!(transition = id, upstream_id, %failure, "cannot withdraw the transition");
+                } else {
+                    tracing::debug!(transition = id, upstream_id, %failure, "still cannot withdraw the transition");
+                }
+                let trouble = convert::not_withdrawn(&transition, failure);
+                commands.push(self.show_unresolved(&transition, &trouble, seen.now));
+                if !may_be_asked_again(failure) {
+                    self.transitions.withdrawal_heard(id, seen.now.instant);
+                }
+            }
+        }
+        commands.push(Command::poll(&transition));
+        commands
+    }
+
+    /// Compares the first answers about a transition with the request, and keeps the answer until others have arrived.
+    pub(super) fn polled(&mut self, mut answer: PollAnswer, seen: Situation<'_>) -> Vec<Command> {
+        let accepted = self.transitions.in_state(&answer.id, Delivery::Accepted).cloned();
+        let Some(transition) = accepted else { return Vec::new() };
+        if let Ok(progress) = &mut answer.answer
+            && !self.transitions.is_read_back(&answer.id)
+        {
+            match plan::read_back(
+                &transition,
+                progress.record.as_ref(),
+                &taken_within(&transition, answer.clock),
+            ) {
+                ReadBack::Same => self.transitions.note_read_back(&answer.id),
+                ReadBack::Unclear => {
+                    progress.tasks.clear();
+                    // Action and time are right, and a transition that never begins has to be withdrawn too.
+                    if self.time_is_over(&transition, seen) {
+                        self.transitions.note_read_back(&answer.id);
+                    }
+                }
+                ReadBack::Other => return self.distrust(transition, seen),
+            }
+        }
+        let mut commands = Vec::new();
+        if is_turn(&transition, &answer) {
+            let ids = self.transitions.sent_with(&transition, self.polls.patience());
+            commands.push(Command::Poll { ids, at: seen.now.instant, failures: 0 });
+        }
+        commands.push(Command::Collect(answer));
+        commands
+    }
+
+    /// Handles an upstream record under our id that is of another transition: an answer went to the wrong caller, or is
+    /// wrong. Our transition is in doubt again, and the other one is not touched.
+    fn distrust(&mut self, transition: Transition, seen: Situation<'_>) -> Vec<Command> {
+        let (id, upstream_id) = (&transition.id, &transition.upstream_id);
+        tracing::warn!(
+            transition = id,
+            upstream_id,
+            "the upstream has another transition under the id that it gave"
+        );
+        let error = format!(
+            "the record of it: the upstream answered with transition {upstream_id}, which is another one"
+        );
+        self.transitions.end_polls(id);
+        let nameless = Transition { upstream_id: String::new(), ..transition };
+        self.nodes.follow(&nameless, false);
+        self.in_doubt(&nameless, &error, seen)
+    }
+}
+
+/// Returns the time in which the upstream took an accepted transition.
+fn taken_within(transition: &Transition, clock: Option<ClockOffset>) -> Window {
+    let until = transition.accepted_at.map_or(Timestamp(i64::MAX), time::from_wire);
+    Window { from: convert::earliest(transition), until, clock }
+}
+
+/// Returns whether the answer has the first results of the transition, or its end: then others that were sent with the
+/// transition have news as well.
+fn is_turn(transition: &Transition, answer: &PollAnswer) -> bool {
+    let progress = answer.answer.as_ref();
+    progress.is_ok_and(|progress| progress.ended || outcome::is_first(transition, progress))
+}
+
+/// Returns whether a failed call may succeed later.
+fn may_be_asked_again(failure: &Failure) -> bool {
+    match failure {
+        Failure::Unreachable(_) | Failure::Ambiguous(_) => true,
+        Failure::Refused(_) | Failure::TooLarge(_) | Failure::Denied(_) => false,
+    }
+}

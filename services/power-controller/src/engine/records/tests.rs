@@ -1,0 +1,127 @@
+use proto::power::TransitionMember;
+
+use super::*;
+
+#[test]
+fn what_is_shown_follows_the_last_error_now_and_then() {
+    let (mut records, start) = (records(), Instant::now());
+    for (after, error, news) in [
+        (0, "refused", true),
+        (1, "refused", false),
+        (29, "no answer", false),
+        (30, "no answer", true),
+        (59, "refused", false),
+        (90, "no answer", false),
+    ] {
+        let trouble = Trouble::failed(error).unwrap();
+        let shown = records.show("t1", &trouble, start + Duration::from_secs(after));
+        assert_eq!(shown, news, "{after}");
+    }
+    assert_eq!(records.shown("t1"), Trouble::failed("no answer"));
+}
+
+/// Returns records of some open transitions.
+fn records() -> TransitionRecords {
+    let mut records = TransitionRecords::default();
+    ["t1", "all", "lone", "other", "next attempt"].iter().for_each(|id| records.put(transition(id, 0..0)));
+    records
+}
+
+/// Returns a transition with nodes named by the numbers.
+fn transition(id: &str, nodes: std::ops::Range<u32>) -> Transition {
+    let member = |node| TransitionMember { id: format!("x{node}"), ..TransitionMember::default() };
+    Transition { id: id.to_owned(), members: nodes.map(member).collect(), ..Transition::default() }
+}
+
+#[test]
+fn nodes_that_are_left_are_probed_again() {
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    for (name, taken_at, rows) in [
+        (
+            "nobody is taken",
+            None,
+            vec![(1, "wait"), (59, "wait"), (60, "probe"), (61, "wait"), (179, "wait"), (180, "probe")],
+        ),
+        ("others are taken", Some(2), vec![(1, "wait"), (4, "probe"), (5, "wait")]),
+    ] {
+        let mut records = records();
+        assert_eq!(records.refused(&transition("all", 0..10), at(0)), RefusalStep::Probe(3), "{name}");
+        records.hand_down("all", ["p1", "p2", "p3", "left"].map(|id| transition(id, 0..0)));
+        let probe_all = |records: &mut TransitionRecords, first, second| {
+            [("p1", first), ("p2", first + 1), ("p3", first + 2)]
+                .map(|(id, node)| records.refused(&transition(id, node..node + 1), at(second)))
+        };
+        let mut probes = probe_all(&mut records, 0, 0);
+        for (second, expected) in rows {
+            if let Some(taken_at) = taken_at.filter(|taken_at| *taken_at < second) {
+                records.taken(&transition("other", 20..21), at(taken_at));
+            }
+            let next = records.refused(&transition("left", 3..10), at(second));
+            let expected = if expected == "probe" { RefusalStep::Probe(3) } else { RefusalStep::BackOff };
+            assert_eq!(next, expected, "{name}, {second} s");
+            if next == RefusalStep::Probe(3) {
+                probes = probe_all(&mut records, 3, second);
+            }
+        }
+        assert_eq!(probes, [RefusalStep::BackOff; 3], "{name}");
+    }
+}
+
+#[test]
+fn lone_node_is_blamed_unless_others_are_refused() {
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    for (name, other_refused_at, expected) in
+        [("alone", None, RefusalStep::SetAside), ("not alone", Some(30), RefusalStep::BackOff)]
+    {
+        let mut records = records();
+        let lone = transition("lone", 0..1);
+        for second in [0, 59] {
+            assert_eq!(records.refused(&lone, at(second)), RefusalStep::BackOff, "{name}");
+        }
+        if let Some(second) = other_refused_at {
+            records.refused(&transition("other", 1..2), at(second));
+        }
+        assert_eq!(records.refused(&lone, at(60)), expected, "{name}");
+        if other_refused_at.is_some() {
+            continue;
+        }
+        let next = transition("next attempt", 0..1);
+        for (second, expected) in [(70, RefusalStep::BackOff), (119, RefusalStep::BackOff), (120, expected)] {
+            assert_eq!(records.refused(&next, at(second)), expected, "{name}, {second} s");
+        }
+    }
+}
+
+#[test]
+fn trouble_has_one_beginning_and_one_end() {
+    let mut streak = Streak::default();
+    assert_eq!(streak.ends(), None);
+    assert_eq!([streak.begins(), streak.begins(), streak.begins()], [true, false, false]);
+    assert_eq!((streak.ends(), streak.ends()), (Some(3), None));
+    assert!(streak.begins());
+
+    let mut records = records();
+    assert_eq!((records.doubt_begins("t1"), records.doubt_recurs("t1")), (true, false));
+    assert_eq!((records.doubt_begins("t1"), records.doubt_recurs("t1")), (false, true));
+    records.begin_anew(transition("t1", 0..0));
+    assert!(records.doubt_begins("t1"));
+}
+
+#[test]
+fn a_doubt_keeps_its_beginning_until_it_is_over_or_comes_from_elsewhere() {
+    let (mut records, start) = (records(), Instant::now());
+    let at = |seconds| start + Duration::from_secs(seconds);
+    assert_eq!(records.doubt("t1", at(1)), (at(1), Caller::Gone));
+    assert_eq!(records.doubt("t1", at(2)), (at(1), Caller::Gone));
+    records.inherit_doubt("t1", at(3));
+    assert_eq!(records.doubt("t1", at(4)), (at(3), Caller::Elsewhere));
+    records.look_failed("t1");
+    assert_eq!(records.doubt("t1", at(4)), (at(3), Caller::Elsewhere));
+    records.no_longer_in_doubt("t1");
+    assert_eq!(records.doubt("t1", at(5)), (at(5), Caller::Gone));
+    records.look_failed("t1");
+    assert_eq!(records.doubt("t1", at(6)), (at(6), Caller::Gone));
+    assert_eq!(records.doubt("t1", at(7)), (at(6), Caller::Gone));
+}

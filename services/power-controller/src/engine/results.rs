@@ -1,0 +1,248 @@
+//! Spreads the results of nodes that polls bring.
+//!
+//! Answers that arrive at the same time are processed together, with one report and one write. A result is reported
+//! before it is recorded, so that a crash in between repeats the report.
+
+use std::collections::HashSet;
+
+use domain::core::{
+    time::Timestamp,
+    trouble::{Trouble, TroubleKind},
+};
+use proto::{
+    component::ActionReport,
+    power::{Delivery, PowerState, Transition},
+};
+
+use super::{
+    Command, HolderPurpose, HolderSearch, Moment, PollAnswer, PowerEngine, Question, Situation,
+    settle::Ending,
+};
+use crate::{
+    convert,
+    driver::{Accepted, Failure, progress::Progress},
+    outcome::{self, News},
+};
+
+/// Knowledge gained from a poll of a transition.
+#[derive(Debug)]
+pub(crate) struct Learnt {
+    transition: Transition,
+    asked_at: Timestamp,
+    news: News,
+    ended: bool,
+}
+
+impl PowerEngine {
+    /// Processes answers to polls. Each result is reported before it is recorded, so that a crash in between repeats the
+    /// report.
+    pub(super) fn hear(&mut self, answers: Vec<PollAnswer>, seen: Situation<'_>) -> Vec<Command> {
+        let mut learnt = Vec::new();
+        let mut commands = Vec::new();
+        for PollAnswer { id, asked_at, answer, .. } in answers {
+            let accepted = self.transitions.in_state(&id, Delivery::Accepted).cloned();
+            let Some(transition) = accepted else { continue };
+            match answer {
+                Ok(progress) => {
+                    let (one, report) = self.learn(transition, progress, asked_at, seen);
+                    learnt.push(one);
+                    commands.push(Command::Report(report));
+                }
+                Err(failure) => commands.extend(self.unheard(&transition, &failure, seen.now)),
+            }
+        }
+        let nodes: HashSet<_> = learnt.iter().flat_map(|one| &one.news.reserved).cloned().collect();
+        if nodes.is_empty() {
+            commands.extend(self.spread(learnt, &[], seen));
+        } else {
+            // One list serves all polls.
+            let purpose = HolderPurpose::Learn(learnt);
+            commands.push(Command::Ask(Question::Holders(HolderSearch { nodes, purpose })));
+        }
+        commands
+    }
+
+    fn learn(
+        &mut self,
+        mut transition: Transition,
+        progress: Progress,
+        asked_at: Timestamp,
+        seen: Situation<'_>,
+    ) -> (Learnt, Vec<ActionReport>) {
+        self.transitions.heard(&transition.id);
+        let report = match transition.withdrawn_at {
+            None => self.clear_silence(&transition, seen),
+            Some(_) => Vec::new(),
+        };
+        let ended = progress.ended;
+        let news = outcome::learn(&mut transition, progress);
+        (Learnt { transition, asked_at, news, ended }, report)
+    }
+
+    /// Distributes the outcomes of members, to the registry, the nodes and the task that reads power, and then records
+    /// them. `holders`: transitions of the upstream that hold members.
+    pub(super) fn spread(
+        &mut self,
+        mut learnt: Vec<Learnt>,
+        holders: &[Accepted],
+        seen: Situation<'_>,
+    ) -> Vec<Command> {
+        learnt.retain(|one| self.transitions.in_state(&one.transition.id, Delivery::Accepted).is_some());
+        learnt.iter_mut().for_each(|one| one.note_holders(holders));
+        let mut failures = Vec::new();
+        let mut shown = Vec::new();
+        let mut read = Vec::new();
+        for one in &learnt {
+            failures.extend(one.failures());
+            shown.extend(one.shown());
+            self.nodes.fail(&one.news.failed, seen.now.at);
+            for id in convert::component_ids(&one.news.refused).chain(convert::component_ids(&one.news.held))
+            {
+                self.nodes.cancel(&id);
+            }
+            read.extend(convert::component_ids(&one.news.failed));
+            read.extend(convert::component_ids(&one.news.refused));
+        }
+        let mut commands = vec![Command::Report(failures), Command::Read(read), Command::ShowPower(shown)];
+        commands.extend(self.record(learnt, seen));
+        commands
+    }
+
+    /// Records the results of polls in one write, and schedules the next polls unless a transition is over.
+    fn record(&mut self, learnt: Vec<Learnt>, seen: Situation<'_>) -> Vec<Command> {
+        let mut reports = Vec::new();
+        let mut put = Vec::new();
+        let mut polls = Vec::new();
+        let mut ending = Ending::default();
+        for Learnt { transition, news, ended, .. } in learnt {
+            if ended {
+                reports.extend(self.clear_silence(&transition, seen));
+                ending.join(self.end(transition, "", seen));
+                continue;
+            }
+            self.transitions.end_poll(&transition.id);
+            self.nodes.follow(&transition, true);
+            polls.push(self.poll_later(&transition, seen.now));
+            if !news.is_empty() {
+                self.transitions.put(transition.clone());
+                put.push(transition);
+            }
+        }
+        let mut commands = ending.with(reports, put);
+        commands.extend(polls);
+        commands
+    }
+
+    /// Handles a failed poll. Until polls succeed again, the power of the nodes is read.
+    fn unheard(&mut self, transition: &Transition, failure: &Failure, now: Moment) -> [Command; 2] {
+        let failures = self.transitions.unheard(&transition.id, &failure.to_string());
+        self.transitions.end_poll(&transition.id);
+        let first = if failures == 1 {
+            let id = &transition.id;
+            tracing::warn!(transition = id, error = %failure, "cannot follow a transition, trying again");
+            self.nodes.follow(transition, false);
+            Command::Read(convert::component_ids(&transition.members).collect())
+        } else {
+            self.show_unresolved(transition, &Trouble::no_results_from(failure), now)
+        };
+        let at = self.polls.turn(transition, now);
+        [first, Command::Poll { ids: vec![transition.id.as_str().into()], at, failures }]
+    }
+
+    /// Shows a trouble on the members without a result, unless they show it already, or began to show another one only
+    /// a moment ago: a single failure is not worth thousands of records.
+    pub(super) fn show_unresolved(
+        &mut self,
+        transition: &Transition,
+        trouble: &Trouble,
+        now: Moment,
+    ) -> Command {
+        Command::Report(match self.transitions.show(&transition.id, trouble, now.instant) {
+            true => reports_of_unresolved(transition, Some(trouble), |_| true),
+            false => Vec::new(),
+        })
+    }
+
+    /// Returns the reports that clear the texts of [`Self::show_unresolved`]. A restart forgets that they were shown, the
+    /// components do not.
+    pub(super) fn clear_silence(
+        &mut self,
+        transition: &Transition,
+        seen: Situation<'_>,
+    ) -> Vec<ActionReport> {
+        let shows = |id: &str| {
+            let component = seen.facts.component(id);
+            component.is_some_and(|one| one.power_trouble_kind() == Some(TroubleKind::NoResults))
+        };
+        let shown = self.transitions.take_shown(&transition.id);
+        let noted = shown.is_some_and(|shown| shown.kind() == TroubleKind::NoResults);
+        reports_of_unresolved(transition, None, |id| noted || shows(id))
+    }
+}
+
+impl Learnt {
+    /// Records which of `holders` hold members that the upstream could not reserve. Those members are held, not
+    /// refused, even if their holder is unknown: their attempt is made once they are released, or after a pause.
+    fn note_holders(&mut self, holders: &[Accepted]) {
+        if self.news.reserved.is_empty() {
+            return;
+        }
+        let Self { transition, news, .. } = self;
+        for member in transition.members.iter_mut().filter(|one| news.reserved.contains(&one.id)) {
+            let holds = |one: &&Accepted| one.id != transition.upstream_id && one.ids.contains(&member.id);
+            if let Some(holder) = holders.iter().find(holds) {
+                tracing::info!(node = member.id, holder = holder.id, "node is held by another transition");
+                member.held_by.clone_from(&holder.id);
+                member.reservations = 0;
+            } else if member.reservations == 1 {
+                tracing::info!(node = member.id, "node is held by somebody unknown");
+            }
+        }
+        news.held = transition.members.iter().filter(|member| outcome::is_held(member)).cloned().collect();
+        let held: HashSet<_> = news.held.iter().map(|member| &member.id).collect();
+        news.refused.retain(|member| !held.contains(&member.id));
+    }
+
+    /// Returns the reports about members without the effect.
+    fn failures(&self) -> Vec<ActionReport> {
+        let Self { transition, news, .. } = self;
+        for member in &news.failed {
+            tracing::debug!(
+                transition = transition.id,
+                node = member.id,
+                error = member.error,
+                "task failed"
+            );
+        }
+        // A withdrawn member has not failed, because its next action is due already. A shutdown that never reached its
+        // node has failed: otherwise the node would be forced off without having been asked.
+        let ended = news.failed.iter().filter(|member| {
+            transition.withdrawn_at.is_none() || convert::is_unasked_shutdown(transition, member, &news.asked)
+        });
+        let mut reports: Vec<_> = convert::ended_without_effect(transition, ended, &news.asked).collect();
+        let refused = news.refused.iter().map(|member| (member, member.error.as_str()));
+        reports.extend(convert::failures(transition, refused));
+        reports.extend(news.held.iter().map(|member| {
+            convert::told(transition, member, Some(&convert::waiting_for_holder(&member.held_by)))
+        }));
+        reports
+    }
+
+    /// Returns the power states that results show.
+    fn shown(&self) -> impl Iterator<Item = PowerState> {
+        let action = convert::action(&self.transition);
+        let succeeded = self.news.succeeded.iter();
+        succeeded.filter_map(move |member| convert::shown(action?, member, self.asked_at))
+    }
+}
+
+/// Returns reports about members without a result.
+fn reports_of_unresolved(
+    transition: &Transition,
+    trouble: Option<&Trouble>,
+    wanted: impl Fn(&str) -> bool,
+) -> Vec<ActionReport> {
+    let members = transition.members.iter();
+    let unresolved = members.filter(|member| outcome::is_unresolved(member) && wanted(&member.id));
+    unresolved.map(|member| convert::told(transition, member, trouble)).collect()
+}

@@ -1,0 +1,208 @@
+//! Records what became of transitions at the upstream.
+
+use std::collections::HashSet;
+
+use chassis::mesh::time;
+use domain::core::{refusal, trouble::Trouble};
+use proto::{
+    component::ActionReport,
+    power::{Delivery, Transition},
+};
+
+use super::{
+    Command, Event, Moment, PowerEngine, Question, Situation, TransitionId, attempts, deliver::shows_wait,
+    step_after,
+};
+use crate::{convert, journal::Changes, outcome};
+
+/// End of transitions, in the order in which it is carried out.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    /// Reports that precede the record.
+    reports: Vec<ActionReport>,
+    /// Transitions that are over, and those that continue them.
+    put: Vec<Transition>,
+    /// Commands that follow the record.
+    after: Vec<Command>,
+}
+
+impl Ending {
+    /// Adds another end, to be recorded in the same write.
+    pub(super) fn join(&mut self, other: Self) {
+        self.reports.extend(other.reports);
+        self.put.extend(other.put);
+        self.after.extend(other.after);
+    }
+
+    /// Returns the commands that report `reports` first, and record `put` in the same write.
+    pub(super) fn with(mut self, mut reports: Vec<ActionReport>, put: Vec<Transition>) -> Vec<Command> {
+        reports.append(&mut self.reports);
+        self.put.extend(put);
+        let record = Command::Write(Changes { put: self.put, delete: Vec::new() });
+        let mut commands = vec![Command::Report(reports), record];
+        commands.append(&mut self.after);
+        commands
+    }
+
+    fn commands(self) -> Vec<Command> {
+        self.with(Vec::new(), Vec::new())
+    }
+}
+
+impl PowerEngine {
+    /// Continues a transition that the upstream took.
+    pub(super) fn accepted(
+        &mut self,
+        transition: Transition,
+        upstream_id: String,
+        seen: Situation<'_>,
+    ) -> Vec<Command> {
+        let nodes = transition.members.len();
+        let action = transition.action().as_str_name();
+        tracing::info!(transition = transition.id, upstream_id, action, nodes, "transition accepted");
+        let accepted = Transition {
+            delivery: Delivery::Accepted.into(),
+            upstream_id,
+            accepted_at: Some(time::to_wire(seen.now.at)),
+            ..convert::with_trouble(transition, None)
+        };
+        self.transitions.taken(&accepted, seen.now.instant);
+        let clear = Command::Report(match self.shows_error(&accepted, seen) {
+            // Only a poll shows whether a reservation is gone.
+            true => {
+                let free = accepted.members.iter().filter(|member| member.reservations == 0);
+                free.map(|member| convert::told(&accepted, member, None)).collect()
+            }
+            false => Vec::new(),
+        });
+        if !self.upstream.follows {
+            self.nodes.accepted(&accepted, seen.now.at);
+            let finished = Transition { delivery: Delivery::Finished.into(), ..accepted };
+            let mut commands = self.finish(finished, seen.now).commands();
+            commands.push(clear);
+            return commands;
+        }
+        self.transitions.begin_anew(accepted.clone());
+        self.nodes.follow(&accepted, true);
+        let id = accepted.id.as_str().into();
+        // Old errors are cleared before the first poll; otherwise the clear could erase a new failure.
+        vec![Command::put(accepted), clear, Command::Tell(Event::Followed(id))]
+    }
+
+    /// Begins to poll a transition whose acceptance is on record.
+    pub(super) fn followed(&mut self, id: &str, now: Moment) -> Vec<Command> {
+        self.transitions.begin_polls(id);
+        let transition = self.transitions.get(id).cloned();
+        transition.map(|transition| self.poll_later(&transition, now)).into_iter().collect()
+    }
+
+    /// Returns whether a member still shows that the upstream was not reached. A restart forgets that it was shown, the
+    /// component does not.
+    fn shows_error(&self, transition: &Transition, seen: Situation<'_>) -> bool {
+        self.transitions.shown(&transition.id).is_some()
+            || transition.members.iter().any(|member| {
+                let component = seen.facts.component(&member.id);
+                component.is_some_and(|component| component.power_trouble.is_some())
+            })
+    }
+
+    /// Ends a transition that the upstream refuses. The error is reported before the refusal is recorded, so that a
+    /// recorded refusal implies a reported one.
+    pub(super) fn refused(
+        &mut self,
+        transition: Transition,
+        error: &str,
+        seen: Situation<'_>,
+    ) -> Vec<Command> {
+        let nodes = transition.members.len();
+        tracing::warn!(transition = transition.id, error, nodes, "transition refused");
+        let failed = transition.members.iter().map(|member| (member, error));
+        let failures = convert::failures(&transition, failed);
+        convert::component_ids(&transition.members).for_each(|id| self.nodes.cancel(&id));
+        let refused = convert::with_trouble(transition, Trouble::failed(error).as_ref());
+        let refused = Transition { delivery: Delivery::Refused.into(), ..refused };
+        self.finish(refused, seen.now).with(failures, Vec::new())
+    }
+
+    /// Ends a transition. The power of members without a result shows once it was read again.
+    pub(super) fn end(&mut self, transition: Transition, error: &str, seen: Situation<'_>) -> Ending {
+        let unresolved = transition.members.iter().filter(|member| outcome::is_unresolved(member)).count();
+        let nodes = transition.members.len();
+        tracing::info!(transition = transition.id, error, nodes, unresolved, "transition finished");
+        // Held members continue their wait in another transition.
+        let over = transition.members.iter().filter(|member| !outcome::is_held(member));
+        let over = over.filter(|member| shows_wait(&transition, member, seen));
+        let reports = over.map(|member| convert::told(&transition, member, None)).collect();
+        self.nodes.ended(&transition, seen.now.at);
+        self.nodes.leave_open(&transition, seen.now);
+        let finished = convert::with_trouble(transition, Trouble::failed(error).as_ref());
+        let finished = Transition { delivery: Delivery::Finished.into(), ..finished };
+        Ending { reports, ..self.finish(finished, seen.now) }
+    }
+
+    /// Ends a transition that an operator has abandoned. Only new readings show the power of its nodes.
+    pub(super) fn abandon(&mut self, id: &str, seen: Situation<'_>) -> Vec<Command> {
+        let Some(mut transition) = self.transitions.get(id).cloned() else { return Vec::new() };
+        let upstream_id = transition.upstream_id.clone();
+        tracing::warn!(transition = transition.id, upstream_id, "transition abandoned");
+        let mut commands = vec![Command::Report(self.clear_silence(&transition, seen))];
+        if !upstream_id.is_empty() {
+            commands.push(Command::GiveUp(upstream_id));
+        }
+        // No end of a holder is waited for any more.
+        for member in &mut transition.members {
+            member.held_by.clear();
+            member.reservations = 0;
+        }
+        commands.extend(self.end(transition, "an operator gave it up", seen).commands());
+        commands
+    }
+
+    /// Records that a transition is over. Its members may get actions again, and a newer generation of them may have
+    /// waited for that. Members that another transition held continue in a transition of their own, with the same
+    /// attempts.
+    fn finish(&mut self, transition: Transition, now: Moment) -> Ending {
+        let held = convert::continuations(&transition, now.at);
+        let goes_on: HashSet<_> = held.iter().flat_map(attempts).collect();
+        let over = attempts(&transition).filter(|attempt| !goes_on.contains(attempt));
+        let mut ids = Vec::new();
+        for (id, attempt) in over {
+            self.nodes.close(&id, attempt);
+            ids.push(id);
+        }
+        self.transitions.forget(&transition.id);
+        let put = std::iter::once(transition).chain(held.clone()).collect();
+        let mut after = Vec::from(Self::judge_again(ids));
+        after.extend(held.into_iter().map(|held| self.hold(held, now)));
+        Ending { reports: Vec::new(), put, after }
+    }
+
+    /// Continues a transition whose members are held, after a pause.
+    fn hold(&mut self, held: Transition, now: Moment) -> Command {
+        let id = TransitionId::from(held.id.as_str());
+        let waits = convert::trouble(&held);
+        let reservations = held.members.iter().map(|member| member.reservations).max();
+        self.transitions.put(held);
+        if let Some(waits) = waits {
+            self.transitions.show(&id, &waits, now.instant);
+        }
+        let pause = match reservations {
+            Some(0) | None => refusal::pause(self.transitions.failed(&id)),
+            Some(times) => refusal::pause_for_reservation(times),
+        };
+        step_after(&id, pause)
+    }
+}
+
+impl Command {
+    /// Records the state of one transition.
+    pub(super) fn put(transition: Transition) -> Self {
+        Self::Write(Changes { put: vec![transition], delete: Vec::new() })
+    }
+
+    /// Polls a transition that the upstream works on.
+    pub(super) fn poll(transition: &Transition) -> Self {
+        let (id, upstream_id) = (transition.id.as_str().into(), transition.upstream_id.clone());
+        Self::Ask(Question::Poll { id, upstream_id })
+    }
+}

@@ -1,0 +1,337 @@
+//! The engine alone: each row is an event, followed by the commands that it leads to.
+
+mod stories;
+
+use std::collections::HashMap;
+
+use chassis::kinds::component::action_from_wire;
+use domain::boot::{
+    component::{Action, BootPreparation, EventStats, InventoryPresence, LastAction, Phase, Status},
+    power::TASK_DEADLINE,
+};
+use domain::core::id::ComponentId;
+use proto::component::ActionReport;
+
+use super::*;
+use crate::{
+    driver::{
+        Accepted, Failure,
+        progress::{Progress, Task, TaskState},
+    },
+    journal::Changes,
+};
+
+/// Beginning of every test.
+const START: Timestamp = Timestamp(1_732_119_000_000);
+
+/// Engine with facts around it, and a log of its events and commands.
+struct Scene {
+    engine: PowerEngine,
+    facts: TableFacts,
+    now: Moment,
+    /// Ids of transitions, in the order in which they appeared.
+    ids: Vec<String>,
+    log: String,
+}
+
+struct TableFacts {
+    components: HashMap<String, Arc<Component>>,
+    power: PowerObservation,
+    options: Options,
+}
+
+impl PowerFacts for TableFacts {
+    fn component(&self, id: &str) -> Option<Arc<Component>> {
+        self.components.get(id).cloned()
+    }
+
+    fn reading(&self, _: &Component) -> PowerObservation {
+        self.power.clone()
+    }
+
+    fn options(&self) -> Option<Options> {
+        Some(self.options.clone())
+    }
+
+    fn most_nodes(&self) -> usize {
+        10
+    }
+}
+
+impl Scene {
+    /// Returns nodes that are off and are to be switched on.
+    fn power_on(nodes: &[&str]) -> Self {
+        Self::new(nodes, Phase::PoweringOn, PowerObservation::Off)
+    }
+
+    /// Returns nodes that are on and are to be switched off.
+    fn power_off(nodes: &[&str]) -> Self {
+        Self::new(nodes, Phase::PoweringOff, PowerObservation::On)
+    }
+
+    fn new(nodes: &[&str], phase: Phase, power: PowerObservation) -> Self {
+        let upstream = UpstreamTraits { follows: true, aborts: true, task_deadline: TASK_DEADLINE };
+        let polls = PollSchedule::new(Duration::from_secs(1), Duration::from_secs(5), None);
+        let components = nodes.iter().map(|id| ((*id).to_owned(), Arc::new(node(id, phase)))).collect();
+        Self {
+            engine: PowerEngine::new(&[], polls, upstream),
+            facts: TableFacts { components, power, options: Options::default() },
+            now: Moment { at: START, instant: Instant::now() },
+            ids: Vec::new(),
+            log: String::new(),
+        }
+    }
+
+    fn pass(&mut self, seconds: u64) {
+        let time = Duration::from_secs(seconds);
+        self.now = Moment { at: self.now.at.plus(time), instant: self.now.instant + time };
+    }
+
+    /// Tells of the event, answers for registry and journal, and logs the commands.
+    fn tell(&mut self, name: &str, event: Event) {
+        let row = format!("{name}:\n");
+        self.log += &row;
+        let mut events = std::collections::VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            for command in self.engine.apply(event, &self.facts, self.now) {
+                self.note(&command);
+                match command {
+                    Command::Begin(wanted) => {
+                        events.push_back(Event::Begun { begun: wanted.clone(), wanted });
+                    }
+                    Command::Announce { reports, announcement } => {
+                        reports.iter().for_each(|report| self.count(report));
+                        events.push_back(Event::Announced { announcement, stale: Default::default() });
+                    }
+                    Command::Tell(event) => events.push_back(event),
+                    Command::Report(reports) => reports.iter().for_each(|report| self.count(report)),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Changes a component as the registry does after a report.
+    fn count(&mut self, report: &ActionReport) {
+        let Some(action) = action_from_wire(report.action) else { return };
+        let (now, at) = (self.now.at, report.id.clone());
+        let change = |component: &mut Component| {
+            let last = component.last_action.get_or_insert_default();
+            (last.action, last.failed) = (Some(action), Some(report.failed));
+            last.last_updated = Some(now);
+            let stats = component.event_stats.get_or_insert_default();
+            match action {
+                Action::PoweringOn => stats.power_on_attempts = Some(report.attempt),
+                _ => stats.power_off_graceful_attempts = Some(report.attempt),
+            }
+            component.power_trouble =
+                chassis::kinds::trouble::from_wire(report.error_kind, report.error.clone()).map(Arc::new);
+        };
+        self.change(&at, change);
+    }
+
+    fn change(&mut self, id: &str, change: impl FnOnce(&mut Component)) {
+        if let Some(component) = self.facts.components.get_mut(id) {
+            change(Arc::make_mut(component));
+        }
+    }
+
+    /// Decides on all nodes.
+    fn decide(&mut self) {
+        let mut ids: Vec<_> = self.facts.components.values().map(|component| component.id.clone()).collect();
+        ids.sort_unstable();
+        self.tell("nodes changed", Event::Changed(ids));
+    }
+
+    fn due(&mut self, number: usize) {
+        let id = self.id(number);
+        self.tell(&format!("T{number} is due"), Event::Due(vec![id]));
+    }
+
+    /// Takes the first transition to the upstream, which accepts it.
+    fn accepted(&mut self) {
+        self.decide();
+        self.due(1);
+        self.pass(1);
+        self.answer(1, Ok("t-1".to_owned()));
+        self.log.clear();
+    }
+
+    fn answer(&mut self, number: usize, answer: Result<String, Failure>) {
+        let name = format!("T{number} is answered {answer:?}");
+        self.tell(&name, Event::Started { id: self.id(number), answer });
+    }
+
+    /// Polls the transition and processes the answer.
+    fn poll(&mut self, number: usize, answer: Result<Progress, Failure>) {
+        let id = self.id(number);
+        self.tell(&format!("T{number} is due for a poll"), Event::PollDue(Arc::clone(&id)));
+        let (began, asked_at) = (self.now.instant, self.now.at);
+        let answer = PollAnswer { id, began, asked_at, clock: None, answer };
+        let commands = self.engine.apply(Event::Polled(answer), &self.facts, self.now);
+        let heard = commands.into_iter().filter_map(|command| match command {
+            Command::Collect(answer) => Some(answer),
+            _ => None,
+        });
+        let heard = heard.collect();
+        self.tell("the answer is processed", Event::Heard(heard));
+    }
+
+    fn id(&self, number: usize) -> TransitionId {
+        self.ids[number - 1].as_str().into()
+    }
+
+    fn transition(&self, number: usize) -> Transition {
+        self.engine.transitions.get(&self.id(number)).unwrap().clone()
+    }
+
+    fn note(&mut self, command: &Command) {
+        let text = self.text(command);
+        if !text.is_empty() {
+            self.log += &format!("    {text}\n");
+        }
+    }
+
+    fn name(&mut self, id: &str) -> String {
+        let known = self.ids.iter().position(|known| known == id);
+        let number = known.unwrap_or_else(|| {
+            self.ids.push(id.to_owned());
+            self.ids.len() - 1
+        });
+        format!("T{}", number + 1)
+    }
+
+    fn names(&mut self, ids: &[TransitionId]) -> String {
+        let names: Vec<_> = ids.iter().map(|id| self.name(id)).collect();
+        names.join(" ")
+    }
+
+    /// Returns the command in words; empty: it does nothing.
+    fn text(&mut self, command: &Command) -> String {
+        match command {
+            Command::Begin(begun) => {
+                let begun: Vec<_> = begun.iter().map(|one| self.state(one)).collect();
+                format!("begin {}", begun.join("; "))
+            }
+            Command::Announce { reports, .. } => format!("announce {}", told(reports)),
+            Command::Report(reports) if reports.is_empty() => String::new(),
+            Command::Report(reports) => format!("report {}", told(reports)),
+            Command::Write(Changes { put, delete }) => {
+                let put = put.iter().map(|one| self.state(one)).collect::<Vec<_>>();
+                let delete = delete.iter().map(|id| format!("without {}", self.name(id))).collect::<Vec<_>>();
+                let parts = [put, delete].concat();
+                if parts.is_empty() { String::new() } else { format!("write {}", parts.join("; ")) }
+            }
+            Command::Ask(Question::Start { nodes, action, .. }) => {
+                format!("ask for {} of {}", action.word(), nodes.join(" "))
+            }
+            Command::Ask(Question::Search { ids, .. }) => format!("search for {}", self.names(ids)),
+            Command::Ask(Question::Holders(_)) => "search for holders".to_owned(),
+            Command::Ask(Question::PollHolders { holders, .. }) => format!("poll holders {holders:?}"),
+            Command::Ask(Question::Withdraw { upstream_id, .. }) => format!("withdraw {upstream_id}"),
+            Command::Ask(Question::Poll { upstream_id, .. }) => format!("poll {upstream_id}"),
+            Command::Tell(_) | Command::Collect(_) | Command::Rest(_) => String::new(),
+            Command::Step { ids, pause } => match pause {
+                _ if ids.is_empty() => String::new(),
+                StepPause::Fixed(pause) => format!("step {} in {} s", self.names(ids), pause.as_secs_f64()),
+                StepPause::Backoff { failures } => {
+                    format!("step {} after failure {failures}", self.names(ids))
+                }
+            },
+            Command::Poll { ids, at, failures } => {
+                let at = at.saturating_duration_since(self.now.instant).as_secs_f64();
+                format!("poll {} in {at} s, failure {failures}", self.names(ids))
+            }
+            Command::Decide { ids, .. } | Command::Read(ids) if ids.is_empty() => String::new(),
+            Command::Decide { ids, pause } => format!("decide on {} in {} s", list(ids), pause.as_secs_f64()),
+            Command::Read(ids) => format!("read {}", list(ids)),
+            Command::ShowPower(states) => {
+                let shown = states.iter().map(|state| format!("{} is {:?}", state.id, state.reading()));
+                shown.collect::<Vec<_>>().join(", ")
+            }
+            Command::GiveUp(upstream_id) => format!("give up {upstream_id}"),
+        }
+    }
+
+    fn state(&mut self, transition: &Transition) -> String {
+        let members = transition.members.iter().map(|member| {
+            let outcome = match crate::outcome::is_unresolved(member) {
+                true => String::new(),
+                false => format!(" {:?}", member.outcome()),
+            };
+            let held = if member.held_by.is_empty() {
+                String::new()
+            } else {
+                format!(" held by {}", member.held_by)
+            };
+            let tried = if member.reservations == 0 {
+                String::new()
+            } else {
+                format!(" reserved {}", member.reservations)
+            };
+            format!("{}{outcome}{held}{tried}", member.id)
+        });
+        let members = members.collect::<Vec<_>>().join(", ");
+        let withdrawn = if transition.withdrawn_at.is_some() { ", withdrawn" } else { "" };
+        format!("{} {:?} [{members}]{withdrawn}", self.name(&transition.id), transition.delivery())
+    }
+}
+
+fn list(ids: &[ComponentId]) -> String {
+    ids.iter().map(ComponentId::as_str).collect::<Vec<_>>().join(" ")
+}
+
+fn told(reports: &[ActionReport]) -> String {
+    let told = reports.iter().map(|report| {
+        let failed = if report.failed { " failed" } else { "" };
+        let error = if report.error.is_empty() { String::new() } else { format!(" '{}'", report.error) };
+        format!("{} attempt {}{failed}{error}", report.id, report.attempt)
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns a node in the phase, in its first generation, without any action yet.
+fn node(id: &str, phase: Phase) -> Component {
+    Component {
+        enabled: Some(true),
+        generation: 1,
+        status: Some(Status { phase: Some(phase), status_override: Some("".into()) }),
+        last_action: Some(LastAction {
+            action: Some(Action::SessionSetup),
+            failed: Some(false),
+            last_updated: Some(START),
+        }),
+        event_stats: Some(EventStats::zeros()),
+        preparation: Some(BootPreparation { generation: 1, attempt: 1, trouble: None }),
+        presence: InventoryPresence::Listed,
+        ..Component::new(ComponentId::parse(id).unwrap())
+    }
+}
+
+/// Returns the progress of a transition with these results: `x1:succeeded x2:reserved x3:words`.
+fn progress(results: &str, ended: bool) -> Progress {
+    let tasks = results.split_whitespace().map(|result| {
+        let (id, state) = result.split_once(':').unwrap();
+        let state = match state {
+            "pending" => TaskState::Pending,
+            "succeeded" => TaskState::Succeeded,
+            "reserved" => TaskState::Refused { words: "reserved".to_owned(), reserved: true },
+            words => TaskState::Failed(words.to_owned()),
+        };
+        Task { id: id.to_owned(), state }
+    });
+    Progress { tasks: tasks.collect(), ended, record: None }
+}
+
+/// Returns the upstream's record of a transition.
+fn record(id: &str, action: Action, nodes: &[&str], complete: bool) -> Accepted {
+    Accepted {
+        id: id.to_owned(),
+        action: Some(action),
+        ids: nodes.iter().map(|id| (*id).to_owned()).collect(),
+        complete,
+        at: START,
+        resolution: Duration::ZERO,
+        open: true,
+    }
+}

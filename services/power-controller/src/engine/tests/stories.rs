@@ -1,0 +1,383 @@
+//! Stories of transitions, from their first event to their last.
+
+use domain::core::clock_offset::ClockOffset;
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::driver::Found;
+
+fn check(scene: &Scene, expected: &Expect) {
+    expected.assert_eq(&scene.log);
+}
+
+#[test]
+fn power_on_is_recorded_counted_sent_polled_and_closed() {
+    let mut scene = Scene::power_on(&["x1", "x2"]);
+    scene.decide();
+    scene.due(1);
+    scene.pass(1);
+    scene.answer(1, Ok("t-1".to_owned()));
+    scene.pass(1);
+    scene.poll(1, Ok(progress("x1:succeeded x2:pending", false)));
+    scene.poll(1, Ok(progress("x1:succeeded x2:no-power", true)));
+    scene.due(1);
+    check(
+        &scene,
+        &expect![[r#"
+        nodes changed:
+            begin T1 Prepared [x1, x2]
+            step T1 in 0 s
+        T1 is due:
+            announce x1 attempt 1, x2 attempt 1
+            write T1 Sent [x1, x2]
+            ask for powering_on of x1 x2
+        T1 is answered Ok("t-1"):
+            write T1 Accepted [x1, x2]
+            poll T1 in 1 s, failure 0
+        T1 is due for a poll:
+            poll t-1
+        the answer is processed:
+            x1 is On
+            write T1 Accepted [x1 Succeeded, x2]
+            poll T1 in 1 s, failure 0
+        T1 is due for a poll:
+            poll t-1
+        the answer is processed:
+            report x2 attempt 1 failed 'no-power'
+            read x2
+            write T1 Finished [x1 Succeeded, x2 Failed]
+            read x1 x2
+            decide on x1 x2 in 0 s
+        T1 is due:
+    "#]],
+    );
+}
+
+#[test]
+fn every_answer_to_a_call_has_its_consequence() {
+    let words = || "words".to_owned();
+    let mut log = String::new();
+    for answer in [
+        Err(Failure::Refused(words())),
+        Err(Failure::TooLarge(words())),
+        Err(Failure::Denied(words())),
+        Err(Failure::Unreachable(words())),
+        Err(Failure::Ambiguous(words())),
+    ] {
+        let mut scene = Scene::power_on(&["x1", "x2"]);
+        scene.decide();
+        scene.due(1);
+        scene.log.clear();
+        scene.answer(1, answer);
+        log += &scene.log;
+    }
+    expect![[r#"
+        T1 is answered Err(Refused("words")):
+            write T2 Prepared [x1]; T3 Prepared [x2]; without T1
+            step T2 T3 in 0 s
+        T1 is answered Err(TooLarge("words")):
+            write T2 Prepared [x1]; T3 Prepared [x2]; without T1
+            step T2 T3 in 0 s
+        T1 is answered Err(Denied("words")):
+            write T1 Prepared [x1, x2]
+            report x1 attempt 1 'waiting for words', x2 attempt 1 'waiting for words'
+            step T1 after failure 1
+        T1 is answered Err(Unreachable("words")):
+            write T1 Prepared [x1, x2]
+            report x1 attempt 1 'waiting for words', x2 attempt 1 'waiting for words'
+            step T1 after failure 1
+        T1 is answered Err(Ambiguous("words")):
+            write T1 Unknown [x1, x2]
+            report x1 attempt 1 'waiting for words', x2 attempt 1 'waiting for words'
+            step T1 in 0 s
+    "#]]
+    .assert_eq(&log);
+}
+
+/// Returns a power-on in doubt.
+fn in_doubt() -> Scene {
+    let mut scene = Scene::power_on(&["x1"]);
+    scene.decide();
+    scene.due(1);
+    scene.answer(1, Err(Failure::Ambiguous("no answer".to_owned())));
+    scene.log.clear();
+    scene
+}
+
+/// Searches for the transition and tells what was found.
+fn search(scene: &mut Scene, accepted: Vec<Accepted>) {
+    scene.due(1);
+    let (ids, asked_at) = (vec![scene.id(1)], scene.now.instant);
+    let clock = ClockOffset::measure(START, START, START, Duration::from_millis(1));
+    let answer = Ok(Found { accepted, clock });
+    scene.tell("the search ends", Event::Searched { ids, asked_at, answer, finished: Vec::new() });
+}
+
+#[test]
+fn doubt_ends_by_adoption_or_after_a_quiet_period() {
+    let mut found = in_doubt();
+    search(&mut found, vec![record("t-7", Action::PoweringOn, &[], false)]);
+    search(&mut found, vec![record("t-6", Action::PoweringOn, &["x2"], true)]);
+    search(&mut found, vec![record("t-7", Action::PoweringOn, &["x1"], true)]);
+    let mut missing = in_doubt();
+    search(&mut missing, Vec::new());
+    missing.pass(2);
+    search(&mut missing, Vec::new());
+    expect![[r#"
+        T1 is due:
+            search for T1
+        the search ends:
+            step T1 after failure 1
+        T1 is due:
+            search for T1
+        the search ends:
+            step T1 in 2 s
+        T1 is due:
+            search for T1
+        the search ends:
+            write T1 Accepted [x1]
+            report x1 attempt 1
+            poll T1 in 1 s, failure 0
+
+        T1 is due:
+            search for T1
+        the search ends:
+            step T1 in 2 s
+        T1 is due:
+            search for T1
+        the search ends:
+            write T1 Prepared [x1]
+            step T1 in 0 s
+    "#]]
+    .assert_eq(&format!("{}\n{}", found.log, missing.log));
+}
+
+#[test]
+fn restart_puts_sent_transitions_in_doubt_and_continues_the_others() {
+    let member =
+        |id: &str| TransitionMember { id: id.into(), generation: 1, attempt: 1, ..Default::default() };
+    let recorded = |id: &str, delivery: Delivery| {
+        let prepared = convert::prepared(Action::PoweringOn, vec![member(id)], START);
+        Arc::new(Transition { id: id.to_owned(), delivery: delivery.into(), ..prepared })
+    };
+    let mut scene = Scene::power_on(&["prepared", "sent", "accepted", "finished"]);
+    let recorded = [
+        recorded("prepared", Delivery::Prepared),
+        recorded("sent", Delivery::Sent),
+        recorded("accepted", Delivery::Accepted),
+        recorded("finished", Delivery::Finished),
+    ];
+    for one in &recorded {
+        let polls = PollSchedule::new(Duration::from_secs(1), Duration::from_secs(5), None);
+        scene.engine = PowerEngine::new(&[Arc::clone(one)], polls, scene.engine.upstream);
+        scene.tell(&one.id, Event::TookOver { follows_another: false });
+    }
+    check(
+        &scene,
+        &expect![[r#"
+        prepared:
+            step T1 in 0 s
+        sent:
+            write T2 Unknown [sent]
+            step T2 in 0 s
+        accepted:
+            poll T3 in 0 s, failure 0
+        finished:
+    "#]],
+    );
+}
+
+#[test]
+fn failed_polls_are_shown_and_nodes_are_read_until_polls_succeed() {
+    let mut scene = Scene::power_on(&["x1"]);
+    scene.accepted();
+    let silent = || Err(Failure::Unreachable("PCS is away".to_owned()));
+    scene.poll(1, silent());
+    scene.poll(1, silent());
+    let waits = |scene: &Scene| scene.engine.waits_for_holder("x1", 2).unwrap().text().to_string();
+    assert_eq!(
+        waits(&scene),
+        "waiting for transition t-1 of the power upstream, about which there is no answer: PCS is away"
+    );
+    scene.poll(1, Ok(progress("", false)));
+    assert_eq!(waits(&scene), "waiting for transition t-1 of the power upstream, which has not ended");
+    check(
+        &scene,
+        &expect![[r#"
+        T1 is due for a poll:
+            poll t-1
+        the answer is processed:
+            read x1
+            poll T1 in 2 s, failure 1
+        T1 is due for a poll:
+            poll t-1
+        the answer is processed:
+            report x1 attempt 1 'no results from PCS is away'
+            poll T1 in 3 s, failure 2
+        T1 is due for a poll:
+            poll t-1
+        the answer is processed:
+            report x1 attempt 1
+            poll T1 in 4 s, failure 0
+    "#]],
+    );
+}
+
+#[test]
+fn shutdown_that_never_begins_is_withdrawn_when_its_own_time_is_over() {
+    let mut scene = Scene::power_off(&["x1"]);
+    scene.facts.options.max_power_off_wait_time = 10;
+    scene.accepted();
+    let mut not_begun = progress("", false);
+    not_begun.record = Some(record("t-1", Action::PoweringOffGracefully, &[], false));
+    scene.poll(1, Ok(not_begun.clone()));
+    assert!(!scene.engine.transitions.is_read_back(&scene.id(1)), "its time is not over");
+    scene.pass(11);
+    scene.poll(1, Ok(not_begun.clone()));
+    scene.log.clear();
+    scene.poll(1, Ok(not_begun));
+    scene.tell("it is withdrawn", Event::Withdrawn { id: scene.id(1), answer: Ok(()) });
+    check(
+        &scene,
+        &expect![[r#"
+        T1 is due for a poll:
+            write T1 Accepted [x1], withdrawn
+            report x1 attempt 1 'no results from transition t-1 of the power upstream: its withdrawal is requested since 2024-11-20T16:10:12Z, and it has not ended'
+            withdraw t-1
+        the answer is processed:
+            poll T1 in 6 s, failure 0
+        it is withdrawn:
+            poll t-1
+    "#]],
+    );
+}
+
+/// Ends the transition because its node is reserved, and tells who holds the node.
+fn reserved(abandoned: &[&str]) -> Scene {
+    let mut scene = Scene::power_on(&["x1"]);
+    scene.accepted();
+    let id = scene.id(1);
+    scene.engine.apply(Event::PollDue(Arc::clone(&id)), &scene.facts, scene.now);
+    let (began, asked_at) = (scene.now.instant, scene.now.at);
+    let answer = PollAnswer { id, began, asked_at, clock: None, answer: Ok(progress("x1:reserved", true)) };
+    let asked = scene.engine.apply(Event::Heard(vec![answer]), &scene.facts, scene.now);
+    let search = asked.into_iter().find_map(|command| match command {
+        Command::Ask(Question::Holders(search)) => Some(search),
+        _ => None,
+    });
+    let answer = Ok(vec![record("t-0", Action::PoweringOffGracefully, &["x1"], true)]);
+    let abandoned = abandoned.iter().map(|id| (*id).to_owned()).collect();
+    let search = search.unwrap();
+    scene.tell("t-0 holds x1", Event::HoldersFound { search, answer, abandoned });
+    scene.due(2);
+    scene
+}
+
+#[test]
+fn known_holder_is_waited_for_and_an_abandoned_one_is_not() {
+    let mut log = String::new();
+    for abandoned in [&[][..], &["t-0"]] {
+        let scene = reserved(abandoned);
+        log += &format!("abandoned: {abandoned:?}\n{}", scene.log);
+        assert_eq!(scene.facts.component("x1").unwrap().attempts(Action::PoweringOn), 1);
+        assert!(!scene.facts.component("x1").unwrap().last_action_failed());
+    }
+    expect![[r#"
+        abandoned: []
+        t-0 holds x1:
+            report x1 attempt 1 'waiting for transition t-0 of the power upstream, which holds the node'
+            write T1 Finished [x1 Refused held by t-0]; T2 Prepared [x1 held by t-0]
+            step T2 in 1 s
+        T2 is due:
+            poll holders {"t-0"}
+        abandoned: ["t-0"]
+        t-0 holds x1:
+            report x1 attempt 1 'waiting for the unknown holder of a reservation of the node at the power upstream'
+            write T1 Finished [x1 Refused reserved 1]; T2 Prepared [x1 reserved 1]
+            step T2 in 2 s
+        T2 is due:
+            announce x1 attempt 1 'waiting for the unknown holder of a reservation of the node at the power upstream'
+            write T2 Sent [x1 reserved 1]
+            ask for powering_on of x1
+    "#]].assert_eq(&log);
+}
+
+#[test]
+fn released_members_do_not_wait_for_held_ones() {
+    let mut scene = Scene::power_on(&["x1", "x2"]);
+    scene.decide();
+    let mut transition = scene.transition(1);
+    for (member, holder) in transition.members.iter_mut().zip(["a", "b"]) {
+        holder.clone_into(&mut member.held_by);
+    }
+    scene.engine.transitions.put(transition);
+    scene.log.clear();
+    for ended in [&[][..], &["a"], &["b"]] {
+        let ended = ended.iter().map(|id| (*id).to_owned()).collect();
+        let waiting = scene.ids.len();
+        scene.tell("holders were polled", Event::HoldersPolled { id: scene.id(waiting), ended });
+    }
+    check(
+        &scene,
+        &expect![[r#"
+        holders were polled:
+            step T1 in 1 s
+        holders were polled:
+            write T2 Prepared [x1]; T3 Prepared [x2 held by b]; without T1
+            step T2 in 0 s
+            step T3 in 1 s
+        holders were polled:
+            write T3 Prepared [x2]
+            step T3 in 0 s
+    "#]],
+    );
+}
+
+#[test]
+fn abandoned_transition_ends_whatever_its_state() {
+    let mut log = String::new();
+    for state in ["prepared", "in doubt", "accepted"] {
+        let mut scene = if state == "in doubt" { in_doubt() } else { Scene::power_on(&["x1"]) };
+        match state {
+            "prepared" => scene.decide(),
+            "accepted" => scene.accepted(),
+            _ => {}
+        }
+        let mut marked = scene.transition(1);
+        marked.abandoned_at = Some(chassis::mesh::time::to_wire(scene.now.at));
+        scene.log = format!("{state}\n");
+        scene.tell("an operator abandons T1", Event::Abandoned(Arc::new(marked)));
+        match state {
+            "accepted" => scene.tell("T1 is due for a poll", Event::PollDue(scene.id(1))),
+            _ => scene.due(1),
+        }
+        assert!(scene.engine.transitions.get(&scene.id(1)).is_none());
+        log += &scene.log;
+    }
+    expect![[r#"
+        prepared
+        an operator abandons T1:
+            step T1 in 0 s
+        T1 is due:
+            write T1 Finished [x1]
+            read x1
+            decide on x1 in 0 s
+        in doubt
+        an operator abandons T1:
+            step T1 in 0 s
+        T1 is due:
+            report x1 attempt 1
+            write T1 Finished [x1]
+            read x1
+            decide on x1 in 0 s
+        accepted
+        an operator abandons T1:
+            poll T1 in 0 s, failure 0
+        T1 is due for a poll:
+            give up t-1
+            write T1 Finished [x1]
+            read x1
+            decide on x1 in 0 s
+    "#]]
+    .assert_eq(&log);
+}

@@ -1,0 +1,136 @@
+//! Asks the upstream the questions of the engine.
+
+use std::{collections::HashSet, sync::Arc};
+
+use chassis::process::clock;
+use domain::boot::component::Action;
+use proto::power::Transition;
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::Instant,
+};
+
+use super::PowerRuntime;
+use crate::{
+    driver::{Accepted, Search},
+    engine::{Event, HolderSearch, PollAnswer, Question, TransitionId},
+    journal::is_open,
+};
+
+impl PowerRuntime {
+    /// Asks a question and tells the engine of the answer.
+    pub(super) async fn pursue(self: Arc<Self>, question: Question) {
+        let Some(answer) = self.answer(question).await else { return };
+        let started = match &answer {
+            Event::Started { id, answer: Ok(upstream_id) } => Some((Arc::clone(id), upstream_id.clone())),
+            _ => None,
+        };
+        match (self.try_to_handle(answer).await, started) {
+            (Ok(()), _) => {}
+            // A call that the upstream took after the other replica had given it up may undo later changes.
+            (Err(_), Some((id, upstream_id))) => {
+                tracing::warn!(
+                    transition = &*id,
+                    upstream_id,
+                    "upstream accepted a call after the role was lost"
+                );
+            }
+            (Err(lost), None) => {
+                tracing::info!(why = %lost, "transitions are left to the holder of the role");
+            }
+        }
+    }
+
+    /// Returns the answer of the upstream; `None`: the term is over.
+    async fn answer(&self, question: Question) -> Option<Event> {
+        let deadline = self.known.upstream_deadline();
+        match question {
+            Question::Poll { id, upstream_id } => {
+                let _permit = permit(&self.polls).await;
+                Some(Event::Polled(self.poll(id, &upstream_id).await))
+            }
+            Question::Withdraw { id, upstream_id } => {
+                let _permit = permit(&self.polls).await;
+                let answer = self.driver.abort(&upstream_id, deadline, self.known.still_ours()).await;
+                Some(Event::Withdrawn { id, answer })
+            }
+            Question::Start { id, action, nodes } => self.start(id, action, nodes).await,
+            Question::Search { ids, asked_at, search } => {
+                let _permit = permit(&self.calls).await;
+                Some(self.search(ids, asked_at, search).await)
+            }
+            Question::Holders(search) => {
+                let _permit = permit(&self.calls).await;
+                Some(self.holders(search).await)
+            }
+            Question::PollHolders { id, holders } => {
+                let _permit = permit(&self.calls).await;
+                Some(self.poll_holders(id, holders).await)
+            }
+        }
+    }
+
+    async fn start(&self, id: TransitionId, action: Action, nodes: Vec<String>) -> Option<Event> {
+        let _permit = permit(&self.calls).await;
+        // If our lease expired since the write, the call is left to the holder of the role.
+        let still_ours = self.known.still_ours();
+        if !still_ours() {
+            return None;
+        }
+        let answer = self.driver.start(action, nodes, self.known.upstream_deadline(), still_ours).await;
+        Some(Event::Started { id, answer })
+    }
+
+    async fn poll(&self, id: TransitionId, upstream_id: &str) -> PollAnswer {
+        let (asked_at, began) = (clock::now(), Instant::now().into_std());
+        let answer = self.driver.follow(upstream_id, self.known.upstream_deadline()).await;
+        PollAnswer { id, began, asked_at, clock: self.driver.clock(), answer }
+    }
+
+    async fn search(
+        &self,
+        ids: Vec<TransitionId>,
+        asked_at: std::time::Instant,
+        mut search: Search,
+    ) -> Event {
+        let finished: Vec<_> = self.journal.all().into_iter().filter(|one| !is_open(one)).collect();
+        let named = finished.iter().filter(|one| !one.upstream_id.is_empty());
+        search.known.extend(named.map(|one| one.upstream_id.clone()));
+        let answer = self.driver.find(&search, self.known.upstream_deadline()).await;
+        let found: &[Accepted] = answer.as_ref().map_or(&[], |found| &found.accepted);
+        let is_found = |one: &Arc<Transition>| found.iter().any(|found| found.id == one.upstream_id);
+        let finished = finished.iter().filter(|one| is_found(one)).cloned().collect();
+        Event::Searched { ids, asked_at, answer, finished }
+    }
+
+    async fn holders(&self, search: HolderSearch) -> Event {
+        let answer = self.driver.holders(&search.nodes, self.known.upstream_deadline()).await;
+        Event::HoldersFound { search, answer, abandoned: self.journal.abandoned() }
+    }
+
+    /// Polls the transitions that hold members. One that an operator has abandoned is not waited for.
+    async fn poll_holders(&self, id: TransitionId, holders: HashSet<String>) -> Event {
+        let abandoned = self.journal.abandoned();
+        let mut ended = HashSet::new();
+        for holder in holders {
+            if abandoned.contains(&holder) {
+                ended.insert(holder);
+                continue;
+            }
+            match self.driver.follow(&holder, self.known.upstream_deadline()).await {
+                Ok(progress) if progress.ended => drop(ended.insert(holder)),
+                Ok(_) => {}
+                Err(failure) => {
+                    tracing::debug!(transition = &*id, holder, %failure, "holder of nodes not polled")
+                }
+            }
+        }
+        Event::HoldersPolled { id, ended }
+    }
+}
+
+/// Waits for a place among the calls at a time.
+async fn permit(places: &Semaphore) -> Option<SemaphorePermit<'_>> {
+    // The semaphores are never closed.
+    places.acquire().await.ok()
+}

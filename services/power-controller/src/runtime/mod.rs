@@ -1,0 +1,250 @@
+//! Carries out the commands of the engine and feeds their outcomes back as events. Nothing is decided here.
+
+mod ask;
+mod polls;
+
+use std::{collections::VecDeque, convert::Infallible, sync::Arc};
+
+use anyhow::Context as _;
+use chassis::{kinds::options::OptionsRecord, process::pause};
+use domain::{
+    boot::{bos::options::Options, component::Component, power::PowerObservation},
+    core::id::ComponentId,
+};
+use proto::power::PowerState;
+use tokio::{
+    sync::{Semaphore, mpsc},
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
+use tracing::Instrument;
+
+use self::polls::PollAnswers;
+use crate::{
+    driver::Driver,
+    engine::{
+        Command, Event, Moment, PollAnswer, PowerFacts, Question, SharedEngine, StepPause, TransitionId,
+    },
+    journal::{Journal, Lost},
+    known::Known,
+    queues::Queues,
+    reporter::Reporter,
+};
+
+/// Components decided on in one round: a whole machine, so that its nodes share few transitions.
+const MOST_DECISIONS: usize = 20_000;
+
+/// Transitions that take a step together.
+const MOST_STEPS: usize = 64;
+
+/// Calls to the upstream at a time. A machine of 100,000 nodes needs 40 for one action on all nodes; further calls
+/// would only wait in the upstream.
+const MOST_CALLS: usize = 64;
+
+/// Polls at a time; the upstream's own limit of calls is lower.
+const MOST_POLLS: usize = 64;
+
+/// Runtime of the engine for one term.
+pub(crate) struct PowerRuntime {
+    pub(crate) known: Known,
+    pub(crate) queues: Queues,
+    pub(crate) journal: Journal,
+    driver: Driver,
+    reporter: Reporter,
+    pub(crate) engine: SharedEngine,
+    /// Channel for power states that results of actions show.
+    results: mpsc::Sender<Vec<PowerState>>,
+    calls: Semaphore,
+    polls: Semaphore,
+    /// Questions to be asked, at most some for each open transition.
+    questions: mpsc::UnboundedSender<Question>,
+    /// Answers to polls that wait for others, at most one for each open transition.
+    heard: mpsc::UnboundedSender<PollAnswer>,
+}
+
+/// Ends of the channels of a runtime, for the task that asks.
+pub(crate) struct PowerInbox {
+    questions: mpsc::UnboundedReceiver<Question>,
+    heard: mpsc::UnboundedReceiver<PollAnswer>,
+}
+
+impl PowerFacts for PowerRuntime {
+    fn component(&self, id: &str) -> Option<Arc<Component>> {
+        self.known.components.get(id)
+    }
+
+    fn reading(&self, component: &Component) -> PowerObservation {
+        self.known.power(component)
+    }
+
+    fn options(&self) -> Option<Options> {
+        self.known.options.get(OptionsRecord::KEY).map(|record| record.options.clone())
+    }
+
+    fn most_nodes(&self) -> usize {
+        self.driver.most_nodes()
+    }
+}
+
+impl PowerRuntime {
+    pub(crate) fn new(
+        known: Known,
+        (queues, driver): (Queues, Driver),
+        (journal, reporter): (Journal, Reporter),
+        engine: SharedEngine,
+        results: mpsc::Sender<Vec<PowerState>>,
+    ) -> (Self, PowerInbox) {
+        let (questions, asked) = mpsc::unbounded_channel();
+        let (heard, answers) = mpsc::unbounded_channel();
+        let (calls, polls) = (Semaphore::new(MOST_CALLS), Semaphore::new(MOST_POLLS));
+        let runtime = Self {
+            known,
+            queues,
+            journal,
+            driver,
+            reporter,
+            engine,
+            results,
+            calls,
+            polls,
+            questions,
+            heard,
+        };
+        (runtime, PowerInbox { questions: asked, heard: answers })
+    }
+
+    /// Has components decided on whenever they change or their time has come.
+    pub(crate) async fn decide(&self) -> anyhow::Result<Infallible> {
+        loop {
+            let ids = self.queues.undecided.next(MOST_DECISIONS).await;
+            // The registry may have begun another incarnation, of which no component is known yet.
+            self.known.complete().await;
+            let _turn = self.known.term.turn("decide");
+            self.handle(Event::Changed(ids)).await;
+        }
+    }
+
+    /// Has open transitions take a step whenever they are queued.
+    pub(crate) async fn deliver(&self) -> anyhow::Result<Infallible> {
+        loop {
+            let ids = self.queues.undelivered.next(MOST_STEPS).await;
+            let _turn = self.known.term.turn("deliver");
+            self.handle(Event::Due(ids)).await;
+        }
+    }
+
+    /// Asks the questions of the engine, and polls transitions when they are due.
+    pub(crate) async fn ask(self: Arc<Self>, mut inbox: PowerInbox) -> anyhow::Result<Infallible> {
+        let mut answers = PollAnswers::default();
+        let (mut polling, mut others) = (JoinSet::new(), JoinSet::new());
+        loop {
+            let due = answers.due(polling.is_empty());
+            tokio::select! {
+                // A question that a poll leads to counts before the end of the poll does.
+                biased;
+                Some(question) = inbox.questions.recv() => match question {
+                    Question::Poll { .. } => drop(polling.spawn(Arc::clone(&self).pursue(question).in_current_span())),
+                    other => drop(others.spawn(Arc::clone(&self).pursue(other).in_current_span())),
+                },
+                Some(answer) = inbox.heard.recv() => {
+                    answers.add(answer, self.engine.lock().polls.patience());
+                }
+                ids = self.queues.unfollowed.next(MOST_POLLS), if polling.len() < MOST_POLLS => {
+                    for id in ids {
+                        polling.spawn(Arc::clone(&self).apply(Event::PollDue(id)).in_current_span());
+                    }
+                }
+                Some(polled) = polling.join_next() => polled.context("a poll of a transition")?,
+                Some(done) = others.join_next() => done.context("a question to the upstream")?,
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    let heard = Event::Heard(answers.take());
+                    others.spawn(Arc::clone(&self).apply(heard).in_current_span());
+                }
+            }
+        }
+    }
+
+    async fn apply(self: Arc<Self>, event: Event) {
+        let _turn = matches!(event, Event::Heard(_)).then(|| self.known.term.turn("follow"));
+        self.handle(event).await;
+    }
+
+    /// Tells the engine of an event and carries out what it commands.
+    pub(crate) async fn handle(&self, event: Event) {
+        if let Err(lost) = self.try_to_handle(event).await {
+            tracing::info!(why = %lost, "transitions are left to the holder of the role");
+        }
+    }
+
+    /// As [`Self::handle`].
+    ///
+    /// # Errors
+    /// When the term is over. The commands that were left are void then.
+    async fn try_to_handle(&self, event: Event) -> Result<(), Lost> {
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            let commands = self.engine.lock().apply(event, self, Moment::now());
+            for command in commands {
+                events.extend(self.carry_out(command).await?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries out one command. Returns the event that answers it, if one does at once.
+    async fn carry_out(&self, command: Command) -> Result<Option<Event>, Lost> {
+        match command {
+            Command::Begin(wanted) => {
+                let begun = self.journal.begin(wanted.clone()).await?;
+                return Ok(Some(Event::Begun { wanted, begun }));
+            }
+            Command::Announce { reports, announcement } => {
+                let stale = self.reporter.report(reports).await;
+                return Ok(Some(Event::Announced { announcement, stale }));
+            }
+            Command::Report(reports) => drop(self.reporter.report(reports).await),
+            Command::Write(changes) => self.journal.write(changes).await?,
+            Command::Tell(event) => return Ok(Some(event)),
+            // The receivers are gone only when the term ends, and the next one reads all power again.
+            Command::Ask(question) => drop(self.questions.send(question)),
+            Command::Collect(answer) => drop(self.heard.send(answer)),
+            Command::ShowPower(states) if states.is_empty() => {}
+            Command::ShowPower(states) => drop(self.results.send(states).await),
+            Command::Step { ids, pause } => self.queue_steps(ids, pause),
+            Command::Poll { ids, at, failures } => self.queue_polls(ids, at.into(), failures),
+            Command::Decide { ids, pause } if pause.is_zero() => self.queues.undecided.mark(ids),
+            Command::Decide { ids, pause } => {
+                let at = Instant::now() + pause;
+                ids.into_iter().for_each(|id: ComponentId| self.queues.undecided.mark_at(id, at));
+            }
+            Command::Rest(ids) => ids.iter().for_each(|id| self.queues.undecided.unmark(id)),
+            Command::Read(ids) => self.queues.unread.mark(ids),
+            Command::GiveUp(upstream_id) => self.driver.give_up(&upstream_id),
+        }
+        Ok(None)
+    }
+
+    fn queue_steps(&self, ids: Vec<TransitionId>, step_pause: StepPause) {
+        for id in ids {
+            let pause = match step_pause {
+                StepPause::Backoff { failures } => pause::after(failures),
+                StepPause::Fixed(pause) => pause,
+            };
+            match pause.is_zero() {
+                true => self.queues.undelivered.mark([id]),
+                false => self.queues.undelivered.mark_at(id, Instant::now() + pause),
+            }
+        }
+    }
+
+    fn queue_polls(&self, ids: Vec<TransitionId>, at: Instant, failures: u32) {
+        let now = Instant::now();
+        let earliest = if failures == 0 { now } else { now + pause::after(failures) };
+        for id in ids {
+            match at.max(earliest) <= now {
+                true => self.queues.unfollowed.mark([id]),
+                false => self.queues.unfollowed.mark_at(id, at.max(earliest)),
+            }
+        }
+    }
+}
