@@ -25,7 +25,7 @@ use crate::{
     memory::TransitionMemory,
     queues::Queues,
     reporter::Reporter,
-    runtime::{PowerInbox, PowerRuntime},
+    runtime::{PowerInbox, PowerOutbox, PowerRuntime},
     sense::Sense,
     store::{PowerStates, Transitions},
 };
@@ -130,7 +130,8 @@ impl PowerSources {
     /// Returns the parts of the engine, which have read the record: an attempt in the journal is not made again.
     fn engine(&self, known: Known, journal: Journal) -> (PowerRuntime, PowerInbox, Sense) {
         let Pauses { follow, longest, step, poll } = self.pauses;
-        let (driver, queues) = (self.driver.clone(), self.queues.clone());
+        let driver = self.driver.clone();
+        let queues = self.queues.clone();
         let upstream = UpstreamTraits {
             follows: driver.follows(),
             aborts: driver.aborts(),
@@ -142,8 +143,8 @@ impl PowerSources {
         let sense =
             Sense::new(known.clone(), driver.clone(), queues.clone(), Arc::clone(&engine), shown, poll);
         let reporter = Reporter::new(self.registry.clone(), known.term.clone());
-        let (runtime, inbox) =
-            PowerRuntime::new(known, (queues, driver), (journal, reporter), engine, results);
+        let (outbox, inbox) = PowerOutbox::new();
+        let runtime = PowerRuntime { known, queues, journal, driver, reporter, engine, results, outbox };
         (runtime, inbox, sense)
     }
 }

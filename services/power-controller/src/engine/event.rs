@@ -134,6 +134,19 @@ pub(crate) enum Command {
     GiveUp(String),
 }
 
+impl Command {
+    /// Records the state of one transition.
+    pub(super) fn put(transition: Transition) -> Self {
+        Self::Write(Changes { put: vec![transition], delete: Vec::new() })
+    }
+
+    /// Polls a transition that the upstream works on.
+    pub(super) fn poll(transition: &Transition) -> Self {
+        let id = transition.id.as_str().into();
+        Self::Ask(Question::Poll { id, upstream_id: transition.upstream_id.clone() })
+    }
+}
+
 /// Question to the upstream; each is answered by one event.
 #[derive(Debug)]
 pub(crate) enum Question {

@@ -51,7 +51,8 @@ impl PowerEngine {
 
     /// Returns whether the transition has outlasted its time, or one of its nodes is to be forced off.
     fn time_is_over(&self, transition: &Transition, seen: Situation<'_>) -> bool {
-        let (options, now) = (seen.options_in_force(), seen.now.at);
+        let options = seen.options_in_force();
+        let now = seen.now.at;
         power::outlasts(convert::begun_at(transition), self.upstream.task_deadline, now)
             || convert::action(transition) == Some(Action::PoweringOffGracefully)
                 && transition.members.iter().any(|member| {
@@ -64,7 +65,8 @@ impl PowerEngine {
     /// Asks the upstream to end the transition. Until the upstream reports the end, the transition is open and no other
     /// action is requested for its nodes, however long that takes.
     fn withdraw_upstream(&mut self, mut transition: Transition, seen: Situation<'_>) -> Vec<Command> {
-        let (id, upstream_id) = (transition.id.clone(), transition.upstream_id.clone());
+        let id = transition.id.clone();
+        let upstream_id = transition.upstream_id.clone();
         let mut commands = Vec::new();
         if transition.withdrawn_at.is_none() {
             tracing::warn!(transition = id, upstream_id, "transition outlasts its time, withdrawing it");
@@ -146,7 +148,8 @@ impl PowerEngine {
     /// Handles an upstream record under our id that is of another transition: an answer went to the wrong caller, or is
     /// wrong. Our transition is in doubt again, and the other one is not touched.
     fn distrust(&mut self, transition: Transition, seen: Situation<'_>) -> Vec<Command> {
-        let (id, upstream_id) = (&transition.id, &transition.upstream_id);
+        let id = &transition.id;
+        let upstream_id = &transition.upstream_id;
         tracing::warn!(
             transition = id,
             upstream_id,

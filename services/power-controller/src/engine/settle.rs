@@ -10,8 +10,7 @@ use proto::{
 };
 
 use super::{
-    Command, Event, Moment, PowerEngine, Question, Situation, TransitionId, attempts, deliver::shows_wait,
-    step_after,
+    Command, Event, Moment, PowerEngine, Situation, TransitionId, attempts, deliver::shows_wait, step_after,
 };
 use crate::{convert, journal::Changes, outcome};
 
@@ -191,18 +190,5 @@ impl PowerEngine {
             Some(times) => refusal::pause_for_reservation(times),
         };
         step_after(&id, pause)
-    }
-}
-
-impl Command {
-    /// Records the state of one transition.
-    pub(super) fn put(transition: Transition) -> Self {
-        Self::Write(Changes { put: vec![transition], delete: Vec::new() })
-    }
-
-    /// Polls a transition that the upstream works on.
-    pub(super) fn poll(transition: &Transition) -> Self {
-        let (id, upstream_id) = (transition.id.as_str().into(), transition.upstream_id.clone());
-        Self::Ask(Question::Poll { id, upstream_id })
     }
 }

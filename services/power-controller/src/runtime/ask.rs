@@ -2,18 +2,14 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use chassis::process::clock;
 use domain::boot::component::Action;
 use proto::power::Transition;
-use tokio::{
-    sync::{Semaphore, SemaphorePermit},
-    time::Instant,
-};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::PowerRuntime;
 use crate::{
     driver::{Accepted, Search},
-    engine::{Event, HolderSearch, PollAnswer, Question, TransitionId},
+    engine::{Event, HolderSearch, Moment, PollAnswer, Question, TransitionId},
     journal::is_open,
 };
 
@@ -46,32 +42,32 @@ impl PowerRuntime {
         let deadline = self.known.upstream_deadline();
         match question {
             Question::Poll { id, upstream_id } => {
-                let _permit = permit(&self.polls).await;
+                let _permit = permit(&self.outbox.polls).await;
                 Some(Event::Polled(self.poll(id, &upstream_id).await))
             }
             Question::Withdraw { id, upstream_id } => {
-                let _permit = permit(&self.polls).await;
+                let _permit = permit(&self.outbox.polls).await;
                 let answer = self.driver.abort(&upstream_id, deadline, self.known.still_ours()).await;
                 Some(Event::Withdrawn { id, answer })
             }
             Question::Start { id, action, nodes } => self.start(id, action, nodes).await,
             Question::Search { ids, asked_at, search } => {
-                let _permit = permit(&self.calls).await;
+                let _permit = permit(&self.outbox.calls).await;
                 Some(self.search(ids, asked_at, search).await)
             }
             Question::Holders(search) => {
-                let _permit = permit(&self.calls).await;
+                let _permit = permit(&self.outbox.calls).await;
                 Some(self.holders(search).await)
             }
             Question::PollHolders { id, holders } => {
-                let _permit = permit(&self.calls).await;
+                let _permit = permit(&self.outbox.calls).await;
                 Some(self.poll_holders(id, holders).await)
             }
         }
     }
 
     async fn start(&self, id: TransitionId, action: Action, nodes: Vec<String>) -> Option<Event> {
-        let _permit = permit(&self.calls).await;
+        let _permit = permit(&self.outbox.calls).await;
         // If our lease expired since the write, the call is left to the holder of the role.
         let still_ours = self.known.still_ours();
         if !still_ours() {
@@ -82,7 +78,7 @@ impl PowerRuntime {
     }
 
     async fn poll(&self, id: TransitionId, upstream_id: &str) -> PollAnswer {
-        let (asked_at, began) = (clock::now(), Instant::now().into_std());
+        let Moment { at: asked_at, instant: began } = Moment::now();
         let answer = self.driver.follow(upstream_id, self.known.upstream_deadline()).await;
         PollAnswer { id, began, asked_at, clock: self.driver.clock(), answer }
     }

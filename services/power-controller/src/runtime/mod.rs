@@ -49,23 +49,38 @@ pub(crate) struct PowerRuntime {
     pub(crate) known: Known,
     pub(crate) queues: Queues,
     pub(crate) journal: Journal,
-    driver: Driver,
-    reporter: Reporter,
+    pub(crate) driver: Driver,
+    pub(crate) reporter: Reporter,
     pub(crate) engine: SharedEngine,
     /// Channel for power states that results of actions show.
-    results: mpsc::Sender<Vec<PowerState>>,
-    calls: Semaphore,
-    polls: Semaphore,
-    /// Questions to be asked, at most some for each open transition.
+    pub(crate) results: mpsc::Sender<Vec<PowerState>>,
+    pub(crate) outbox: PowerOutbox,
+}
+
+/// Questions on their way to the task that asks them, and answers on their way back to it.
+pub(crate) struct PowerOutbox {
+    /// At most some for each open transition.
     questions: mpsc::UnboundedSender<Question>,
     /// Answers to polls that wait for others, at most one for each open transition.
     heard: mpsc::UnboundedSender<PollAnswer>,
+    calls: Semaphore,
+    polls: Semaphore,
 }
 
-/// Ends of the channels of a runtime, for the task that asks.
+/// Ends of the channels of [`PowerOutbox`], for the task that asks.
 pub(crate) struct PowerInbox {
     questions: mpsc::UnboundedReceiver<Question>,
     heard: mpsc::UnboundedReceiver<PollAnswer>,
+}
+
+impl PowerOutbox {
+    pub(crate) fn new() -> (Self, PowerInbox) {
+        let (questions, asked) = mpsc::unbounded_channel();
+        let (heard, answers) = mpsc::unbounded_channel();
+        let outbox =
+            Self { questions, heard, calls: Semaphore::new(MOST_CALLS), polls: Semaphore::new(MOST_POLLS) };
+        (outbox, PowerInbox { questions: asked, heard: answers })
+    }
 }
 
 impl PowerFacts for PowerRuntime {
@@ -87,32 +102,6 @@ impl PowerFacts for PowerRuntime {
 }
 
 impl PowerRuntime {
-    pub(crate) fn new(
-        known: Known,
-        (queues, driver): (Queues, Driver),
-        (journal, reporter): (Journal, Reporter),
-        engine: SharedEngine,
-        results: mpsc::Sender<Vec<PowerState>>,
-    ) -> (Self, PowerInbox) {
-        let (questions, asked) = mpsc::unbounded_channel();
-        let (heard, answers) = mpsc::unbounded_channel();
-        let (calls, polls) = (Semaphore::new(MOST_CALLS), Semaphore::new(MOST_POLLS));
-        let runtime = Self {
-            known,
-            queues,
-            journal,
-            driver,
-            reporter,
-            engine,
-            results,
-            calls,
-            polls,
-            questions,
-            heard,
-        };
-        (runtime, PowerInbox { questions: asked, heard: answers })
-    }
-
     /// Has components decided on whenever they change or their time has come.
     pub(crate) async fn decide(&self) -> anyhow::Result<Infallible> {
         loop {
@@ -136,7 +125,8 @@ impl PowerRuntime {
     /// Asks the questions of the engine, and polls transitions when they are due.
     pub(crate) async fn ask(self: Arc<Self>, mut inbox: PowerInbox) -> anyhow::Result<Infallible> {
         let mut answers = PollAnswers::default();
-        let (mut polling, mut others) = (JoinSet::new(), JoinSet::new());
+        let mut polling = JoinSet::new();
+        let mut others = JoinSet::new();
         loop {
             let due = answers.due(polling.is_empty());
             tokio::select! {
@@ -206,8 +196,8 @@ impl PowerRuntime {
             Command::Write(changes) => self.journal.write(changes).await?,
             Command::Tell(event) => return Ok(Some(event)),
             // The receivers are gone only when the term ends, and the next one reads all power again.
-            Command::Ask(question) => drop(self.questions.send(question)),
-            Command::Collect(answer) => drop(self.heard.send(answer)),
+            Command::Ask(question) => drop(self.outbox.questions.send(question)),
+            Command::Collect(answer) => drop(self.outbox.heard.send(answer)),
             Command::ShowPower(states) if states.is_empty() => {}
             Command::ShowPower(states) => drop(self.results.send(states).await),
             Command::Step { ids, pause } => self.queue_steps(ids, pause),

@@ -210,7 +210,8 @@ impl NodeRecords {
         if effect.outlook(state, options, now) != Outlook::Settled {
             return None;
         }
-        let (id, generation) = (id.clone(), effect.generation);
+        let id = id.clone();
+        let generation = effect.generation;
         self.records.get_mut(&id)?.effect = None;
         self.drop_if_empty(&id);
         Some(generation)
