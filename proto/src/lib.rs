@@ -7,8 +7,10 @@
 
 include!(concat!(env!("OUT_DIR"), "/packages.rs"));
 
+mod collection;
 mod encoded;
 
+pub use collection::{WatchBatch, WatchRequest, WatchedMessage, watch_kind};
 pub use encoded::{Answer, Encoded, ServerCodec};
 pub use prost::Message;
 pub use reveille::boot::v1 as boot;
