@@ -87,6 +87,22 @@ impl Progress {
         }
     }
 
+    /// Returns the token of accepted boot data; empty: none.
+    pub(crate) fn token(&self) -> &str {
+        match self {
+            Self::Accepted { token } => token,
+            Self::Prepared | Self::Failed { .. } | Self::Refused { .. } => "",
+        }
+    }
+
+    /// Returns the trouble of a failure or refusal.
+    pub(crate) fn trouble(&self) -> Option<&Trouble> {
+        match self {
+            Self::Failed { trouble, .. } | Self::Refused { trouble } => Some(trouble),
+            Self::Prepared | Self::Accepted { .. } => None,
+        }
+    }
+
     /// Returns whether the same step has trouble of the same kind, whatever the words.
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {

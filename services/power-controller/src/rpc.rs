@@ -1,25 +1,18 @@
 //! Power states and transitions as a gRPC service: reads requests, reads the ledgers, writes answers.
 
-use std::time::Duration;
-
 use chassis::{
     Tasks,
-    kinds::deletions_to_wire,
     lease::Role,
-    store::{
-        ledger::{Ledger, Responses, ResumeToken, Selection, Watched},
-        resource::Batch,
-    },
+    store::ledger::{Ledger, Responses, Selection},
 };
 use proto::{
     Encoded,
     power::{
         AbandonTransitionRequest, AbandonTransitionResponse, ListPowerStatesRequest, ListPowerStatesResponse,
-        ListTransitionsRequest, ListTransitionsResponse, PowerState, Transition, WatchPowerStatesRequest,
+        ListTransitionsRequest, ListTransitionsResponse, Transition, WatchPowerStatesRequest,
         WatchPowerStatesResponse, power_service_server::PowerService,
     },
 };
-use tokio::time::sleep;
 use tonic::{Request, Response, Status, async_trait};
 
 use crate::journal;
@@ -28,26 +21,11 @@ use crate::store::{PowerStates, Transitions};
 /// Power states in one message of a listing.
 const PAGE: usize = 1000;
 
-/// Longest wait of a watch for a take-over by a replica. After that the client may try another replica.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 pub(crate) struct PowerRpc {
     pub(crate) states: Ledger<PowerStates>,
     pub(crate) transitions: Ledger<Transitions>,
     pub(crate) role: Role,
     pub(crate) tasks: Tasks,
-}
-
-impl PowerRpc {
-    /// Waits until readings from before the start are not shown as current any more.
-    async fn taken_over(&self) -> Result<(), Status> {
-        let shutdown = self.tasks.shutdown();
-        tokio::select! {
-            () = self.role.taken_over() => Ok(()),
-            () = shutdown.cancelled() => Err(Status::unavailable("the service stops")),
-            () = sleep(PATIENCE) => Err(Status::unavailable("no replica has taken over the nodes yet")),
-        }
-    }
 }
 
 #[async_trait]
@@ -58,12 +36,7 @@ impl PowerService for PowerRpc {
         &self,
         request: Request<ListPowerStatesRequest>,
     ) -> Result<Response<Self::ListPowerStatesStream>, Status> {
-        let keys = request.into_inner().ids.into_iter().collect();
-        let selection = Selection { keys, ..Selection::default() };
-        self.states.fresh().await?;
-        Ok(self.states.serve_list(selection, PAGE, |found| ListPowerStatesResponse {
-            power_states: found.iter().map(|state| PowerState::clone(state)).collect(),
-        }))
+        self.states.list(Selection::of(request.into_inner().ids), PAGE).await
     }
 
     type WatchPowerStatesStream = Responses<Encoded<WatchPowerStatesResponse>>;
@@ -72,8 +45,9 @@ impl PowerService for PowerRpc {
         &self,
         request: Request<WatchPowerStatesRequest>,
     ) -> Result<Response<Self::WatchPowerStatesStream>, Status> {
-        self.taken_over().await?;
-        self.states.serve_watch(ResumeToken::received(&request, |request| request.resume_revision)).await
+        // Readings from before the start are not shown as current.
+        self.role.taken_over_in_time(&self.tasks).await?;
+        self.states.serve_watch(request).await
     }
 
     type ListTransitionsStream = Responses<ListTransitionsResponse>;
@@ -107,17 +81,4 @@ impl PowerService for PowerRpc {
 
 fn has_member(transition: &Transition, id: &str) -> bool {
     transition.members.iter().any(|member| member.id == id)
-}
-
-impl Watched for PowerStates {
-    type Message = WatchPowerStatesResponse;
-
-    fn message(batch: &Batch<PowerState>) -> Self::Message {
-        WatchPowerStatesResponse {
-            power_states: batch.changed.iter().map(|state| PowerState::clone(state)).collect(),
-            deletions: deletions_to_wire(&batch.deleted),
-            revision: batch.revision,
-            synced: batch.synced,
-        }
-    }
 }

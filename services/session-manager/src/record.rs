@@ -1,16 +1,27 @@
 //! Records in the ledgers of this service.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
-use chassis::{Fault, store::resource::Resource};
+use chassis::{
+    Fault,
+    store::resource::{Resource, WireForm},
+};
 use domain::{
     boot::{
         session::{Progress, Session, membership::LeftOut},
         template::SessionTemplate,
     },
-    core::id::{Tenant, check_name},
+    core::{
+        id::{Tenant, check_name},
+        invalid::Invalid,
+    },
 };
-use proto::{component::AssignSessionRequest, session::SessionStatus};
+use proto::{
+    component::AssignSessionRequest,
+    session::{self as wire, SessionStatus},
+};
+
+use crate::convert;
 
 /// Separator of tenant and name in a key. It sorts before every character of a tenant, so that keys are in the order
 /// of tenant and name. Names never contain it, so that the last separator in a key ends the tenant.
@@ -101,6 +112,19 @@ impl Resource for SessionRecord {
     }
 }
 
+impl WireForm for SessionRecord {
+    type Message = wire::Session;
+    type Pool = ();
+
+    fn to_wire(&self) -> Cow<'_, wire::Session> {
+        Cow::Owned(convert::session::to_wire(&self.session))
+    }
+
+    fn from_wire(message: wire::Session, (): &mut ()) -> Result<Self, Invalid> {
+        Ok(Self::new(convert::session::from_wire(message)?))
+    }
+}
+
 /// A session template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TemplateRecord {
@@ -130,6 +154,19 @@ impl Resource for TemplateRecord {
 
     fn set_revision(&mut self, revision: u64) {
         self.template.revision = revision;
+    }
+}
+
+impl WireForm for TemplateRecord {
+    type Message = proto::template::SessionTemplate;
+    type Pool = ();
+
+    fn to_wire(&self) -> Cow<'_, proto::template::SessionTemplate> {
+        Cow::Owned(convert::template::to_wire(&self.template))
+    }
+
+    fn from_wire(message: proto::template::SessionTemplate, (): &mut ()) -> Result<Self, Invalid> {
+        Ok(Self::new(convert::template::from_wire(message)?))
     }
 }
 

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use chassis::{
     Fault,
-    kinds::deletions_to_wire,
     process::clock::now,
     store::{
-        ledger::{Responses, ResumeToken, Selection, Watched},
-        resource::{Batch, Resource},
+        ledger::{Responses, Selection},
+        resource::Resource,
     },
 };
 use domain::{
@@ -32,7 +31,6 @@ use crate::{
     record::{SessionRecord, TemplateRecord, wanted_key},
     shared::ManagerState,
     staging::StagingService,
-    store::SessionTable,
 };
 
 /// Sessions in one message of a list. Each session may name every node of the machine.
@@ -58,10 +56,7 @@ impl SessionService for SessionRpc {
         let filter = filter.map_err(Fault::Invalid)?;
         let wanted = Box::new(move |record: &SessionRecord| filter.matches(&record.session));
         let selection = Selection { wanted, ..Selection::default() };
-        self.shared.sessions.fresh().await?;
-        Ok(self.shared.sessions.serve_list(selection, PAGE, |found| wire::ListSessionsResponse {
-            sessions: found.iter().map(|record| convert::session::to_wire(&record.session)).collect(),
-        }))
+        self.shared.sessions.list(selection, PAGE).await
     }
 
     async fn get_session(
@@ -78,10 +73,7 @@ impl SessionService for SessionRpc {
         &self,
         request: Request<wire::WatchSessionsRequest>,
     ) -> Result<Response<Self::WatchSessionsStream>, Status> {
-        self.shared
-            .sessions
-            .serve_watch(ResumeToken::received(&request, |request| request.resume_revision))
-            .await
+        self.shared.sessions.serve_watch(request).await
     }
 
     async fn create_session(
@@ -267,18 +259,5 @@ impl SessionRpc {
             tracing::warn!(session = session.name, %finding, "session template has warnings");
         }
         Ok(())
-    }
-}
-
-impl Watched for SessionTable {
-    type Message = wire::WatchSessionsResponse;
-
-    fn message(batch: &Batch<SessionRecord>) -> Self::Message {
-        wire::WatchSessionsResponse {
-            sessions: batch.changed.iter().map(|record| convert::session::to_wire(&record.session)).collect(),
-            deletions: deletions_to_wire(&batch.deleted),
-            revision: batch.revision,
-            synced: batch.synced,
-        }
     }
 }

@@ -65,13 +65,7 @@ impl SessionTemplateService for TemplateRpc {
         let wanted =
             move |record: &TemplateRecord| tenant.as_ref().is_none_or(|one| *one == record.template.tenant);
         let selection = Selection { wanted: Box::new(wanted), ..Selection::default() };
-        self.shared.templates.fresh().await?;
-        Ok(self.shared.templates.serve_list(selection, PAGE, |found| wire::ListSessionTemplatesResponse {
-            session_templates: found
-                .iter()
-                .map(|record| convert::template::to_wire(&record.template))
-                .collect(),
-        }))
+        self.shared.templates.list(selection, PAGE).await
     }
 
     async fn get_session_template(

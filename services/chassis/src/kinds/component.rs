@@ -1,6 +1,6 @@
 //! Components and their parts.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use domain::{
     boot::{
@@ -19,19 +19,13 @@ use domain::{
         time::Timestamp,
     },
 };
-use proto::component::{
-    self as wire, WatchComponentsRequest, component_service_client::ComponentServiceClient,
-};
+use proto::component as wire;
 
-use super::{Interner, batches, deletions, trouble};
+use super::{Interner, trouble};
 use crate::{
-    Channel, Fault,
-    mesh::{channel::LARGEST_MESSAGE, time},
-    observe::mirror::{Mirror, Mirrored, Watch},
-    store::{
-        ledger::ResumeToken,
-        resource::{Batch, Facet, Resource},
-    },
+    mesh::time,
+    observe::mirror::{Mirror, Mirrored},
+    store::resource::{Facet, Resource, WireForm},
 };
 
 /// A component from the wire.
@@ -442,25 +436,20 @@ impl Mirror<Component> {
     }
 }
 
-impl Mirrored for Component {
-    async fn watch(channel: Channel, resume: ResumeToken) -> Result<Watch<Self>, tonic::Status> {
-        let mut client = ComponentServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
-        let request = WatchComponentsRequest { resume_revision: resume.revision };
-        let responses = client.watch_components(resume.request(request)).await?;
-        let mut interner = Interner::default();
-        Ok(batches(responses, move |response| {
-            let components = response.components.into_iter();
-            let changed = components.map(|one| from_wire(one, &mut interner).map(Arc::new));
-            let changed = changed.collect::<Result<_, _>>().map_err(Fault::Invalid)?;
-            Ok(Batch {
-                changed,
-                deleted: deletions(response.deletions),
-                revision: response.revision,
-                synced: response.synced,
-            })
-        }))
+impl WireForm for Component {
+    type Message = wire::Component;
+    type Pool = Interner;
+
+    fn to_wire(&self) -> Cow<'_, wire::Component> {
+        Cow::Owned(to_wire(self))
     }
 
+    fn from_wire(message: wire::Component, interner: &mut Interner) -> Result<Self, Invalid> {
+        from_wire(message, interner)
+    }
+}
+
+impl Mirrored for Component {
     fn began(&self) -> Option<Timestamp> {
         self.last_action_at()
     }

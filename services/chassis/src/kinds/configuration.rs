@@ -1,22 +1,13 @@
 //! States of configuration.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
-use proto::configuration::{
-    ConfigurationState, WatchConfigurationStatesRequest,
-    configuration_service_client::ConfigurationServiceClient,
-};
-use tonic::Status;
+use domain::core::invalid::Invalid;
+use proto::configuration::ConfigurationState;
 
-use super::{batches, deletions};
 use crate::{
-    Channel,
-    mesh::channel::LARGEST_MESSAGE,
-    observe::mirror::{Mirrored, Watch},
-    store::{
-        ledger::ResumeToken,
-        resource::{Batch, Resource},
-    },
+    observe::mirror::Mirrored,
+    store::resource::{Resource, WireForm},
 };
 
 impl Resource for ConfigurationState {
@@ -35,18 +26,17 @@ impl Resource for ConfigurationState {
     }
 }
 
-impl Mirrored for ConfigurationState {
-    async fn watch(channel: Channel, resume: ResumeToken) -> Result<Watch<Self>, Status> {
-        let mut client = ConfigurationServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
-        let request = WatchConfigurationStatesRequest { resume_revision: resume.revision };
-        let responses = client.watch_configuration_states(resume.request(request)).await?;
-        Ok(batches(responses, |response| {
-            Ok(Batch {
-                changed: response.configuration_states.into_iter().map(Arc::new).collect(),
-                deleted: deletions(response.deletions),
-                revision: response.revision,
-                synced: response.synced,
-            })
-        }))
+impl WireForm for ConfigurationState {
+    type Message = Self;
+    type Pool = ();
+
+    fn to_wire(&self) -> Cow<'_, Self> {
+        Cow::Borrowed(self)
+    }
+
+    fn from_wire(message: Self, (): &mut ()) -> Result<Self, Invalid> {
+        Ok(message)
     }
 }
+
+impl Mirrored for ConfigurationState {}

@@ -1,20 +1,21 @@
 //! The options.
 
-use std::{convert::Infallible, pin::pin, sync::Arc};
+use std::{borrow::Cow, convert::Infallible, pin::pin};
 
-use domain::boot::bos::options::{Options, OptionsPatch};
+use domain::{
+    boot::bos::options::{Options, OptionsPatch},
+    core::invalid::Invalid,
+};
 use futures_util::StreamExt;
-use proto::option::{self as wire, WatchOptionsRequest, options_service_client::OptionsServiceClient};
-use tonic::Status;
+use proto::option as wire;
 
-use super::batches;
 use crate::{
-    Channel, Context, Fault,
-    observe::mirror::{Change, Mirror, Mirrored, Watch},
+    Channel, Context,
+    observe::mirror::{Change, Mirror, Mirrored},
     process::telemetry,
     store::{
-        ledger::{Ledger, ResumeToken, Table},
-        resource::{Batch, Resource},
+        ledger::{Ledger, Table},
+        resource::{Resource, WireForm},
     },
 };
 
@@ -139,20 +140,20 @@ impl Resource for OptionsRecord {
     }
 }
 
-impl Mirrored for OptionsRecord {
-    async fn watch(channel: Channel, resume: ResumeToken) -> Result<Watch<Self>, Status> {
-        let mut client = OptionsServiceClient::new(channel);
-        let request = WatchOptionsRequest { resume_revision: resume.revision };
-        let responses = client.watch_options(resume.request(request)).await?;
-        Ok(batches(responses, |response| {
-            let records = response.records.into_iter();
-            let changed = records.map(|record| {
-                let patch = patch_from_wire(record.options.unwrap_or_default());
-                let options = Options::default().apply(patch)?;
-                Ok(Arc::new(Self { options, revision: record.revision }))
-            });
-            let changed = changed.collect::<Result<_, _>>().map_err(Fault::Invalid)?;
-            Ok(Batch { changed, deleted: Vec::new(), revision: response.revision, synced: response.synced })
-        }))
+impl WireForm for OptionsRecord {
+    type Message = wire::OptionsRecord;
+    type Pool = ();
+
+    fn to_wire(&self) -> Cow<'_, wire::OptionsRecord> {
+        let options = Some(to_wire(self.options.clone()));
+        Cow::Owned(wire::OptionsRecord { options, revision: self.revision })
+    }
+
+    /// Reads the record. An option that is newer than its writer takes its default.
+    fn from_wire(message: wire::OptionsRecord, (): &mut ()) -> Result<Self, Invalid> {
+        let patch = patch_from_wire(message.options.unwrap_or_default());
+        Ok(Self { options: Options::default().apply(patch)?, revision: message.revision })
     }
 }
+
+impl Mirrored for OptionsRecord {}

@@ -1,21 +1,13 @@
 //! States of power, and the transitions that change them.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
-use proto::power::{
-    PowerState, Transition, WatchPowerStatesRequest, power_service_client::PowerServiceClient,
-};
-use tonic::Status;
+use domain::core::invalid::Invalid;
+use proto::power::{PowerState, Transition};
 
-use super::{batches, deletions};
 use crate::{
-    Channel,
-    mesh::channel::LARGEST_MESSAGE,
-    observe::mirror::{Mirrored, Watch},
-    store::{
-        ledger::ResumeToken,
-        resource::{Batch, Resource},
-    },
+    observe::mirror::Mirrored,
+    store::resource::{Resource, WireForm},
 };
 
 impl Resource for PowerState {
@@ -34,21 +26,20 @@ impl Resource for PowerState {
     }
 }
 
-impl Mirrored for PowerState {
-    async fn watch(channel: Channel, resume: ResumeToken) -> Result<Watch<Self>, Status> {
-        let mut client = PowerServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
-        let request = WatchPowerStatesRequest { resume_revision: resume.revision };
-        let responses = client.watch_power_states(resume.request(request)).await?;
-        Ok(batches(responses, |response| {
-            Ok(Batch {
-                changed: response.power_states.into_iter().map(Arc::new).collect(),
-                deleted: deletions(response.deletions),
-                revision: response.revision,
-                synced: response.synced,
-            })
-        }))
+impl WireForm for PowerState {
+    type Message = Self;
+    type Pool = ();
+
+    fn to_wire(&self) -> Cow<'_, Self> {
+        Cow::Borrowed(self)
+    }
+
+    fn from_wire(message: Self, (): &mut ()) -> Result<Self, Invalid> {
+        Ok(message)
     }
 }
+
+impl Mirrored for PowerState {}
 
 impl Resource for Transition {
     const KIND: &'static str = "transition";
@@ -63,5 +54,20 @@ impl Resource for Transition {
 
     fn set_revision(&mut self, revision: u64) {
         self.revision = revision;
+    }
+}
+
+impl WireForm for Transition {
+    type Message = Self;
+    type Pool = ();
+
+    fn to_wire(&self) -> Cow<'_, Self> {
+        Cow::Borrowed(self)
+    }
+
+    fn from_wire(mut message: Self, (): &mut ()) -> Result<Self, Invalid> {
+        // Decoding adds members one by one, which leaves room for as many more.
+        message.members.shrink_to_fit();
+        Ok(message)
     }
 }

@@ -20,25 +20,32 @@ mod simulated;
 mod table;
 mod turns;
 
-use std::{pin::pin, sync::Arc};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt, stream};
 use sea_orm::{DatabaseConnection, DbErr};
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+use tonic::Status;
 use uuid::Uuid;
 
 pub use migrator::Migrator;
 pub use table::{Migration, RoleMigration};
 pub use turns::EngineTurn;
 
-use crate::Context;
 pub use crate::store::fence::Fence;
+use crate::{Context, Tasks};
 use keeper::Keeper;
 #[cfg(feature = "simulation")]
 use simulated::{RoleTable, is_shared};
 #[cfg(not(feature = "simulation"))]
 use table::{RoleTable, is_shared};
 use turns::EngineTurns;
+
+/// Longest wait of a client for a take-over. After that the client may try another replica.
+const CLIENT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The role of a part, as one replica sees it. Clones share it.
 #[derive(Clone)]
@@ -170,6 +177,19 @@ impl Role {
         let mut taken_over = self.taken_over.subscribe();
         // This role keeps the sender.
         let _taken = taken_over.wait_for(Option::is_some).await;
+    }
+
+    /// Waits as [`Self::taken_over`] does, as long as a client should wait before it tries another replica.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when no replica has taken over in that time, or the service stops.
+    pub async fn taken_over_in_time(&self, tasks: &Tasks) -> Result<(), Status> {
+        let shutdown = tasks.shutdown();
+        tokio::select! {
+            () = self.taken_over() => Ok(()),
+            () = shutdown.cancelled() => Err(Status::unavailable("the service stops")),
+            () = sleep(CLIENT_PATIENCE) => Err(Status::unavailable("no replica has taken over yet")),
+        }
     }
 
     /// Lets this replica acquire the role from now on. Before, it only follows the other replicas: an engine that lacks the

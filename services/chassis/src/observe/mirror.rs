@@ -13,6 +13,7 @@ use std::{
 use domain::core::time::{Timestamp, began_by_our_clock};
 use futures_util::{StreamExt, stream::BoxStream};
 use parking_lot::{Mutex, RwLock};
+use proto::{WatchRequest, WatchedMessage, watch_kind};
 use tokio::{
     sync::watch,
     time::{Instant, sleep},
@@ -22,20 +23,23 @@ use uuid::Uuid;
 
 use crate::{
     Channel, Context, Fault,
+    mesh::channel::LARGEST_MESSAGE,
     process::{clock, pause},
     store::{
-        ledger::{OwnerView, ResumeToken},
-        resource::{Batch, Keyed, Resource},
+        ledger::{OwnerView, ResumeToken, named_incarnation},
+        resource::{Batch, Keyed, Resource, WireForm},
     },
 };
 
 /// A kind of resource that can be watched over a channel.
-pub trait Mirrored: Resource + PartialEq + Sized {
+pub trait Mirrored: WireForm<Message: WatchedMessage> + PartialEq {
     /// Watches the owner of this kind for changes after `resume`; revision 0 delivers everything.
     fn watch(
         channel: Channel,
         resume: ResumeToken,
-    ) -> impl Future<Output = Result<Watch<Self>, Status>> + Send;
+    ) -> impl Future<Output = Result<Watch<Self>, Status>> + Send {
+        Watch::start(channel, resume)
+    }
 
     /// Returns the beginning of an event that readers of the copy wait for, by the clock of the owner; `None`: there is
     /// none.
@@ -56,6 +60,21 @@ pub struct Watch<R> {
     pub incarnation: Option<Uuid>,
     /// The batches.
     pub batches: BoxStream<'static, Result<Batch<R>, Status>>,
+}
+
+impl<R: WireForm<Message: WatchedMessage>> Watch<R> {
+    async fn start(channel: Channel, resume: ResumeToken) -> Result<Self, Status> {
+        let request = resume.request(<R::Message as WatchedMessage>::Request::resuming(resume.revision));
+        let response = watch_kind::<R::Message, _>(channel, request, LARGEST_MESSAGE).await?;
+        let incarnation = named_incarnation(response.metadata());
+        let mut pool = R::Pool::default();
+        // The mirror drops the stream at the first error, so nothing that follows one is applied.
+        let batches = response.into_inner().map(move |response| {
+            let batch = Batch::from_wire(response?.into(), &mut pool);
+            Ok(batch.map_err(Fault::Invalid)?)
+        });
+        Ok(Self { incarnation, batches: batches.boxed() })
+    }
 }
 
 /// Change of one resource.

@@ -9,10 +9,9 @@ use std::{fmt::Display, os::unix::fs::MetadataExt, path::Path, sync::Arc, time::
 
 use anyhow::Context;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, Condition, ConnectOptions, ConnectionTrait, Database, DatabaseConnection,
-    DbBackend, DbErr, EntityTrait, IdenStatic, Iterable, ModelTrait, PrimaryKeyToColumn, QueryFilter,
-    QueryOrder, QuerySelect, RuntimeErr, SqlxPostgresConnector, Value,
-    sea_query::OnConflict,
+    ActiveModelTrait, ColumnTrait, ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DbBackend,
+    DbErr, EntityTrait, ExprTrait as _, IdenStatic, Iterable, RuntimeErr, SqlxPostgresConnector, Value,
+    sea_query::{Expr, OnConflict, Query},
     sqlx::{
         self, Connection, Sqlite,
         error::DatabaseError,
@@ -47,7 +46,7 @@ const CACHE: &str = "-512";
 
 /// Rows that are read at a time. The driver of SQLite splits a row into many small allocations of the system's
 /// allocator, which returns little of the memory of a whole table.
-const ROWS_READ: u64 = 2_000;
+pub(crate) const ROWS_READ: u64 = 2_000;
 
 /// Longest wait for a connection before a write counts as failed.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -95,7 +94,7 @@ pub async fn connect_as<M: MigratorTrait>(
     options
         .sqlx_logging(false)
         .acquire_timeout(ACQUIRE_TIMEOUT)
-        .max_connections(settings.connections.max(1))
+        .max_connections(Ord::max(settings.connections, 1))
         // A connection that was in use a moment ago is taken to be good; a transaction that finds it broken is begun
         // again.
         .test_before_acquire_if_idle_for(TEST_AFTER)
@@ -220,18 +219,66 @@ where
     A: ActiveModelTrait<Entity = E>,
     E::Column: Copy,
 {
+    let columns = E::Column::iter().map(|column| (column.as_str(), column.def().is_null())).collect();
+    let header = RowHeader { table: E::default().table_name(), key: key.as_str(), columns };
+    let rows = rows.into_iter().map(|mut row| {
+        let values = E::Column::iter().map(|column| {
+            let unset = || DbErr::AttrNotSet(column.as_str().to_owned());
+            row.take(column).into_value().ok_or_else(unset)
+        });
+        values.collect()
+    });
+    upsert_rows(on, Rows { header, rows: rows.collect::<Result<_, _>>()? }).await
+}
+
+/// Table and columns of rows.
+pub(crate) struct RowHeader {
+    pub(crate) table: &'static str,
+    /// Column of the key.
+    pub(crate) key: &'static str,
+    /// Each column, and whether it may be null.
+    pub(crate) columns: Vec<(&'static str, bool)>,
+}
+
+/// Rows to insert, or to write over those with the same key.
+pub struct Rows {
+    pub(crate) header: RowHeader,
+    /// Values of each row, in the order of the columns.
+    pub(crate) rows: Vec<Vec<Value>>,
+}
+
+/// Inserts rows, or overwrites those whose key exists.
+pub(crate) async fn upsert_rows(on: &impl ConnectionTrait, rows: Rows) -> Result<(), DbErr> {
+    let Rows { header, rows } = rows;
+    let is_shared = on.get_database_backend() == DbBackend::Postgres;
+    let most = if is_shared { arrays::ROWS } else { ROWS };
     let mut rows = rows.into_iter().peekable();
     while rows.peek().is_some() {
-        if on.get_database_backend() == DbBackend::Postgres {
-            arrays::upsert::<E, A>(on, key, rows.by_ref().take(arrays::ROWS).collect()).await?;
-            continue;
+        let chunk = rows.by_ref().take(most).collect();
+        match is_shared {
+            true => arrays::upsert(on, &header, chunk).await?,
+            false => upsert_chunk(on, &header, chunk).await?,
         }
-        let chunk: Vec<A> = rows.by_ref().take(ROWS).collect();
-        let others = E::Column::iter().filter(|column| column.as_str() != key.as_str());
-        let overwrite = OnConflict::column(key).update_columns(others).to_owned();
-        E::insert_many(chunk).on_conflict(overwrite).exec_without_returning(on).await?;
     }
     Ok(())
+}
+
+/// Writes some rows in one statement with a parameter for each value.
+async fn upsert_chunk(
+    on: &impl ConnectionTrait,
+    header: &RowHeader,
+    rows: Vec<Vec<Value>>,
+) -> Result<(), DbErr> {
+    let names = || header.columns.iter().map(|(name, _)| *name);
+    let others = names().filter(|name| *name != header.key);
+    let overwrite = OnConflict::column(header.key).update_columns(others).to_owned();
+    let mut insert = Query::insert();
+    insert.into_table(header.table).columns(names()).on_conflict(overwrite);
+    for row in rows {
+        let added = insert.values(row.into_iter().map(Expr::val));
+        added.map_err(|error| DbErr::Custom(error.to_string()))?;
+    }
+    on.execute(&insert).await.map(drop)
 }
 
 /// Deletes the rows whose `key` is one of `keys`.
@@ -243,12 +290,22 @@ pub async fn delete<E: EntityTrait>(
     key: E::Column,
     keys: &[Arc<str>],
 ) -> Result<(), DbErr> {
+    delete_rows(on, E::default().table_name(), key.as_str(), keys).await
+}
+
+/// Deletes the rows of `table` whose column `key` is one of `keys`.
+pub(crate) async fn delete_rows(
+    on: &impl ConnectionTrait,
+    table: &'static str,
+    key: &'static str,
+    keys: &[Arc<str>],
+) -> Result<(), DbErr> {
     if on.get_database_backend() == DbBackend::Postgres {
-        return arrays::delete::<E>(on, key, keys).await;
+        return arrays::delete(on, table, key, keys).await;
     }
     for chunk in keys.chunks(ROWS) {
         let chunk = chunk.iter().map(|key| &**key);
-        E::delete_many().filter(key.is_in(chunk)).exec(on).await?;
+        on.execute(Query::delete().from_table(table).and_where(Expr::col(key).is_in(chunk))).await?;
     }
     Ok(())
 }
@@ -268,39 +325,6 @@ pub struct Unreadable {
 /// An unreadable row of `kind`.
 pub fn unreadable(kind: &str, key: &str, why: impl Display) -> Unreadable {
     Unreadable { kind: kind.to_owned(), key: key.to_owned(), why: why.to_string() }
-}
-
-/// Applies `read` to each row changed after revision `after`, or to every row for `None`; `revision` is the column of
-/// the revision. Of a large table, at most some thousand rows are in memory at a time beside the results.
-///
-/// # Errors
-/// Errors of the database.
-pub async fn rows<E: EntityTrait, T>(
-    on: &impl ConnectionTrait,
-    revision: E::Column,
-    after: Option<u64>,
-    mut read: impl FnMut(E::Model) -> T + Send,
-) -> Result<Vec<T>, DbErr>
-where
-    E::Column: Copy,
-{
-    let mut made = Vec::new();
-    let Some(key) = E::PrimaryKey::iter().next().map(PrimaryKeyToColumn::into_column) else {
-        return Ok(made);
-    };
-    let changed = after.map(|after| revision.gt(after.cast_signed()));
-    let wanted = E::find().filter(Condition::all().add_option(changed)).order_by_asc(key);
-    let mut last: Option<Value> = None;
-    loop {
-        let following = Condition::all().add_option(last.map(|last| key.gt(last)));
-        let rows = wanted.clone().filter(following).limit(ROWS_READ).all(on).await?;
-        let is_last = (rows.len() as u64) < ROWS_READ;
-        last = rows.last().map(|row| row.get(key));
-        made.extend(rows.into_iter().map(&mut read));
-        if is_last {
-            return Ok(made);
-        }
-    }
 }
 
 /// Returns whether the database may accept the refused statement at once in a new attempt: transactions collided.

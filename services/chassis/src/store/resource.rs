@@ -1,11 +1,14 @@
 //! Properties of every watched kind of resource. No single kind is known here.
 
 use std::{
-    borrow::Borrow,
+    borrow::{Borrow, Cow},
     cmp::Ordering,
     hash::{Hash, Hasher},
     sync::Arc,
 };
+
+use domain::core::invalid::Invalid;
+use proto::{Message, WatchBatch, watch};
 
 /// A property that many resources may share, by its name and its value, such as the session of components.
 pub type Facet<'a> = (&'static str, &'a str);
@@ -49,6 +52,24 @@ pub trait Resource: Clone + Send + Sync + 'static {
     fn facets(&self) -> impl Iterator<Item = Facet<'_>> {
         std::iter::empty()
     }
+}
+
+/// Form of a kind on the wire, where its owner lists it and others watch it, and usually in a row as well.
+pub trait WireForm: Resource {
+    /// Message of one resource.
+    type Message: Message + Clone + Default;
+
+    /// Values that the resources read from one stream share, such as interned texts; `()`: none.
+    type Pool: Default + Send + 'static;
+
+    /// Returns the message of the resource, which may be the resource itself.
+    fn to_wire(&self) -> Cow<'_, Self::Message>;
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    /// The message is no valid resource; the error names the field.
+    fn from_wire(message: Self::Message, pool: &mut Self::Pool) -> Result<Self, Invalid>;
 }
 
 /// A resource in a set of such, in which it is found by its key: the set holds nothing beside it.
@@ -114,6 +135,33 @@ pub struct Batch<R> {
     pub revision: u64,
     /// Marks the end of the initial state.
     pub synced: bool,
+}
+
+impl<R: WireForm> Batch<R> {
+    /// Returns the batch as it goes out.
+    pub(crate) fn to_wire(&self) -> WatchBatch<R::Message> {
+        let deletions = self.deleted.iter();
+        WatchBatch {
+            changed: self.changed.iter().map(|resource| resource.to_wire().into_owned()).collect(),
+            deletions: deletions
+                .map(|one| watch::Deletion { key: one.key.to_string(), revision: one.revision })
+                .collect(),
+            revision: self.revision,
+            synced: self.synced,
+        }
+    }
+
+    /// Reads a batch.
+    pub(crate) fn from_wire(batch: WatchBatch<R::Message>, pool: &mut R::Pool) -> Result<Self, Invalid> {
+        let changed = batch.changed.into_iter().map(|message| R::from_wire(message, pool).map(Arc::new));
+        let deleted = batch.deletions.into_iter();
+        Ok(Self {
+            changed: changed.collect::<Result<_, _>>()?,
+            deleted: deleted.map(|one| Deletion { key: one.key.into(), revision: one.revision }).collect(),
+            revision: batch.revision,
+            synced: batch.synced,
+        })
+    }
 }
 
 impl<R> Clone for Batch<R> {

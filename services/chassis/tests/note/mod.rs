@@ -1,22 +1,24 @@
 //! A kind of resource for tests: the ledger knows no kind.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
-use chassis::store::{
-    database::{self, Unreadable},
-    ledger::{EventRule, RevisionIndexes, Table, Watched},
-    resource::{Batch, Resource},
+use chassis::{
+    lease,
+    store::{
+        ledger::{Column, ColumnValue, EventRule, Migrations, StoredRow, Table},
+        resource::{Resource, WireForm},
+    },
 };
-use domain::core::event::{Actor, EventContent};
-use sea_orm::{
-    ActiveValue::Set, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, entity::prelude::*,
+use domain::core::{
+    event::{Actor, EventContent},
+    invalid::Invalid,
 };
-use sea_orm_migration::{
-    MigratorTrait,
-    prelude::{DeriveMigrationName, MigrationTrait, SchemaManager, async_trait},
-    schema::{big_integer, string, text},
-    sea_query::Table as SqlTable,
+use proto::{
+    Encoded, Message,
+    configuration::{ConfigurationState, WatchConfigurationStatesResponse},
 };
+use sea_orm::DatabaseConnection;
+use sea_orm_migration::{MigrationTrait, MigratorTrait};
 use test_databases::EmptyDatabase;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,50 +59,45 @@ impl Resource for Note {
     }
 }
 
-pub struct Notes;
+impl WireForm for Note {
+    type Message = ConfigurationState;
+    type Pool = ();
 
-#[sea_orm::model]
-#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
-#[sea_orm(table_name = "notes")]
-pub struct Model {
-    #[sea_orm(primary_key, auto_increment = false)]
-    pub name: String,
-    pub text: String,
-    pub revision: i64,
-    pub last_event: i64,
+    fn to_wire(&self) -> Cow<'_, ConfigurationState> {
+        let (id, status, revision) = (self.name.clone(), self.text.clone(), self.revision);
+        Cow::Owned(ConfigurationState { id, status, revision, ..ConfigurationState::default() })
+    }
+
+    fn from_wire(message: ConfigurationState, (): &mut ()) -> Result<Self, Invalid> {
+        let ConfigurationState { id: name, status: text, revision, .. } = message;
+        Ok(Self { name, text, revision, last_event: 0 })
+    }
 }
 
-impl ActiveModelBehavior for ActiveModel {}
+pub struct Notes;
 
 impl Table for Notes {
     type Kind = Note;
+    type Pool = ();
+
+    const NAME: &'static str = "notes";
+
+    const KEY: &'static str = "name";
+
+    const COLUMNS: &'static [Column<Note>] = &[
+        Column::new("text", ColumnValue::Text(|note, ()| note.text.clone())),
+        Column::later("last_event", ColumnValue::Number(|note, ()| note.last_event.cast_signed())),
+    ];
 
     const EVENTS: Option<EventRule<Note>> = Some(events);
 
     const OWNER: Actor = Actor::Service("note-keeper");
 
-    async fn load(
-        on: &impl ConnectionTrait,
-        after: Option<u64>,
-    ) -> Result<Vec<Result<Note, Unreadable>>, DbErr> {
-        database::rows::<Entity, _>(on, Column::Revision, after, read).await
-    }
-
-    async fn save(transaction: &DatabaseTransaction, notes: &[Arc<Note>]) -> Result<(), DbErr> {
-        let rows = notes.iter().map(|note| ActiveModel {
-            name: Set(note.name.clone()),
-            text: Set(note.text.clone()),
-            revision: Set(note.revision.cast_signed()),
-            last_event: Set(note.last_event.cast_signed()),
-        });
-        chassis::store::database::upsert::<Entity, ActiveModel>(transaction, Column::Name, rows.collect())
-            .await
-    }
-
-    async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
-        let names = keys.iter().map(|key| &**key);
-        Entity::delete_many().filter(Column::Name.is_in(names)).exec(transaction).await?;
-        Ok(())
+    fn read(row: &StoredRow, (): &mut ()) -> anyhow::Result<Note> {
+        let text: String = row.get("text")?;
+        anyhow::ensure!(text != POISON, "it is poison");
+        let last_event = row.get::<i64>("last_event")?.cast_unsigned();
+        Ok(Note { name: row.key().to_owned(), text, revision: row.revision(), last_event })
     }
 
     fn after_loss(note: &Note, revision: u64) -> Option<Note> {
@@ -108,13 +105,10 @@ impl Table for Notes {
     }
 }
 
-impl Watched for Notes {
-    type Message = String;
-
-    fn message(batch: &Batch<Note>) -> String {
-        let names: Vec<_> = batch.changed.iter().map(|note| &*note.name).collect();
-        names.join(" ")
-    }
+/// Returns the names of the notes that an answer of a watch brings.
+pub fn names(answer: &Encoded<WatchConfigurationStatesResponse>) -> String {
+    let answer = WatchConfigurationStatesResponse::decode(answer.bytes().clone()).unwrap();
+    answer.configuration_states.iter().map(|note| &*note.id).collect::<Vec<_>>().join(" ")
 }
 
 /// Text that is invalid once the database has lost commits.
@@ -122,14 +116,6 @@ pub const DOUBTFUL: &str = "doubtful";
 
 /// Text that cannot be read.
 pub const POISON: &str = "poison";
-
-fn read(row: Model) -> Result<Note, Unreadable> {
-    if row.text == POISON {
-        return Err(database::unreadable(Note::KIND, &row.name, "it is poison"));
-    }
-    let (revision, last_event) = (row.revision.cast_unsigned(), row.last_event.cast_unsigned());
-    Ok(Note { name: row.name, text: row.text, revision, last_event })
-}
 
 /// A note is written, and erased at last; the same text again is no event.
 fn events(before: Option<&Note>, after: Option<&Note>, _: Actor, reason: &str) -> Vec<EventContent> {
@@ -146,30 +132,7 @@ struct Migrator;
 
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![
-            Box::new(chassis::store::database::LedgerTables),
-            Box::new(NotesTable),
-            Box::new(chassis::lease::Migration),
-            Box::new(RevisionIndexes(&["notes"])),
-            Box::new(chassis::lease::RoleMigration),
-        ]
-    }
-}
-
-#[derive(DeriveMigrationName)]
-struct NotesTable;
-
-#[async_trait::async_trait]
-impl MigrationTrait for NotesTable {
-    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let notes = SqlTable::create()
-            .table("notes")
-            .col(string("name").primary_key())
-            .col(text("text"))
-            .col(big_integer("revision"))
-            .col(big_integer("last_event").default(0))
-            .to_owned();
-        manager.create_table(notes).await
+        Migrations::default().kind::<Notes>().with(lease::Migration).with(lease::RoleMigration).into_vec()
     }
 }
 

@@ -2,7 +2,6 @@
 
 use chassis::{Fault, settings::DatabaseSettings};
 use futures_util::StreamExt;
-use proto::Message;
 use sea_orm::{ConnectionTrait, TransactionTrait};
 
 use super::{
@@ -144,7 +143,7 @@ async fn a_watch_goes_on_from_what_is_known_while_the_database_is_away() {
     let mut watch = cut_off.ledger.serve_watch(known - 1).await.unwrap().into_inner();
     let refused = cut_off.ledger.serve_watch(ahead).await.err().map(Fault::from);
     assert!(matches!(refused, Some(Fault::Unavailable { .. })), "{refused:?}");
-    let mut told = async || String::decode(watch.next().await.unwrap().unwrap().bytes().clone()).unwrap();
+    let mut told = async || crate::note::names(&watch.next().await.unwrap().unwrap());
     assert_eq!(told().await, "a");
     proxy.come_up().await;
     assert_eq!(told().await, "b");

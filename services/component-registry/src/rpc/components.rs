@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use chassis::{
     Fault,
-    kinds::deletions_to_wire,
     mesh::call_class::is_control,
     process::clock,
     store::{
-        ledger::{Draft, Responses, ResumeToken, Watched},
-        resource::{Batch, Resource},
+        ledger::{Draft, Responses},
+        resource::Resource,
     },
 };
 use domain::{
@@ -30,10 +29,7 @@ use tokio::time::Instant;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{list::selection, repeats::RepeatedReports, reports::SESSION_MANAGER, scope::VisibleScope};
-use crate::{
-    Registry, convert,
-    store::{ComponentTable, create},
-};
+use crate::{Registry, convert, store::create};
 
 /// Components in one message of a list: a hundred kilobytes and more. Each list in progress holds a few messages in
 /// memory.
@@ -76,7 +72,7 @@ impl ComponentService for Registry {
         &self,
         request: Request<WatchComponentsRequest>,
     ) -> Result<Response<Self::WatchComponentsStream>, Status> {
-        self.components.serve_watch(ResumeToken::received(&request, |request| request.resume_revision)).await
+        self.components.serve_watch(request).await
     }
 
     async fn put_components(
@@ -332,17 +328,4 @@ fn last_of_each(records: Vec<Component>) -> Vec<Component> {
 
 fn absent(id: &str) -> Fault {
     Fault::not_found(Component::KIND, id)
-}
-
-impl Watched for ComponentTable {
-    type Message = WatchComponentsResponse;
-
-    fn message(batch: &Batch<Component>) -> Self::Message {
-        WatchComponentsResponse {
-            components: batch.changed.iter().map(|component| convert::to_wire(component)).collect(),
-            deletions: deletions_to_wire(&batch.deleted),
-            revision: batch.revision,
-            synced: batch.synced,
-        }
-    }
 }

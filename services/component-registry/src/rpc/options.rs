@@ -3,21 +3,18 @@
 use chassis::{
     Fault,
     kinds::options::{self as convert, OptionsRecord},
-    store::{
-        ledger::{Responses, ResumeToken, Watched},
-        resource::Batch,
-    },
+    store::{ledger::Responses, resource::WireForm},
 };
 use proto::{
     Encoded,
     option::{
-        self as wire, GetOptionsRequest, GetOptionsResponse, UpdateOptionsRequest, UpdateOptionsResponse,
+        GetOptionsRequest, GetOptionsResponse, UpdateOptionsRequest, UpdateOptionsResponse,
         WatchOptionsRequest, WatchOptionsResponse, options_service_server::OptionsService,
     },
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use crate::{Registry, store::StoredOptions};
+use crate::Registry;
 
 #[async_trait]
 impl OptionsService for Registry {
@@ -27,7 +24,7 @@ impl OptionsService for Registry {
     ) -> Result<Response<GetOptionsResponse>, Status> {
         self.options.fresh().await?;
         let record = self.options.view().get(OptionsRecord::KEY).unwrap_or_default();
-        Ok(Response::new(GetOptionsResponse { record: Some(to_wire(&record)) }))
+        Ok(Response::new(GetOptionsResponse { record: Some(record.to_wire().into_owned()) }))
     }
 
     async fn update_options(
@@ -41,8 +38,8 @@ impl OptionsService for Registry {
             self.options.fresh().await?;
             let stored = self.options.view().get(OptionsRecord::KEY).unwrap_or_default();
             let options = stored.options.apply(patch).map_err(Fault::Invalid)?.heeded(compatibility);
-            let record = to_wire(&OptionsRecord { options, revision: stored.revision });
-            return Ok(Response::new(UpdateOptionsResponse { record: Some(record) }));
+            let record = OptionsRecord { options, revision: stored.revision };
+            return Ok(Response::new(UpdateOptionsResponse { record: Some(record.to_wire().into_owned()) }));
         }
         let change = move |draft: &mut chassis::store::ledger::Draft<'_, OptionsRecord>| {
             let stored = draft.get(OptionsRecord::KEY).unwrap_or_default();
@@ -51,8 +48,8 @@ impl OptionsService for Registry {
             Ok(options)
         };
         let (options, revision) = self.options.write(change).await?;
-        let record = to_wire(&OptionsRecord { options, revision });
-        Ok(Response::new(UpdateOptionsResponse { record: Some(record) }))
+        let record = OptionsRecord { options, revision };
+        Ok(Response::new(UpdateOptionsResponse { record: Some(record.to_wire().into_owned()) }))
     }
 
     type WatchOptionsStream = Responses<Encoded<WatchOptionsResponse>>;
@@ -61,22 +58,6 @@ impl OptionsService for Registry {
         &self,
         request: Request<WatchOptionsRequest>,
     ) -> Result<Response<Self::WatchOptionsStream>, Status> {
-        self.options.serve_watch(ResumeToken::received(&request, |request| request.resume_revision)).await
+        self.options.serve_watch(request).await
     }
-}
-
-impl Watched for StoredOptions {
-    type Message = WatchOptionsResponse;
-
-    fn message(batch: &Batch<OptionsRecord>) -> Self::Message {
-        WatchOptionsResponse {
-            records: batch.changed.iter().map(|record| to_wire(record)).collect(),
-            revision: batch.revision,
-            synced: batch.synced,
-        }
-    }
-}
-
-fn to_wire(record: &OptionsRecord) -> wire::OptionsRecord {
-    wire::OptionsRecord { options: Some(convert::to_wire(record.options.clone())), revision: record.revision }
 }

@@ -5,7 +5,8 @@ use std::{
     sync::Arc,
 };
 
-use chassis::kinds::Digests;
+use anyhow::Context;
+use chassis::kinds::{Digests, Interner};
 use domain::boot::component::artifacts::BootArtifacts;
 use sea_orm::{
     ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, QuerySelect, entity::prelude::*,
@@ -25,28 +26,38 @@ pub struct Model {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// Loads every stored set by its digest, with shared texts.
-pub(super) async fn load(on: &impl ConnectionTrait) -> Result<HashMap<String, BootArtifacts>, DbErr> {
-    let sets = Entity::find().all(on).await?.into_iter().map(|set| {
-        let artifacts = BootArtifacts {
-            kernel: set.kernel.map(Arc::from),
-            kernel_parameters: set.kernel_parameters.map(Arc::from),
-            initrd: set.initrd.map(Arc::from),
-            timestamp: None,
-        };
-        (set.digest, artifacts)
-    });
-    Ok(sets.collect())
-}
-
-/// Artifact sets of one transaction.
+/// Artifact sets that the rows of one load or one save share.
 #[derive(Default)]
-pub(super) struct ArtifactSets {
+pub struct ArtifactSets {
+    /// Stored sets by their digest, with shared texts.
+    stored: HashMap<String, BootArtifacts>,
+    /// Texts and records that loaded components share.
+    pub(super) interner: Interner,
     digests: Digests,
+    /// Sets of the rows to save.
     rows: HashMap<Arc<str>, ActiveModel>,
 }
 
 impl ArtifactSets {
+    /// Loads every stored set.
+    pub(super) async fn load(on: &impl ConnectionTrait) -> Result<Self, DbErr> {
+        let sets = Entity::find().all(on).await?.into_iter().map(|set| {
+            let artifacts = BootArtifacts {
+                kernel: set.kernel.map(Arc::from),
+                kernel_parameters: set.kernel_parameters.map(Arc::from),
+                initrd: set.initrd.map(Arc::from),
+                timestamp: None,
+            };
+            (set.digest, artifacts)
+        });
+        Ok(Self { stored: sets.collect(), ..Self::default() })
+    }
+
+    /// Returns the stored set of that digest.
+    pub(super) fn stored(&self, digest: &str) -> anyhow::Result<&BootArtifacts> {
+        self.stored.get(digest).context("its boot artifacts are missing")
+    }
+
     /// Returns the digest of `artifacts`, and adds their set to the sets to store.
     pub(super) fn digest(&mut self, artifacts: &BootArtifacts) -> String {
         let digest = self.digests.of(artifacts);
@@ -58,6 +69,11 @@ impl ArtifactSets {
             initrd: text(&artifacts.initrd),
         });
         digest.to_string()
+    }
+
+    /// Returns the digest of the artifacts of a state, if it has some, and adds their set to the sets to store.
+    pub(super) fn digest_of(&mut self, artifacts: Option<&Option<Arc<BootArtifacts>>>) -> Option<String> {
+        artifacts?.as_deref().map(|artifacts| self.digest(artifacts))
     }
 
     /// Stores the new sets.

@@ -1,13 +1,13 @@
 //! Components.
 
-use std::{collections::HashMap, fmt::Display, sync::Arc};
+use std::sync::Arc;
 
 use chassis::{
-    kinds::{Interner, component as convert},
+    kinds::component as convert,
     store::{
-        database::{self, Unreadable},
-        ledger::{Draft, EventRule, Table},
-        resource::Resource,
+        database::Unreadable,
+        ledger::{Column, ColumnValue, Draft, EventRule, StoredRow, Table, rows},
+        resource::WireForm,
     },
 };
 use domain::{
@@ -20,38 +20,66 @@ use domain::{
     },
     core::event::Actor,
 };
-use prost::Message;
-use proto::component as wire;
-use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
+use proto::Message;
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr};
 
-use super::artifacts::{self, ArtifactSets};
+use super::artifacts::ArtifactSets;
+
+/// Column of the digest of the artifacts that the component reported.
+const ACTUAL: &str = "actual_artifacts";
+
+/// Column of the digest of the desired artifacts.
+const DESIRED: &str = "desired_artifacts";
+
+/// Column of the digest of the staged artifacts.
+const STAGED: &str = "staged_artifacts";
+
+/// Columns with digests of artifacts.
+pub(super) const ARTIFACTS: [&str; 3] = [ACTUAL, DESIRED, STAGED];
 
 /// The table of components. The columns beside `record` are for people who inspect the database, and for shared
 /// artifact sets.
 pub struct ComponentTable;
 
-#[sea_orm::model]
-#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
-#[sea_orm(table_name = "components")]
-pub struct Model {
-    #[sea_orm(primary_key, auto_increment = false)]
-    pub id: String,
-    pub revision: i64,
-    pub generation: i64,
-    pub enabled: Option<bool>,
-    pub session: Option<String>,
-    pub phase: Option<String>,
-    pub status: String,
-    pub actual_artifacts: Option<String>,
-    pub desired_artifacts: Option<String>,
-    pub staged_artifacts: Option<String>,
-    pub record: Vec<u8>,
-}
-
-impl ActiveModelBehavior for ActiveModel {}
-
 impl Table for ComponentTable {
     type Kind = Component;
+    type Pool = ArtifactSets;
+
+    const NAME: &'static str = "components";
+
+    const COLUMNS: &'static [Column<Component, ArtifactSets>] = &[
+        Column::new("generation", ColumnValue::Number(|component, _| component.generation.cast_signed())),
+        Column::new("enabled", ColumnValue::OptionalFlag(|component, _| component.enabled)),
+        Column::new(
+            "session",
+            ColumnValue::OptionalText(|component, _| component.session.as_deref().map(str::to_owned)),
+        ),
+        Column::new("phase", ColumnValue::OptionalText(|component, _| phase(component))),
+        Column::new("status", ColumnValue::Text(|component, _| computed_status(component).word().to_owned())),
+        Column::new(
+            ACTUAL,
+            ColumnValue::OptionalText(|component, sets| {
+                sets.digest_of(component.actual_state.as_ref().map(|state| &state.boot_artifacts))
+            }),
+        ),
+        Column::new(
+            DESIRED,
+            ColumnValue::OptionalText(|component, sets| {
+                sets.digest_of(component.desired_state.as_ref().map(|state| &state.boot_artifacts))
+            }),
+        ),
+        Column::new(
+            STAGED,
+            ColumnValue::OptionalText(|component, sets| {
+                sets.digest_of(component.staged_state.as_ref().map(|state| &state.boot_artifacts))
+            }),
+        ),
+        // The texts of the record's artifacts are stored in the sets to which the columns refer.
+        Column::new(
+            "record",
+            ColumnValue::Bytes(|component, _| convert::to_wire_without_texts(component).encode_to_vec()),
+        ),
+    ];
 
     const EVENTS: Option<EventRule<Component>> = Some(|before, after, actor, reason| {
         let events = event::events(before, after, actor, reason);
@@ -60,25 +88,34 @@ impl Table for ComponentTable {
 
     const OWNER: Actor = Actor::Service("component-registry");
 
+    fn read(row: &StoredRow, sets: &mut ArtifactSets) -> anyhow::Result<Component> {
+        let mut component = Component::from_wire(row.message("record")?, &mut sets.interner)?;
+        if let Some(actual) = &mut component.actual_state {
+            fill(&mut actual.boot_artifacts, row.get(ACTUAL)?, sets)?;
+        }
+        if let Some(desired) = &mut component.desired_state {
+            fill(&mut desired.boot_artifacts, row.get(DESIRED)?, sets)?;
+        }
+        let digest: Option<String> = row.get(STAGED)?;
+        if let Some(staged) = component.staged_state.as_mut().filter(|_| digest.is_some()) {
+            fill(&mut Arc::make_mut(staged).boot_artifacts, digest, sets)?;
+            *staged = sets.interner.staged(StagedState::clone(staged));
+        }
+        Ok(component)
+    }
+
     async fn load(
         on: &impl ConnectionTrait,
         after: Option<u64>,
     ) -> Result<Vec<Result<Component, Unreadable>>, DbErr> {
-        let sets = artifacts::load(on).await?;
-        let mut interner = Interner::default();
-        let read = |row| read(row, &sets, &mut interner);
-        database::rows::<Entity, _>(on, Column::Revision, after, read).await
+        rows::load::<Self>(on, after, ArtifactSets::load(on).await?).await
     }
 
     async fn save(transaction: &DatabaseTransaction, components: &[Arc<Component>]) -> Result<(), DbErr> {
         let mut sets = ArtifactSets::default();
-        let rows = components.iter().map(|component| row(component, &mut sets)).collect();
+        let rows = rows::of::<Self>(components, &mut sets);
         sets.save(transaction).await?;
-        database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows).await
-    }
-
-    async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
-        database::delete::<Entity>(transaction, Column::Id, keys).await
+        rows::save(transaction, rows).await
     }
 
     fn after_loss(component: &Component, revision: u64) -> Option<Component> {
@@ -93,59 +130,19 @@ pub(crate) fn create(draft: &mut Draft<'_, Component>, component: Component) {
     draft.put(Component { generation, ..component });
 }
 
-fn row(component: &Component, sets: &mut ArtifactSets) -> ActiveModel {
-    let mut digest =
-        |artifacts: Option<&BootArtifacts>| Set(artifacts.map(|artifacts| sets.digest(artifacts)));
-    ActiveModel {
-        id: Set(component.id.as_str().to_owned()),
-        revision: Set(component.revision.cast_signed()),
-        generation: Set(component.generation.cast_signed()),
-        enabled: Set(component.enabled),
-        session: Set(component.session.as_deref().map(str::to_owned)),
-        phase: Set(component
-            .status
-            .as_ref()
-            .and_then(|status| status.phase)
-            .map(|phase| phase.word().to_owned())),
-        status: Set(computed_status(component).word().to_owned()),
-        actual_artifacts: digest(
-            component.actual_state.as_ref().and_then(|state| state.boot_artifacts.as_deref()),
-        ),
-        desired_artifacts: digest(
-            component.desired_state.as_ref().and_then(|state| state.boot_artifacts.as_deref()),
-        ),
-        staged_artifacts: digest(
-            component.staged_state.as_ref().and_then(|state| state.boot_artifacts.as_deref()),
-        ),
-        // The texts of the record's artifacts are stored in the sets to which the columns refer.
-        record: Set(convert::to_wire_without_texts(component).encode_to_vec()),
-    }
+fn phase(component: &Component) -> Option<String> {
+    let phase = component.status.as_ref()?.phase?;
+    Some(phase.word().to_owned())
 }
 
-fn read(
-    row: Model,
-    sets: &HashMap<String, BootArtifacts>,
-    interner: &mut Interner,
-) -> Result<Component, Unreadable> {
-    let unreadable = |why: &dyn Display| database::unreadable(Component::KIND, &row.id, why);
-    let record = wire::Component::decode(row.record.as_slice()).map_err(|error| unreadable(&error))?;
-    let mut component = convert::from_wire(record, interner).map_err(|error| unreadable(&error))?;
-    component.revision = row.revision.cast_unsigned();
-    let mut fill = |artifacts: &mut Option<Arc<BootArtifacts>>, digest: &Option<String>| {
-        let (Some(artifacts), Some(digest)) = (artifacts, digest) else { return Ok(()) };
-        let set = sets.get(digest).ok_or_else(|| unreadable(&"its boot artifacts are missing"))?;
-        *artifacts = interner.artifacts(BootArtifacts { timestamp: artifacts.timestamp, ..set.clone() });
-        Ok(())
-    };
-    if let Some(actual) = &mut component.actual_state {
-        fill(&mut actual.boot_artifacts, &row.actual_artifacts)?;
-    }
-    if let Some(desired) = &mut component.desired_state {
-        fill(&mut desired.boot_artifacts, &row.desired_artifacts)?;
-    }
-    if let Some(staged) = component.staged_state.as_mut().filter(|_| row.staged_artifacts.is_some()) {
-        fill(&mut Arc::make_mut(staged).boot_artifacts, &row.staged_artifacts)?;
-        *staged = interner.staged(StagedState::clone(staged));
-    }
-    Ok(component)
+/// Completes artifacts of a record by the stored set of that digest.
+fn fill(
+    artifacts: &mut Option<Arc<BootArtifacts>>,
+    digest: Option<String>,
+    sets: &mut ArtifactSets,
+) -> anyhow::Result<()> {
+    let (Some(artifacts), Some(digest)) = (artifacts, digest) else { return Ok(()) };
+    let set = sets.stored(&digest)?.clone();
+    *artifacts = sets.interner.artifacts(BootArtifacts { timestamp: artifacts.timestamp, ..set });
+    Ok(())
 }

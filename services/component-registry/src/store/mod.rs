@@ -2,17 +2,35 @@
 
 mod artifacts;
 mod components;
-mod migration;
 mod options;
 mod tokens;
 mod unused_artifacts;
 
+use chassis::{lease, store::ledger::Migrations};
+use sea_orm_migration::{MigrationTrait, MigratorTrait};
+
 pub use components::ComponentTable;
 pub(crate) use components::create;
-pub use migration::Migrator;
 pub use options::StoredOptions;
 pub use tokens::{BootToken, BootTokens};
 pub(crate) use unused_artifacts::delete_unused_artifacts;
+
+/// Migrates the registry's database.
+pub struct Migrator;
+
+impl MigratorTrait for Migrator {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        Migrations::default()
+            .replacing(&["migration", "revision_indexes"])
+            .side_table::<artifacts::Entity>(&[])
+            .kind::<ComponentTable>()
+            .kind::<BootTokens>()
+            .kind::<StoredOptions>()
+            .with(lease::Migration)
+            .with(lease::RoleMigration)
+            .into_vec()
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use chassis::store::{
-    database::{self, Unreadable},
-    ledger::Table,
+    database::Unreadable,
+    ledger::{Column, ColumnValue, StoredRow, Table, rows},
     resource::Resource,
 };
 use domain::{boot::component::artifacts::BootArtifacts, core::time::Timestamp};
-use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr};
 
-use super::artifacts::{self, ArtifactSets};
+use super::artifacts::ArtifactSets;
+
+/// Column of the digest of the artifacts.
+pub(super) const ARTIFACTS: &str = "artifacts";
 
 /// The table of tokens.
 pub struct BootTokens;
@@ -42,53 +45,43 @@ impl Resource for BootToken {
     }
 }
 
-#[sea_orm::model]
-#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
-#[sea_orm(table_name = "boot_tokens")]
-pub struct Model {
-    #[sea_orm(primary_key, auto_increment = false)]
-    pub token: String,
-    pub revision: i64,
-    pub artifacts: String,
-    pub stored_at: i64,
-}
-
-impl ActiveModelBehavior for ActiveModel {}
-
 impl Table for BootTokens {
     type Kind = BootToken;
+    type Pool = ArtifactSets;
+
+    const NAME: &'static str = "boot_tokens";
+
+    const KEY: &'static str = "token";
+
+    const COLUMNS: &'static [Column<BootToken, ArtifactSets>] = &[
+        Column::new(ARTIFACTS, ColumnValue::Text(|token, sets| sets.digest(&token.boot_artifacts))),
+        Column::new(
+            "stored_at",
+            ColumnValue::Number(|token, _| token.boot_artifacts.timestamp.unwrap_or_default().0),
+        ),
+    ];
+
+    fn read(row: &StoredRow, sets: &mut ArtifactSets) -> anyhow::Result<BootToken> {
+        let timestamp = Some(Timestamp(row.get("stored_at")?));
+        let set = sets.stored(&row.get::<String>(ARTIFACTS)?)?;
+        Ok(BootToken {
+            token: row.key().to_owned(),
+            boot_artifacts: Arc::new(BootArtifacts { timestamp, ..set.clone() }),
+            revision: row.revision(),
+        })
+    }
 
     async fn load(
         on: &impl ConnectionTrait,
         after: Option<u64>,
     ) -> Result<Vec<Result<BootToken, Unreadable>>, DbErr> {
-        let sets = artifacts::load(on).await?;
-        let read = |row: Model| {
-            let Some(set) = sets.get(&row.artifacts) else {
-                let reason = "its boot artifacts are missing";
-                return Err(database::unreadable(BootToken::KIND, &row.token, reason));
-            };
-            let stored_at = Some(Timestamp(row.stored_at));
-            let boot_artifacts = Arc::new(BootArtifacts { timestamp: stored_at, ..set.clone() });
-            Ok(BootToken { token: row.token, boot_artifacts, revision: row.revision.cast_unsigned() })
-        };
-        database::rows::<Entity, _>(on, Column::Revision, after, read).await
+        rows::load::<Self>(on, after, ArtifactSets::load(on).await?).await
     }
 
     async fn save(transaction: &DatabaseTransaction, tokens: &[Arc<BootToken>]) -> Result<(), DbErr> {
         let mut sets = ArtifactSets::default();
-        let rows = tokens.iter().map(|token| ActiveModel {
-            token: Set(token.token.clone()),
-            revision: Set(token.revision.cast_signed()),
-            artifacts: Set(sets.digest(&token.boot_artifacts)),
-            stored_at: Set(token.boot_artifacts.timestamp.unwrap_or_default().0),
-        });
-        let rows = rows.collect();
+        let rows = rows::of::<Self>(tokens, &mut sets);
         sets.save(transaction).await?;
-        database::upsert::<Entity, ActiveModel>(transaction, Column::Token, rows).await
-    }
-
-    async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
-        database::delete::<Entity>(transaction, Column::Token, keys).await
+        rows::save(transaction, rows).await
     }
 }

@@ -1,12 +1,14 @@
 //! Boot artifact sets to which no row of any table refers any more.
 
 use sea_orm::{
-    Condition, DatabaseConnection, DbErr, QuerySelect, TransactionTrait,
+    Condition, DatabaseConnection, DbErr, ExprTrait, QuerySelect, TransactionTrait,
     entity::prelude::*,
     sea_query::{LockBehavior, LockType, Query},
 };
 
-use super::{artifacts, components, tokens};
+use chassis::store::ledger::Table;
+
+use super::{BootTokens, ComponentTable, artifacts, components, tokens};
 
 /// Most sets that are deleted at once.
 const BATCH: u64 = 1_000;
@@ -32,17 +34,13 @@ pub(crate) async fn delete_unused_artifacts(database: &DatabaseConnection) -> Re
 }
 
 fn is_unused() -> Condition {
-    let of_components = [
-        components::Column::ActualArtifacts,
-        components::Column::DesiredArtifacts,
-        components::Column::StagedArtifacts,
-    ];
+    let of_components = components::ARTIFACTS.map(|column| (ComponentTable::NAME, column));
+    let of_tokens = (BootTokens::NAME, tokens::ARTIFACTS);
     let mut unused = Condition::all();
-    for column in of_components {
+    for (table, column) in of_components.into_iter().chain([of_tokens]) {
         let mut used = Query::select();
-        used.column(column).from(components::Entity).and_where(column.is_not_null());
+        used.column(column).from(table).and_where(Expr::col(column).is_not_null());
         unused = unused.add(artifacts::Column::Digest.not_in_subquery(used));
     }
-    let tokens = Query::select().column(tokens::Column::Artifacts).from(tokens::Entity).to_owned();
-    unused.add(artifacts::Column::Digest.not_in_subquery(tokens))
+    unused
 }

@@ -5,15 +5,20 @@ use std::{
     sync::Arc,
 };
 
+use anyhow::Context;
 use chassis::store::{
     database::{self, Unreadable},
-    ledger::Table,
+    ledger::{Column, ColumnValue, StoredRow, Table, rows},
     resource::Resource,
 };
 use domain::{boot::component::artifacts::BootArtifacts, core::id::ComponentId};
 use sea_orm::{
-    ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*, sea_query::Query,
+    ActiveValue::Set, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter,
+    sea_query::Query,
 };
+
+/// Column of the token.
+const TOKEN: &str = "token";
 
 /// Boot data of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,22 +46,9 @@ impl Resource for BootScript {
     }
 }
 
-/// Tables of boot scripts: nodes with their tokens, and the data of each token, stored once.
-pub(crate) struct BootScripts;
+pub(super) mod data {
+    //! The data of each token, stored once.
 
-#[sea_orm::model]
-#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
-#[sea_orm(table_name = "boot_scripts")]
-pub struct Model {
-    #[sea_orm(primary_key, auto_increment = false)]
-    pub id: String,
-    pub revision: i64,
-    pub token: String,
-}
-
-impl ActiveModelBehavior for ActiveModel {}
-
-mod data {
     use sea_orm::entity::prelude::*;
 
     #[sea_orm::model]
@@ -73,44 +65,59 @@ mod data {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
+/// Table of the nodes with their tokens. The data of each token are in a table of their own.
+pub(crate) struct BootScripts;
+
 impl Table for BootScripts {
     type Kind = BootScript;
+    /// Artifacts by their token.
+    type Pool = HashMap<Arc<str>, BootArtifacts>;
+
+    const NAME: &'static str = "boot_scripts";
+
+    const COLUMNS: &'static [Column<BootScript, Self::Pool>] =
+        &[Column::new(TOKEN, ColumnValue::Text(|one, _| one.token.to_string()))];
+
+    // Data are deleted when no node refers to them.
+    const INDEXED: &'static [&'static str] = &[TOKEN];
+
+    fn read(row: &StoredRow, data: &mut Self::Pool) -> anyhow::Result<BootScript> {
+        let token: String = row.get(TOKEN)?;
+        let (token, artifacts) = data.get_key_value(token.as_str()).context("its boot data are missing")?;
+        Ok(BootScript {
+            id: ComponentId::parse(row.key())?,
+            token: Arc::clone(token),
+            artifacts: artifacts.clone(),
+            revision: row.revision(),
+        })
+    }
 
     async fn load(
         on: &impl ConnectionTrait,
         after: Option<u64>,
     ) -> Result<Vec<Result<BootScript, Unreadable>>, DbErr> {
         let data = data::Entity::find().all(on).await?.into_iter();
-        let data: HashMap<Arc<str>, _> =
-            data.map(|row| (row.token.as_str().into(), artifacts(row))).collect();
-        database::rows::<Entity, _>(on, Column::Revision, after, |row| read(row, &data)).await
+        let data = data.map(|row| (row.token.as_str().into(), artifacts(row))).collect();
+        rows::load::<Self>(on, after, data).await
     }
 
     async fn save(transaction: &DatabaseTransaction, scripts: &[Arc<BootScript>]) -> Result<(), DbErr> {
         let data: BTreeMap<_, _> = scripts.iter().map(|one| (&one.token, &one.artifacts)).collect();
         let data = data.into_iter().map(|(token, artifacts)| data_row(token, artifacts)).collect();
         database::upsert::<data::Entity, data::ActiveModel>(transaction, data::Column::Token, data).await?;
-        let rows = scripts.iter().map(|one| ActiveModel {
-            id: Set(one.id.as_str().to_owned()),
-            revision: Set(one.revision.cast_signed()),
-            token: Set(one.token.to_string()),
-        });
-        database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows.collect()).await?;
+        rows::save(transaction, rows::of::<Self>(scripts, &mut HashMap::new())).await?;
         delete_unused(transaction).await
     }
 
     async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
-        if keys.is_empty() {
-            return Ok(());
-        }
-        database::delete::<Entity>(transaction, Column::Id, keys).await?;
+        rows::delete::<Self>(transaction, keys).await?;
         delete_unused(transaction).await
     }
 }
 
 /// Deletes data that no node boots any more.
 async fn delete_unused(transaction: &DatabaseTransaction) -> Result<(), DbErr> {
-    let used = Query::select().column(Column::Token).from(Entity).to_owned();
+    let used = Query::select().column(TOKEN).from(BootScripts::NAME).to_owned();
     data::Entity::delete_many().filter(data::Column::Token.not_in_subquery(used)).exec(transaction).await?;
     Ok(())
 }
@@ -133,17 +140,4 @@ fn artifacts(row: data::Model) -> BootArtifacts {
         initrd: text(row.initrd),
         timestamp: None,
     }
-}
-
-fn read(row: Model, data: &HashMap<Arc<str>, BootArtifacts>) -> Result<BootScript, Unreadable> {
-    let unreadable = |why: &dyn std::fmt::Display| database::unreadable(BootScript::KIND, &row.id, why);
-    let id = ComponentId::parse(&row.id).map_err(|error| unreadable(&error))?;
-    let (token, artifacts) =
-        data.get_key_value(row.token.as_str()).ok_or_else(|| unreadable(&"its boot data are missing"))?;
-    Ok(BootScript {
-        id,
-        token: Arc::clone(token),
-        artifacts: artifacts.clone(),
-        revision: row.revision.cast_unsigned(),
-    })
 }

@@ -1,16 +1,60 @@
 //! The config coordinator's tables. Only this module knows SQL.
 
 mod boot_scripts;
-mod boot_scripts_migration;
-mod configuration_states;
-mod migration;
 mod preparations;
-mod trouble_columns;
+
+use chassis::{
+    lease,
+    store::ledger::{Column, ColumnValue, Migrations, StoredRow, Table},
+};
+use proto::configuration::ConfigurationState;
+use sea_orm_migration::{MigrationTrait, MigratorTrait};
 
 pub(crate) use boot_scripts::{BootScript, BootScripts};
-pub(crate) use configuration_states::ConfigurationStates;
-pub(crate) use migration::Migrator;
 pub(crate) use preparations::Preparations;
+
+/// Migrations of earlier releases, whose tables are declared by now.
+const REPLACED: &[&str] =
+    &["migration", "boot_scripts_migration", "revision_indexes", "additive_preparation_trouble"];
+
+/// Brings the config coordinator's database up to date.
+pub(crate) struct Migrator;
+
+impl MigratorTrait for Migrator {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        Migrations::default()
+            .replacing(REPLACED)
+            .kind::<ConfigurationStates>()
+            .kind::<Preparations>()
+            .kind::<BootScripts>()
+            .side_table::<boot_scripts::data::Entity>(&[])
+            .with(lease::Migration)
+            .with(lease::RoleMigration)
+            .into_vec()
+    }
+}
+
+/// Table of the last state of each node at the configuration upstream. The columns beside `record` are for people who
+/// read the database.
+pub(crate) struct ConfigurationStates;
+
+impl Table for ConfigurationStates {
+    type Kind = ConfigurationState;
+    type Pool = ();
+
+    const NAME: &'static str = "configuration_states";
+
+    const COLUMNS: &'static [Column<ConfigurationState>] = &[
+        Column::new("generation", ColumnValue::Number(|state, ()| state.generation.cast_signed())),
+        Column::new("reading", ColumnValue::Text(|state, ()| state.reading().as_str_name().to_owned())),
+        Column::new("status", ColumnValue::Text(|state, ()| state.status.clone())),
+        Column::record(),
+    ];
+
+    fn read(row: &StoredRow, pool: &mut ()) -> anyhow::Result<ConfigurationState> {
+        row.record(pool)
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,128 +1,93 @@
 //! The data put in place upstream for the coming power-on of each component.
 
-use std::{fmt::Display, sync::Arc};
+use std::sync::Arc;
 
+use anyhow::{Context, bail};
 use chassis::{
     kinds::{Interner, trouble},
-    store::{
-        database::{self, Unreadable},
-        ledger::Table,
-        resource::Resource,
-    },
+    store::ledger::{Column, ColumnValue, StoredRow, Table},
 };
 use domain::core::{id::ComponentId, time::Timestamp, trouble::Trouble};
 use proto::meta::TroubleKind;
-use sea_orm::{ActiveValue::Set, ConnectionTrait, DatabaseTransaction, DbErr, entity::prelude::*};
 
 use crate::{
     preparation::{Plan, PreparationRecord, Progress},
     step::Step,
 };
 
-/// Table of boot preparations.
+/// Table of boot preparations. Earlier releases read and write its columns, and so there is no message in a row.
 pub(crate) struct Preparations;
-
-#[sea_orm::model]
-#[derive(Clone, Debug, PartialEq, Eq, DeriveEntityModel)]
-#[sea_orm(table_name = "boot_preparations")]
-pub struct Model {
-    #[sea_orm(primary_key, auto_increment = false)]
-    pub id: String,
-    pub revision: i64,
-    pub generation: i64,
-    pub attempt: i64,
-    pub artifacts: String,
-    pub configuration: String,
-    pub session: String,
-    pub progress: String,
-    pub token: String,
-    pub error: String,
-    pub since: i64,
-    /// Kind of the trouble by its name in the proto; `None`: no trouble, or a row of an earlier version.
-    pub error_kind: Option<String>,
-    pub failed_step: Option<String>,
-}
-
-impl ActiveModelBehavior for ActiveModel {}
 
 impl Table for Preparations {
     type Kind = PreparationRecord;
+    type Pool = Interner;
 
-    async fn load(
-        on: &impl ConnectionTrait,
-        after: Option<u64>,
-    ) -> Result<Vec<Result<PreparationRecord, Unreadable>>, DbErr> {
-        let mut interner = Interner::default();
-        let read = |row| read(row, &mut interner);
-        database::rows::<Entity, _>(on, Column::Revision, after, read).await
-    }
+    const NAME: &'static str = "boot_preparations";
 
-    async fn save(
-        transaction: &DatabaseTransaction,
-        records: &[Arc<PreparationRecord>],
-    ) -> Result<(), DbErr> {
-        let rows = records.iter().map(|record| row(record)).collect();
-        database::upsert::<Entity, ActiveModel>(transaction, Column::Id, rows).await
-    }
+    const COLUMNS: &'static [Column<PreparationRecord, Interner>] = &[
+        Column::new("generation", ColumnValue::Number(|one, _| one.plan.generation.cast_signed())),
+        Column::new("attempt", ColumnValue::Number(|one, _| one.plan.attempt.into())),
+        Column::new("artifacts", ColumnValue::Text(|one, _| one.plan.artifacts.to_string())),
+        Column::new("configuration", ColumnValue::Text(|one, _| one.plan.configuration.to_string())),
+        Column::new("session", ColumnValue::Text(|one, _| one.plan.session.to_string())),
+        Column::new("progress", ColumnValue::Text(|one, _| one.progress.word().to_owned())),
+        Column::new("token", ColumnValue::Text(|one, _| one.progress.token().to_owned())),
+        Column::new("error", ColumnValue::Text(|one, _| trouble::text_to_wire(one.progress.trouble()))),
+        Column::later("since", ColumnValue::Number(|one, _| one.since.0)),
+        // The name in the proto; null: no trouble, or a row of an earlier release.
+        Column::later("error_kind", ColumnValue::OptionalText(|one, _| kind(one.progress.trouble()))),
+        Column::later("failed_step", ColumnValue::OptionalText(|one, _| failed_step(&one.progress))),
+    ];
 
-    async fn delete(transaction: &DatabaseTransaction, keys: &[Arc<str>]) -> Result<(), DbErr> {
-        database::delete::<Entity>(transaction, Column::Id, keys).await
-    }
-}
-
-fn row(record: &PreparationRecord) -> ActiveModel {
-    let (token, trouble, failed_step) = match &record.progress {
-        Progress::Prepared => ("", None, None),
-        Progress::Accepted { token } => (&**token, None, None),
-        Progress::Failed { trouble, step } => ("", Some(&**trouble), *step),
-        Progress::Refused { trouble } => ("", Some(&**trouble), None),
-    };
-    ActiveModel {
-        id: Set(record.id.as_str().to_owned()),
-        revision: Set(record.revision.cast_signed()),
-        generation: Set(record.plan.generation.cast_signed()),
-        attempt: Set(record.plan.attempt.into()),
-        artifacts: Set(record.plan.artifacts.to_string()),
-        configuration: Set(record.plan.configuration.to_string()),
-        session: Set(record.plan.session.to_string()),
-        progress: Set(record.progress.word().to_owned()),
-        token: Set(token.to_owned()),
-        error: Set(trouble::text_to_wire(trouble)),
-        since: Set(record.since.0),
-        error_kind: Set(trouble.map(|one| trouble::kind_to_wire(Some(one)).as_str_name().to_owned())),
-        failed_step: Set(failed_step.map(|step| step.word().to_owned())),
+    fn read(row: &StoredRow, interner: &mut Interner) -> anyhow::Result<PreparationRecord> {
+        let mut text = |column| anyhow::Ok(interner.share(&row.get::<String>(column)?));
+        let plan = Plan {
+            generation: row.get::<i64>("generation")?.cast_unsigned(),
+            attempt: row.get::<i64>("attempt")?.try_into()?,
+            artifacts: text("artifacts")?,
+            configuration: text("configuration")?,
+            session: text("session")?,
+        };
+        Ok(PreparationRecord {
+            id: ComponentId::parse(row.key())?,
+            plan,
+            progress: read_progress(row, interner)?,
+            since: Timestamp(row.get("since")?),
+            revision: row.revision(),
+        })
     }
 }
 
-fn read(row: Model, interner: &mut Interner) -> Result<PreparationRecord, Unreadable> {
-    let unreadable = |why: &dyn Display| database::unreadable(PreparationRecord::KIND, &row.id, why);
-    let id = ComponentId::parse(&row.id).map_err(|error| unreadable(&error))?;
-    let attempt = u32::try_from(row.attempt).map_err(|error| unreadable(&error))?;
-    let progress = match row.progress.as_str() {
+fn kind(trouble: Option<&Trouble>) -> Option<String> {
+    trouble.map(|one| trouble::kind_to_wire(Some(one)).as_str_name().to_owned())
+}
+
+fn failed_step(progress: &Progress) -> Option<String> {
+    match progress {
+        Progress::Failed { step, .. } => step.map(|step| step.word().to_owned()),
+        Progress::Prepared | Progress::Accepted { .. } | Progress::Refused { .. } => None,
+    }
+}
+
+fn read_progress(row: &StoredRow, interner: &mut Interner) -> anyhow::Result<Progress> {
+    let word: String = row.get("progress")?;
+    Ok(match word.as_str() {
         Progress::PREPARED => Progress::Prepared,
-        Progress::ACCEPTED => Progress::Accepted { token: interner.share(&row.token) },
+        Progress::ACCEPTED => Progress::Accepted { token: interner.share(&row.get::<String>("token")?) },
         Progress::FAILED => {
-            let step = Step::ALL.into_iter().find(|step| row.failed_step.as_deref() == Some(step.word()));
-            Progress::Failed { trouble: read_trouble(&row, interner)?, step }
+            let failed: Option<String> = row.get("failed_step")?;
+            let step = Step::ALL.into_iter().find(|step| failed.as_deref() == Some(step.word()));
+            Progress::Failed { trouble: read_trouble(row, interner)?, step }
         }
-        Progress::REFUSED => Progress::Refused { trouble: read_trouble(&row, interner)? },
-        word => return Err(unreadable(&format!("'{word}' is no progress"))),
-    };
-    let plan = Plan {
-        generation: row.generation.cast_unsigned(),
-        attempt,
-        artifacts: interner.share(&row.artifacts),
-        configuration: interner.share(&row.configuration),
-        session: interner.share(&row.session),
-    };
-    let (since, revision) = (Timestamp(row.since), row.revision.cast_unsigned());
-    Ok(PreparationRecord { id, plan, progress, since, revision })
+        Progress::REFUSED => Progress::Refused { trouble: read_trouble(row, interner)? },
+        word => bail!("'{word}' is no progress"),
+    })
 }
 
-fn read_trouble(row: &Model, interner: &mut Interner) -> Result<Arc<Trouble>, Unreadable> {
-    // A kind of a later version is read as a failure, as on the wire.
-    let kind = |name| TroubleKind::from_str_name(name).unwrap_or(TroubleKind::Failed);
-    let kind = row.error_kind.as_deref().map(kind).unwrap_or_default();
-    let trouble = interner.trouble(kind.into(), &row.error);
-    trouble.ok_or_else(|| database::unreadable(PreparationRecord::KIND, &row.id, "its error is missing"))
+fn read_trouble(row: &StoredRow, interner: &mut Interner) -> anyhow::Result<Arc<Trouble>> {
+    let name: Option<String> = row.get("error_kind")?;
+    // A kind of a later release is read as a failure, as on the wire.
+    let kind = name.map(|name| TroubleKind::from_str_name(&name).unwrap_or(TroubleKind::Failed));
+    let error: String = row.get("error")?;
+    interner.trouble(kind.unwrap_or_default().into(), &error).context("its error is missing")
 }

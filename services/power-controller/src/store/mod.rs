@@ -1,12 +1,66 @@
 //! The power controller's tables. Only this module knows SQL.
 
-mod migration;
-mod power_states;
-mod transitions;
+use chassis::{
+    lease,
+    store::ledger::{Column, ColumnValue, Migrations, StoredRow, Table},
+};
+use proto::power::{PowerState, Transition};
+use sea_orm_migration::{MigrationTrait, MigratorTrait};
 
-pub use migration::Migrator;
-pub use power_states::PowerStates;
-pub use transitions::Transitions;
+/// Brings the power controller's database up to date.
+pub struct Migrator;
+
+impl MigratorTrait for Migrator {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        Migrations::default()
+            .replacing(&["migration", "revision_indexes"])
+            .kind::<PowerStates>()
+            .kind::<Transitions>()
+            .with(lease::Migration)
+            .with(lease::RoleMigration)
+            .into_vec()
+    }
+}
+
+/// Table of the last reading of each node. The columns beside `record` are for people who read the database.
+pub struct PowerStates;
+
+impl Table for PowerStates {
+    type Kind = PowerState;
+    type Pool = ();
+
+    const NAME: &'static str = "power_states";
+
+    const COLUMNS: &'static [Column<PowerState>] = &[
+        Column::new("generation", ColumnValue::Number(|state, ()| state.generation.cast_signed())),
+        Column::new("reading", ColumnValue::Text(|state, ()| state.reading().as_str_name().to_owned())),
+        Column::record(),
+    ];
+
+    fn read(row: &StoredRow, pool: &mut ()) -> anyhow::Result<PowerState> {
+        row.record(pool)
+    }
+}
+
+/// Table of the requests to the power upstream. The columns beside `record` are for people who read the database.
+pub struct Transitions;
+
+impl Table for Transitions {
+    type Kind = Transition;
+    type Pool = ();
+
+    const NAME: &'static str = "transitions";
+
+    const COLUMNS: &'static [Column<Transition>] = &[
+        Column::new("action", ColumnValue::Text(|one, ()| one.action().as_str_name().to_owned())),
+        Column::new("delivery", ColumnValue::Text(|one, ()| one.delivery().as_str_name().to_owned())),
+        Column::record(),
+    ];
+
+    fn read(row: &StoredRow, pool: &mut ()) -> anyhow::Result<Transition> {
+        row.record(pool)
+    }
+}
 
 #[cfg(test)]
 mod tests;

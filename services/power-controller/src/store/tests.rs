@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use chassis::{Context, Settings, store::ledger::Ledger};
 use proto::power::{Delivery, PowerReading, PowerState, TaskOutcome, Transition, TransitionMember};
+use sea_orm::{ConnectionTrait, Database, DbBackend};
 
 use super::*;
 
@@ -83,5 +84,29 @@ async fn what_was_written_is_there_after_a_restart(url: &str) {
 async fn every_database_keeps_what_was_written() {
     for database in test_databases::every_kind().await {
         what_was_written_is_there_after_a_restart(&database.url).await;
+    }
+}
+
+/// Tables of a release that made them by migrations of its own, which did not begin with `additive_`.
+const EARLIER: [&str; 5] = [
+    "CREATE TABLE power_states (id varchar NOT NULL PRIMARY KEY, revision bigint NOT NULL, \
+     generation bigint NOT NULL, reading varchar NOT NULL, record BYTES NOT NULL)",
+    "CREATE TABLE transitions (id varchar NOT NULL PRIMARY KEY, revision bigint NOT NULL, \
+     action varchar NOT NULL, delivery varchar NOT NULL, record BYTES NOT NULL)",
+    "INSERT INTO seaql_migrations (version, applied_at) VALUES ('migration', 1), ('revision_indexes', 1)",
+    "CREATE INDEX power_states_revision ON power_states (revision)",
+    "CREATE INDEX transitions_revision ON transitions (revision)",
+];
+
+#[tokio::test]
+async fn database_of_an_earlier_release_goes_on() {
+    for empty in test_databases::every_kind().await {
+        let database = Database::connect(&empty.url).await.unwrap();
+        Migrator::up(&database, Some(1)).await.unwrap();
+        let bytes = if database.get_database_backend() == DbBackend::Postgres { "bytea" } else { "blob" };
+        for statement in EARLIER {
+            database.execute_unprepared(&statement.replace("BYTES", bytes)).await.unwrap();
+        }
+        what_was_written_is_there_after_a_restart(&empty.url).await;
     }
 }

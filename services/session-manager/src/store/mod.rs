@@ -1,14 +1,31 @@
 //! Tables of this service. No other module knows SQL.
 
 mod left_out;
-mod migration;
 mod sessions;
 mod templates;
 
+use chassis::{lease, store::ledger::Migrations};
+use sea_orm_migration::{MigrationTrait, MigratorTrait};
+
 pub(crate) use left_out::LeftOutMembers;
-pub(crate) use migration::Migrator;
 pub(crate) use sessions::SessionTable;
 pub(crate) use templates::TemplateTable;
+
+/// Migrates the database of this service.
+pub(crate) struct Migrator;
+
+impl MigratorTrait for Migrator {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        Migrations::default()
+            .replacing(&["migration", "session_intent", "left_out", "revision_indexes"])
+            .kind::<SessionTable>()
+            .kind::<TemplateTable>()
+            .side_table::<left_out::Entity>(&["session_key", "session_id"])
+            .with(lease::Migration)
+            .with(lease::RoleMigration)
+            .into_vec()
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -117,6 +134,13 @@ mod tests {
         for empty in test_databases::every_kind().await {
             let database = Database::connect(&empty.url).await.unwrap();
             Migrator::up(&database, Some(2)).await.unwrap();
+            let bytes = if database.get_database_backend() == DbBackend::Postgres { "bytea" } else { "blob" };
+            let table = format!(
+                "CREATE TABLE sessions (key text NOT NULL PRIMARY KEY, revision bigint NOT NULL, \
+                 tenant text NOT NULL, name text NOT NULL, progress text NOT NULL, \
+                 record {bytes} NOT NULL, saved_status {bytes} NULL)"
+            );
+            database.execute_unprepared(&table).await.unwrap();
             let old = session("tenant a", "old");
             let record = crate::convert::session::to_wire(&old.session).encode_to_vec();
             let row = format!(

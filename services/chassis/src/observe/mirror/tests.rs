@@ -1,6 +1,8 @@
-use std::{sync::atomic::AtomicU64, time::Duration};
+use std::{borrow::Cow, sync::atomic::AtomicU64, time::Duration};
 
+use domain::core::invalid::Invalid;
 use futures_util::stream;
+use proto::option::OptionsRecord;
 
 use super::*;
 use crate::{process::shared_values::SharedValues, store::ledger::View};
@@ -21,6 +23,19 @@ impl Resource for Wait {
 
     fn set_revision(&mut self, revision: u64) {
         self.1 = revision;
+    }
+}
+
+impl WireForm for Wait {
+    type Message = OptionsRecord;
+    type Pool = ();
+
+    fn to_wire(&self) -> Cow<'_, OptionsRecord> {
+        Cow::Owned(OptionsRecord { options: None, revision: self.1 })
+    }
+
+    fn from_wire(message: OptionsRecord, (): &mut ()) -> Result<Self, Invalid> {
+        Ok(Self(Timestamp(1), message.revision))
     }
 }
 

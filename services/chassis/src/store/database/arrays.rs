@@ -3,41 +3,39 @@
 
 use std::sync::Arc;
 
-use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbBackend, DbErr, EntityTrait, IdenStatic, Iterable,
-    Statement, Value, sea_query::ArrayType,
-};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, Statement, Value, sea_query::ArrayType};
+
+use super::RowHeader;
 
 /// Rows in one statement: some megabytes.
 pub(super) const ROWS: usize = 5_000;
 
-/// Inserts rows, or overwrites those whose `key` exists.
-pub(super) async fn upsert<E, A>(on: &impl ConnectionTrait, key: E::Column, rows: Vec<A>) -> Result<(), DbErr>
-where
-    E: EntityTrait,
-    A: ActiveModelTrait<Entity = E>,
-    E::Column: Copy,
-{
-    let mut columns: Vec<_> = E::Column::iter().map(|column| Column::of::<E>(column, rows.len())).collect();
-    for mut row in rows {
-        for (column, values) in E::Column::iter().zip(&mut columns) {
-            let value = row.take(column).into_value();
-            let unset = || DbErr::AttrNotSet(column.as_str().to_owned());
-            values.push(value.ok_or_else(unset)?)?;
+/// Inserts rows, or overwrites those whose key exists.
+pub(super) async fn upsert(
+    on: &impl ConnectionTrait,
+    header: &RowHeader,
+    rows: Vec<Vec<Value>>,
+) -> Result<(), DbErr> {
+    let columns = header.columns.iter().map(|(name, is_optional)| Column::of(name, *is_optional, rows.len()));
+    let mut columns: Vec<_> = columns.collect();
+    for row in rows {
+        for (value, column) in row.into_iter().zip(&mut columns) {
+            column.push(value)?;
         }
     }
-    let sql = statement(E::default().table_name(), key.as_str(), &columns)?;
+    let sql = statement(header.table, header.key, &columns)?;
     let values = columns.into_iter().flat_map(Column::into_arrays);
     on.execute_raw(Statement::from_sql_and_values(DbBackend::Postgres, sql, values)).await.map(drop)
 }
 
 /// Deletes the rows whose `key` is one of `keys`.
-pub(super) async fn delete<E: EntityTrait>(
+pub(super) async fn delete(
     on: &impl ConnectionTrait,
-    key: E::Column,
+    table: &str,
+    key: &str,
     keys: &[Arc<str>],
 ) -> Result<(), DbErr> {
-    let sql = format!(r#"DELETE FROM "{}" WHERE "{}" = ANY($1)"#, E::default().table_name(), key.as_str());
+    let sql = format!(r#"DELETE FROM "{table}" WHERE "{key}" = ANY($1)"#);
     let keys: Vec<String> = keys.iter().map(|key| key.to_string()).collect();
     on.execute_raw(Statement::from_sql_and_values(DbBackend::Postgres, sql, [keys.into()])).await.map(drop)
 }
@@ -52,9 +50,9 @@ struct Column {
 }
 
 impl Column {
-    fn of<E: EntityTrait>(column: E::Column, rows: usize) -> Self {
-        let nulls = column.def().is_null().then(|| Vec::with_capacity(rows));
-        Self { name: column.as_str(), kind: None, values: Vec::with_capacity(rows), nulls }
+    fn of(name: &'static str, is_optional: bool, rows: usize) -> Self {
+        let nulls = is_optional.then(|| Vec::with_capacity(rows));
+        Self { name, kind: None, values: Vec::with_capacity(rows), nulls }
     }
 
     fn push(&mut self, value: Value) -> Result<(), DbErr> {

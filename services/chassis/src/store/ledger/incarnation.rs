@@ -5,6 +5,7 @@
 //! the incarnation of the file and the revision at which it took over, so that watchers resume across an ordinary
 //! restart, and only revisions beyond that one belong to a lost history.
 
+use proto::WatchRequest;
 use tonic::{
     Request,
     metadata::{AsciiMetadataValue, MetadataMap},
@@ -60,6 +61,13 @@ impl ResumeToken {
             name(request.metadata_mut(), incarnation);
         }
         request
+    }
+}
+
+impl<M: WatchRequest> From<Request<M>> for ResumeToken {
+    /// The token of the request to watch a kind.
+    fn from(request: Request<M>) -> Self {
+        Self::received(&request, M::resume_revision)
     }
 }
 

@@ -28,26 +28,28 @@ mod feed;
 mod fresh;
 mod history;
 mod incarnation;
-mod indexes;
 mod lineage;
 mod loss;
+mod migrations;
 mod owner;
 mod room;
+pub mod rows;
 mod serving;
 mod showing;
 #[cfg(feature = "simulation")]
 mod simulated;
 mod state;
 mod store;
+mod table;
 mod view;
 mod watching;
 mod writer;
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use domain::core::event::Actor;
 use futures_util::Stream;
-use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr};
+use sea_orm::{DatabaseConnection, DbErr};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -56,9 +58,10 @@ pub use events::EventRule;
 pub use facets::OneOf;
 pub use history::EventRpc;
 pub use incarnation::{ResumeToken, named as named_incarnation};
-pub use indexes::RevisionIndexes;
+pub use migrations::Migrations;
 pub(crate) use owner::OwnerView;
-pub use serving::{Responses, Selection, Watched};
+pub use serving::{Responses, Selection, WatchResponse};
+pub use table::{Column, ColumnValue, StoredRow, Table};
 pub use view::View;
 pub use watching::LedgerWatch;
 
@@ -67,7 +70,6 @@ use crate::{
     mesh::request_id,
     process::pause,
     store::{
-        database::Unreadable,
         fence::Fence,
         resource::{Batch, Resource},
     },
@@ -83,44 +85,6 @@ use writer::Writer;
 
 /// Commands that may wait for the writer. Callers beyond that wait for a place, which is the back pressure.
 const WAITING: usize = 4096;
-
-/// Storage of the resources of one kind. A service implements it on an empty type of its own, so that the resource
-/// itself knows nothing of tables.
-pub trait Table: Send + Sync + 'static {
-    /// The kind of resource that the table keeps.
-    type Kind: Resource;
-
-    /// Rule for the events of a change; `None`: changes have no events.
-    const EVENTS: Option<EventRule<Self::Kind>> = None;
-
-    /// Author of writes that name none: the service that owns the table.
-    const OWNER: Actor = Actor::Service("");
-
-    /// Reads the resources changed after revision `after`, or every one for `None`. An unreadable row is an item of the
-    /// answer, and so does not hide the others.
-    fn load(
-        on: &impl ConnectionTrait,
-        after: Option<u64>,
-    ) -> impl Future<Output = Result<Vec<Result<Self::Kind, Unreadable>>, DbErr>> + Send;
-
-    /// Inserts or overwrites resources.
-    fn save(
-        transaction: &DatabaseTransaction,
-        resources: &[Arc<Self::Kind>],
-    ) -> impl Future<Output = Result<(), DbErr>> + Send;
-
-    /// Deletes resources by key.
-    fn delete(
-        transaction: &DatabaseTransaction,
-        keys: &[Arc<str>],
-    ) -> impl Future<Output = Result<(), DbErr>> + Send;
-
-    /// Returns the resource after a loss of commits, which may have been about it; the ledger continues at `revision`,
-    /// above every revision that was ever shown. `None`: the resource stays unchanged.
-    fn after_loss(_resource: &Self::Kind, _revision: u64) -> Option<Self::Kind> {
-        None
-    }
-}
 
 /// A durable collection of resources of one kind. Clones share it.
 pub struct Ledger<T: Table> {

@@ -6,23 +6,17 @@ use futures_util::{
     StreamExt,
     stream::{self, BoxStream},
 };
-use proto::{Encoded, Message};
+use proto::{Encoded, WatchedMessage};
 use tonic::{Response, Status};
 
 use super::{Ledger, LedgerWatch, OneOf, ResumeToken, Table, View, incarnation, view::Page};
 use crate::{
     mesh::streams,
-    store::resource::{Batch, Resource},
+    store::resource::{Resource, WireForm},
 };
 
-/// A table that is watched over gRPC.
-pub trait Watched: Table {
-    /// Message of a batch.
-    type Message: Message + 'static;
-
-    /// Converts a batch.
-    fn message(batch: &Batch<Self::Kind>) -> Self::Message;
-}
+/// Answer of the watch of a kind.
+pub type WatchResponse<R> = <<R as WireForm>::Message as WatchedMessage>::Response;
 
 /// Messages of a streaming answer.
 pub type Responses<M> = BoxStream<'static, Result<M, Status>>;
@@ -56,6 +50,13 @@ impl<R> Default for Selection<R> {
     }
 }
 
+impl<R> Selection<R> {
+    /// Selects the resources with these keys; without keys, all.
+    pub fn of(keys: impl IntoIterator<Item = String>) -> Self {
+        Self { keys: keys.into_iter().collect(), ..Self::default() }
+    }
+}
+
 impl<T: Table> Ledger<T> {
     /// Answers a watch of changes after `resume`; revision 0 delivers everything first. The watch begins with all
     /// writes that any replica had acknowledged at this call, as long as the database answers. During an outage a watch
@@ -70,9 +71,9 @@ impl<T: Table> Ledger<T> {
     pub async fn serve_watch(
         &self,
         resume: impl Into<ResumeToken>,
-    ) -> Result<Response<Responses<Encoded<T::Message>>>, Status>
+    ) -> Result<Response<Responses<Encoded<WatchResponse<T::Kind>>>>, Status>
     where
-        T: Watched,
+        T::Kind: WireForm<Message: WatchedMessage>,
     {
         let resume = resume.into();
         if let Err(fault) = self.fresh().await {
@@ -85,11 +86,32 @@ impl<T: Table> Ledger<T> {
         streams::wait_for_room().await?;
         let watch = LedgerWatch::start(Arc::clone(&self.view), resume)?;
         let (view, incarnation) = (Arc::clone(&self.view), watch.incarnation());
-        let messages = watch.parts().map(move |part| Ok(view.encoded(&*part?, T::message)));
+        let messages =
+            watch.parts().map(move |part| Ok(view.encoded(&*part?, |batch| batch.to_wire().into())));
         let messages = messages.take_until(self.shutdown.clone().cancelled_owned());
         let mut response = Response::new(messages.boxed());
         incarnation::name(response.metadata_mut(), incarnation);
         Ok(response)
+    }
+
+    /// Answers a list with every write that any replica had acknowledged at this call, of resources in their form on the
+    /// wire, as [`Self::serve_list`] does.
+    ///
+    /// # Errors
+    /// [`crate::Fault::Unavailable`] when the database does not answer.
+    pub async fn list<M>(
+        &self,
+        selection: Selection<T::Kind>,
+        page: usize,
+    ) -> Result<Response<Responses<M>>, Status>
+    where
+        T::Kind: WireForm,
+        M: From<Vec<<T::Kind as WireForm>::Message>> + 'static,
+    {
+        self.fresh().await?;
+        Ok(self.serve_list(selection, page, |found| {
+            found.iter().map(|resource| resource.to_wire().into_owned()).collect::<Vec<_>>().into()
+        }))
     }
 
     /// Answers a list with at most `page` resources in a message, read at the client's pace. Concurrent changes may or
