@@ -11,10 +11,7 @@ use sea_orm_migration::{
     sea_query::{self, ColumnDef, Index, TableCreateStatement},
 };
 
-use super::{
-    rows::REVISION,
-    table::{Column, ColumnValue, Table},
-};
+use super::table::{Column, ColumnValue, REVISION, Table};
 use crate::store::database::{ADDITIVE, LedgerTables};
 
 /// Migrations of a part, in their order.

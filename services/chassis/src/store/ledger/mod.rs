@@ -33,7 +33,6 @@ mod loss;
 mod migrations;
 mod owner;
 mod room;
-pub mod rows;
 mod serving;
 mod showing;
 #[cfg(feature = "simulation")]
@@ -61,7 +60,7 @@ pub use incarnation::{ResumeToken, named as named_incarnation};
 pub use migrations::Migrations;
 pub(crate) use owner::OwnerView;
 pub use serving::{Responses, Selection, WatchResponse};
-pub use table::{Column, ColumnValue, StoredRow, Table};
+pub use table::{Column, ColumnValue, StoredRow, Table, rows};
 pub use view::View;
 pub use watching::LedgerWatch;
 

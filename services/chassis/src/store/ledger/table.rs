@@ -1,16 +1,21 @@
 //! The declaration of a kind's table: its rows and its migrations follow from it.
 
+pub mod rows;
+
 use std::{future::Future, sync::Arc};
 
 use domain::core::event::Actor;
 use proto::Message;
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, QueryResult, TryGetable, Value};
 
-use super::{events::EventRule, rows};
+use super::events::EventRule;
 use crate::store::{
     database::Unreadable,
     resource::{Resource, WireForm},
 };
+
+/// Column of the revision.
+pub(super) const REVISION: &str = "revision";
 
 /// Table of the resources of one kind. A service implements it on an empty type of its own, so that the resource itself
 /// knows nothing of tables.
@@ -155,9 +160,9 @@ pub struct StoredRow {
 }
 
 impl StoredRow {
-    pub(super) fn of<T: Table>(row: QueryResult) -> Result<Self, DbErr> {
+    fn of<T: Table>(row: QueryResult) -> Result<Self, DbErr> {
         let key = row.try_get("", T::KEY)?;
-        let revision: i64 = row.try_get("", rows::REVISION)?;
+        let revision: i64 = row.try_get("", REVISION)?;
         Ok(Self { row, key, revision: revision.cast_unsigned() })
     }
 

@@ -7,14 +7,11 @@ use sea_orm::{
     sea_query::{Expr, Order, Query, SelectStatement},
 };
 
-use super::table::{StoredRow, Table};
+use super::{REVISION, StoredRow, Table};
 use crate::store::{
     database::{self, ROWS_READ, RowHeader, Rows, Unreadable},
     resource::Resource,
 };
-
-/// Column of the revision.
-pub(super) const REVISION: &str = "revision";
 
 /// Reads the resources changed after revision `after`, or every one for `None`. Of a large table, at most some thousand
 /// rows are in memory at a time beside the resources.
