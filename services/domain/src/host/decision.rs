@@ -4,14 +4,17 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     core::time::Timestamp,
-    host::record::{
-        Host,
-        annotations::AnnotationName,
-        operation::OperationKind,
-        progress::{HostWork, SlotClaim},
-        reason::WaitReason,
-        state::HostState,
-        status::{HostErrorKind, HostInventory},
+    host::{
+        evidence::PullSecretProblem,
+        record::{
+            Host,
+            annotations::AnnotationName,
+            operation::OperationKind,
+            progress::{HostWork, SlotClaim},
+            reason::WaitReason,
+            state::HostState,
+            status::{HostErrorKind, HostInventory},
+        },
     },
 };
 
@@ -98,6 +101,8 @@ pub enum HostEvent {
         /// Text of the failure.
         text: Arc<str>,
     },
+    /// The login for an image registry cannot be used.
+    ImageAuth(PullSecretProblem),
     /// A deletion went on without an operation that it should have waited for.
     DeletionSkipped {
         /// Operation that was skipped.
@@ -129,8 +134,15 @@ impl HostEvent {
             Self::PowerOn => "PowerOn",
             Self::PowerOff => "PowerOff",
             Self::Failed { kind, .. } => failure(*kind),
+            Self::ImageAuth(PullSecretProblem::Format) => "ImageAuthFormatUnsupported",
+            Self::ImageAuth(PullSecretProblem::Content) => "ImageAuthParseError",
             Self::DeletionSkipped { .. } => "DeletionSkipped",
         }
+    }
+
+    /// Returns whether the event is shown as a warning. In the contract of Metal3, failures of a host are not.
+    pub fn is_warning(&self) -> bool {
+        matches!(self, Self::ImageAuth(_) | Self::DeletionSkipped { .. })
     }
 }
 

@@ -191,11 +191,22 @@ pub enum DeployData {
         /// Reason, for people.
         text: Arc<str>,
     },
-    /// The login for the image registry has a form that is not supported.
+    /// The login for the image registry cannot be used.
     PullSecretUnusable {
+        /// Problem with it.
+        problem: PullSecretProblem,
         /// Reason, for people.
         text: Arc<str>,
     },
+}
+
+/// Problem with the login for an image registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PullSecretProblem {
+    /// The secret has a type that is not supported.
+    Format,
+    /// The content of the secret cannot be read.
+    Content,
 }
 
 /// Settings that rules follow.

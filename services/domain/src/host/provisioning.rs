@@ -139,7 +139,10 @@ fn check_deploy_data(pass: &mut HostPass<'_>) -> Flow {
             pass.metrics.push(HostMetric::DeployDataError);
             Err(pass.trouble(WaitReason::DeployDataUnreadable, text))
         }
-        DeployData::PullSecretUnusable { text } => Err(pass.fail(HostErrorKind::Provisioning, text)),
+        DeployData::PullSecretUnusable { problem, text } => {
+            pass.events.push(HostEvent::ImageAuth(problem));
+            Err(pass.fail(HostErrorKind::Provisioning, text))
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use expect_test::Expect;
 
+mod any;
 mod conditions;
 mod lives;
 mod rows;

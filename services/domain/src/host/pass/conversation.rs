@@ -31,9 +31,7 @@ impl HostPass<'_> {
     /// run for as long as it wanted.
     pub fn consult(&mut self, call: DriverCall) -> Flow<DriverReply> {
         let Some(work) = &self.host.progress.work else { return Err(self.begin(call)) };
-        let Some(report) = self.report() else {
-            return Err(Self::wait_for_change(WaitReason::AwaitingAnswer));
-        };
+        let Some(report) = self.report() else { return Err(self.await_answer()) };
         if work.call.kind() != call.kind() {
             self.finish(AttemptEnd::Replaced);
             return Err(self.begin(call));
@@ -103,9 +101,6 @@ impl HostPass<'_> {
     /// Waits for an operation that is under way. Any error that clients see is over.
     pub fn running(&mut self) -> PassEnd {
         self.clear_error();
-        if self.call.is_some() {
-            return Self::wait_for_change(WaitReason::AwaitingAnswer);
-        }
         let again = self.report().and_then(|report| match report.answer {
             DriverAnswer::InProgress { again_in, .. } => Some(report.at.plus(again_in)),
             DriverAnswer::Done(_)
@@ -116,6 +111,18 @@ impl HostPass<'_> {
             | DriverAnswer::Trouble { .. } => None,
         });
         PassEnd { reason: WaitReason::DriverWorking, look: again }
+    }
+
+    /// Waits for an answer. A question about an operation that goes on, or that could not be asked before, leaves the
+    /// reason of the wait as it was, so that people see its whole length.
+    fn await_answer(&self) -> PassEnd {
+        let is_accepted = self.host.progress.work.as_ref().is_some_and(|work| work.is_accepted);
+        let trouble = self.host.progress.trouble.as_ref().filter(|trouble| trouble.number != 0);
+        Self::wait_for_change(match trouble {
+            Some(trouble) => trouble.reason,
+            None if is_accepted => WaitReason::DriverWorking,
+            None => WaitReason::AwaitingAnswer,
+        })
     }
 
     /// Makes the driver get to know the host again.
@@ -151,7 +158,7 @@ impl HostPass<'_> {
         let noted = self.host.progress.trouble.as_ref().filter(|trouble| trouble.number == number);
         if noted.is_some_and(|trouble| self.now() >= trouble.retry_at) {
             self.prolong(call);
-            return Self::wait_for_change(WaitReason::AwaitingAnswer);
+            return self.await_answer();
         }
         self.trouble_about(number, reason, text)
     }
@@ -197,6 +204,7 @@ impl HostPass<'_> {
     /// Makes the first call of an operation due.
     fn begin(&mut self, call: DriverCall) -> PassEnd {
         let now = self.now();
+        self.end_trouble();
         self.host.progress.attempts.begin(call.kind(), now);
         self.issue(HostWork {
             number: 0,

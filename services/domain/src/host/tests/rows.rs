@@ -184,7 +184,7 @@ fn inspection_and_preparation_follow_the_table() {
             in:inspecting inspect=running error:inspection
                 op=OK error=none text=- (DriverWorking 4s) [slot]
             in:inspecting inspect=poll
-                CALL inspect (AwaitingAnswer until changed) [slot]
+                CALL inspect (DriverWorking until changed) [slot]
             in:inspecting inspect=done count:2 error:inspection
                 row 12: state=preparing op=OK error=none text=- count=0 hardware=found (Continuing) !InspectionStarted !InspectionComplete #change ~store:found
             in:inspecting inspect=done-empty
@@ -360,7 +360,7 @@ fn provisioning_follows_the_table() {
             in:provisioning online image:a deploy-data:bad
                 (DeployDataUnreadable 1s) [slot] #DeployDataError
             in:provisioning online image:a pull-secret:bad
-                op=error error=provisioning error text=odd secret count=1 (BackingOff 120s) !ProvisioningError #error
+                op=error error=provisioning error text=odd secret count=1 (BackingOff 120s) !ImageAuthFormatUnsupported !ProvisioningError #error
             in:provisioning online image:a reboot:force
                 CALL provision+force (AwaitingAnswer until changed) [slot]
             in:provisioned online on

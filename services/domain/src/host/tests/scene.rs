@@ -5,7 +5,7 @@ use crate::{
     host::{
         evidence::{
             CredentialsSight, DeployData, DriverSight, DriverView, FirmwareWish, HardwareHealth,
-            HostEvidence, HostMoment, HostPolicy, RamdiskSight, SlotOffer,
+            HostEvidence, HostMoment, HostPolicy, PullSecretProblem, RamdiskSight, SlotOffer,
         },
         pass::HostPass,
         record::{
@@ -250,7 +250,12 @@ fn accompany(seen: &mut HostEvidence, name: &str, value: &str) -> bool {
         "on-reboot" => (seen.on_reboot.settings, seen.on_reboot.components) = (true, true),
         "data-image" => seen.data_image.wanted = Some("iso".into()),
         "deploy-data" => seen.deploy_data = DeployData::Unreadable { text: "no user data".into() },
-        "pull-secret" => seen.deploy_data = DeployData::PullSecretUnusable { text: "odd secret".into() },
+        "pull-secret" => {
+            seen.deploy_data = DeployData::PullSecretUnusable {
+                problem: PullSecretProblem::Format,
+                text: "odd secret".into(),
+            }
+        }
         "stored" => {
             let details = "stored".into();
             seen.hardware_data = Some(Arc::new(HostInventory { architecture: value.into(), details }));
