@@ -23,7 +23,8 @@ use crate::{
 pub struct HostDecision {
     /// New record of the host.
     pub host: Host,
-    /// Call that the driver is to be given once the record is stored; `None`: none is new.
+    /// Call that the driver is to be given once the record is stored; `None`: none is new. The record has the call as
+    /// well, so a caller that starts anew finds each call that lacks a report.
     pub call: Option<HostWork>,
     /// Events to record with the change.
     pub events: Vec<HostEvent>,

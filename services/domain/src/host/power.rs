@@ -7,6 +7,7 @@ use crate::host::{
     pass::{DriverReply, Flow, HostPass, PassEnd},
     provisioning, reboot,
     record::{
+        Host,
         annotations::{AnnotationName, RebootMode},
         call::DriverCall,
         operation::OperationKind,
@@ -36,7 +37,7 @@ pub(crate) fn manage(pass: &mut HostPass<'_>) -> Flow {
         prepare_power_on(pass, is_on)?;
     }
     let is_held_off = reboot::counted(&pass.host).next().is_some();
-    let wants_on = pass.host.spec.online && !is_held_off;
+    let wants_on = stays_on(&pass.host, is_on) && !is_held_off;
     if is_on == wants_on {
         return Err(settle(pass, is_held_off));
     }
@@ -64,6 +65,12 @@ fn await_reading(pass: &mut HostPass<'_>) -> Flow<bool> {
         return Ok(pass.host.status.powered_on);
     }
     Err(pass.wait(WaitReason::AwaitingPowerReading, POLL))
+}
+
+/// Returns whether the power of a host is to be on, apart from reboots. One that may never be off is left as it is where
+/// its spec wants it off all the same: every power-off would be a reboot, without end.
+fn stays_on(host: &Host, is_on: bool) -> bool {
+    host.spec.online || (host.spec.disable_power_off && is_on)
 }
 
 /// Changes the data image and the firmware of a host that runs a system, before it is switched on.

@@ -316,6 +316,9 @@ fn power_follows_wishes_and_reboots() {
             "in:provisioned has:a image:a online hold:me",
             "in:provisioned has:a image:a online on never-off reboot power-off=running",
             "in:provisioned has:a image:a online on never-off hold:me",
+            "in:provisioned has:a image:a on never-off",
+            "in:provisioned has:a image:a on never-off reboot",
+            "in:provisioned has:a image:a never-off",
             "in:available online on reboot",
             "in:available online on reboot:force",
             "in:provisioned has:a image:a online data-image",
@@ -356,6 +359,12 @@ fn power_follows_wishes_and_reboots() {
             in:provisioned has:a image:a online on never-off reboot power-off=running
                 row 28: reboots=0 (Continuing) !PowerOff #power:false
             in:provisioned has:a image:a online on never-off hold:me
+                row 28: (Settled 60s)
+            in:provisioned has:a image:a on never-off
+                row 28: (Settled 60s)
+            in:provisioned has:a image:a on never-off reboot
+                row 28: CALL power_off (AwaitingAnswer until changed)
+            in:provisioned has:a image:a never-off
                 row 28: (Settled 60s)
             in:available online on reboot
                 row 23: (Settled 60s)
