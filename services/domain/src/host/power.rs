@@ -33,11 +33,11 @@ pub(crate) fn manage_running(pass: &mut HostPass<'_>) -> Flow {
 pub(crate) fn manage(pass: &mut HostPass<'_>) -> Flow {
     let is_on = observe(pass)?;
     end_reboot(pass, is_on)?;
-    if pass.state().runs_a_system() {
-        prepare_power_on(pass, is_on)?;
-    }
     let is_held_off = reboot::counted(&pass.host).next().is_some();
     let wants_on = stays_on(&pass.host, is_on) && !is_held_off;
+    if pass.state().runs_a_system() {
+        prepare_power_on(pass, is_on, wants_on)?;
+    }
     if is_on == wants_on {
         return Err(settle(pass, is_held_off));
     }
@@ -74,10 +74,10 @@ fn stays_on(host: &Host, is_on: bool) -> bool {
 }
 
 /// Changes the data image and the firmware of a host that runs a system, before it is switched on.
-fn prepare_power_on(pass: &mut HostPass<'_>, is_on: bool) -> Flow {
+fn prepare_power_on(pass: &mut HostPass<'_>, is_on: bool, wants_on: bool) -> Flow {
     let is_switched_on = pass.operation() == Some(OperationKind::PowerOn);
     let is_coming_on = pass.host.spec.online && !is_on && !is_switched_on;
-    if is_coming_on {
+    if is_coming_on && wants_on {
         change_data_image(pass)?;
     }
     servicing::check(pass, is_coming_on)

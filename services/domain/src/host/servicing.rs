@@ -43,7 +43,7 @@ fn service(pass: &mut HostPass<'_>, parts: PreparationParts) -> Flow {
             pass.host.progress.firmware_changed_at = pass.host.progress.answered_at;
             pass.host.status.operational = OperationalStatus::Ok;
             pass.clear_error();
-            Ok(())
+            Err(pass.again())
         }
         DriverReply::Failed(text) => {
             pass.companions.push(CompanionChange::FirmwareUpdatesForgotten);

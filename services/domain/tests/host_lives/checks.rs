@@ -122,5 +122,7 @@ pub(crate) fn end(host: &Host, machine: &Machine, took_over: bool) -> Result<(),
     let is_external = host.spec.externally_provisioned || took_over;
     let has_system = is_external || !host.spec.online || machine.installed.as_ref() == wanted;
     ensure(has_system, "a host is not done: its system is not as wished", host)?;
+    let is_prepared = !host.state().is_available() || !machine.firmware_differs;
+    ensure(is_prepared, "a host is not done: its firmware is not as wished", host)?;
     ensure(host.status.error.is_none(), "a host is done and shows an error", host)
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use domain::{
     core::time::Timestamp,
     host::{
-        evidence::{DriverSight, DriverView},
+        evidence::{DriverSight, DriverView, FirmwareWish},
         record::{
             call::{DoneFacts, DriverAnswer, DriverCall, DriverTrouble},
             operation::OperationKind,
@@ -23,6 +23,8 @@ pub(crate) struct Machine {
     pub(crate) powered_on: bool,
     pub(crate) boots_without_slot: bool,
     pub(crate) needs_adoption: bool,
+    /// Whether a wish about firmware is not fulfilled.
+    pub(crate) firmware_differs: bool,
     /// Share of operations that fail.
     pub(crate) fails: f64,
     pub(crate) job: Option<Job>,
@@ -55,6 +57,18 @@ impl Machine {
             boots_without_slot: self.boots_without_slot,
             ..DriverView::default()
         })
+    }
+
+    /// Returns the wish about firmware, as compared with the firmware by now.
+    pub(crate) fn firmware(&self, now: Timestamp) -> FirmwareWish {
+        FirmwareWish {
+            is_judged: true,
+            is_read: true,
+            is_changed: self.firmware_differs,
+            is_valid: true,
+            read_at: now,
+            is_pending: true,
+        }
     }
 
     /// Ends a change of power whose time is over.
@@ -166,6 +180,7 @@ impl Machine {
                 self.installed = None;
                 self.powered_on = false;
             }
+            DriverCall::Prepare(_) | DriverCall::Service(_) => self.firmware_differs = false,
             DriverCall::PowerOn { .. } => self.powered_on = true,
             DriverCall::PowerOff { .. } => self.powered_on = false,
             _ => {}

@@ -10,7 +10,9 @@ use domain::{
     core::{backoff::Jitter, time::Timestamp},
     host::{
         decision::HostDecision,
-        evidence::{DriverSight, HostEvidence, HostMoment, HostPolicy, SlotOffer},
+        evidence::{
+            DriverSight, FirmwareWish, HostEvidence, HostMoment, HostPolicy, SlotOffer, UpdatePolicy,
+        },
         record::{
             Host, HostDeletion, HostKey, call::DriverReport, operation::OperationKind, progress::HostWork,
             reason::WaitReason, state::HostState,
@@ -43,7 +45,7 @@ enum Event {
     Call(HostWork),
     Report(DriverReport),
     List,
-    Listed(DriverSight),
+    Listed(DriverSight, FirmwareWish),
     Meddle,
     LoseRecord,
     LetGo,
@@ -197,13 +199,18 @@ impl World {
                 let sight = player.machine.look(now);
                 let is_down = is_faulty && self.rng.random_bool(0.03);
                 let sight = if is_down { DriverSight::NotReady } else { sight };
-                self.after(place, MESSAGE, Event::Listed(sight));
+                let firmware = player.machine.firmware(now);
+                self.after(place, MESSAGE, Event::Listed(sight, firmware));
                 let listing = if is_faulty { LISTING } else { 5 * LISTING };
                 self.at(place, self.now + listing, Event::List);
                 return Ok(());
             }
-            Event::Listed(sight) => player.seen.driver = sight,
+            Event::Listed(sight, firmware) => {
+                player.seen.driver = sight;
+                player.seen.settings = Some(firmware);
+            }
             Event::Meddle => {
+                player.machine.firmware_differs |= self.rng.random_bool(0.1);
                 people::meddle(&mut player.host, &mut player.seen.credentials, &mut self.rng);
             }
             Event::LoseRecord => {
@@ -317,7 +324,8 @@ fn player(index: usize, rng: &mut SmallRng) -> Player {
     let fails = if rng.random_bool(0.2) { 0.95 } else { 0.25 };
     let boots_without_slot = rng.random_bool(0.2);
     let machine = Machine { boots_without_slot, fails, ..Machine::default() };
-    let seen = HostEvidence { credentials: people::good_secret(rng), ..HostEvidence::default() };
+    let on_reboot = UpdatePolicy { settings: rng.random_bool(0.5), components: false };
+    let seen = HostEvidence { credentials: people::good_secret(rng), on_reboot, ..HostEvidence::default() };
     debug_assert_eq!(host.state(), HostState::Unset);
     Player { host, seen, machine, last: None, is_gone: false, timer: None, took_over: false, haste: (-1, 0) }
 }

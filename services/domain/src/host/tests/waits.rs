@@ -407,7 +407,7 @@ fn firmware_of_a_running_host_changes_in_a_reboot() {
             in:provisioned has:a image:a online versions:changed on-reboot op:servicing service=started
                 row 28: (DriverWorking 4s) ~FirmwareUpdatesBegun
             in:provisioned has:a image:a online settings:changed on-reboot op:servicing service=done
-                row 28: op=OK CALL power_on (AwaitingAnswer until changed)
+                row 28: op=OK (Continuing)
             in:provisioned has:a image:a online settings:changed on-reboot op:servicing service=failed
                 row 28: op=error error=servicing error text=broken count=1 (BackingOff 120s) !ServicingError #error ~FirmwareUpdatesForgotten
             in:provisioned has:a image:a online settings:changed on-reboot error:servicing
