@@ -59,9 +59,9 @@ fn observe(pass: &mut HostPass<'_>) -> Flow<bool> {
     Ok(is_on)
 }
 
-/// Waits for a look at the power. An operation that is under way, or whose answer is, may go on without.
+/// Waits for a look at the power. An operation that began on a look goes on without a further one.
 fn await_reading(pass: &mut HostPass<'_>) -> Flow<bool> {
-    if pass.host.progress.work.is_some() {
+    if pass.operation().is_some_and(OperationKind::follows_power) {
         return Ok(pass.host.status.powered_on);
     }
     Err(pass.wait(WaitReason::AwaitingPowerReading, POLL))

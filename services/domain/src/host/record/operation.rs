@@ -37,6 +37,14 @@ impl OperationKind {
         matches!(self, Self::Inspect | Self::Provision | Self::Deprovision)
     }
 
+    /// Returns whether the operation began because of a look at the power of the host.
+    pub(crate) fn follows_power(self) -> bool {
+        matches!(
+            self,
+            Self::PowerOn | Self::PowerOff | Self::Service | Self::AttachDataImage | Self::DetachDataImage
+        )
+    }
+
     /// The word in histories, metrics and logs.
     pub fn word(self) -> &'static str {
         match self {

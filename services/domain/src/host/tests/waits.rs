@@ -303,6 +303,8 @@ fn power_follows_wishes_and_reboots() {
             "in:available online turned-on error:power-management",
             "in:available online power:unknown",
             "in:available online stale-look",
+            "in:available online stale-look inspect=running",
+            "in:available online power:unknown power-on=running",
             "in:available on",
             "in:available on error:power-management count:2",
             "in:available on power-off=failed",
@@ -334,6 +336,10 @@ fn power_follows_wishes_and_reboots() {
                 row 23: (AwaitingPowerReading 60s)
             in:available online stale-look
                 row 23: (AwaitingPowerReading 60s)
+            in:available online stale-look inspect=running
+                row 23: (AwaitingPowerReading 60s) [slot]
+            in:available online power:unknown power-on=running
+                row 23: (DriverWorking 4s) !PowerOn #power:true
             in:available on
                 row 23: CALL power_off (AwaitingAnswer until changed)
             in:available on error:power-management count:2
