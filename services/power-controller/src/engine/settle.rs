@@ -43,7 +43,8 @@ impl Ending {
         commands
     }
 
-    fn commands(self) -> Vec<Command> {
+    /// Returns the commands in their order.
+    pub(super) fn commands(self) -> Vec<Command> {
         self.with(Vec::new(), Vec::new())
     }
 }

@@ -2,7 +2,7 @@
 
 mod stories;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chassis::kinds::component::action_from_wire;
 use domain::boot::{
@@ -28,6 +28,8 @@ const START: Timestamp = Timestamp(1_732_119_000_000);
 struct Scene {
     engine: PowerEngine,
     facts: TableFacts,
+    /// Components whose reports the registry refuses.
+    stale: HashSet<String>,
     now: Moment,
     /// Ids of transitions, in the order in which they appeared.
     ids: Vec<String>,
@@ -77,6 +79,7 @@ impl Scene {
             engine: PowerEngine::new(&[], polls, upstream),
             facts: TableFacts { components, power, options: Options::default() },
             now: Moment { at: START, instant: Instant::now() },
+            stale: HashSet::new(),
             ids: Vec::new(),
             log: String::new(),
         }
@@ -101,7 +104,7 @@ impl Scene {
                     }
                     Command::Announce { reports, announcement } => {
                         reports.iter().for_each(|report| self.count(report));
-                        events.push_back(Event::Announced { announcement, stale: Default::default() });
+                        events.push_back(Event::Announced { announcement, stale: self.stale.clone() });
                     }
                     Command::Tell(event) => events.push_back(event),
                     Command::Report(reports) => reports.iter().for_each(|report| self.count(report)),

@@ -94,6 +94,77 @@ fn every_answer_to_a_call_has_its_consequence() {
     .assert_eq(&log);
 }
 
+#[test]
+fn members_that_must_wait_or_have_moved_on_hold_up_nobody() {
+    let mut scene = Scene::power_on(&["x1", "x2", "x3", "x4"]);
+    scene.decide();
+    scene.due(1);
+    scene.answer(1, Err(Failure::Unreachable("away".to_owned())));
+    scene.log.clear();
+    scene.change("x1", |node| node.locked = true);
+    scene.change("x2", |node| node.generation = 2);
+    scene.stale.insert("x4".to_owned());
+    scene.due(1);
+    check(
+        &scene,
+        &expect![[r#"
+        T1 is due:
+            announce x2 attempt 1, x3 attempt 1 'waiting for away', x4 attempt 1 'waiting for away'
+            write T1 Sent [x3]; T2 Prepared [x1]
+            decide on x2 x4 in 0.1 s
+            read x2 x4
+            step T2 after failure 2
+            ask for powering_on of x3
+    "#]],
+    );
+}
+
+#[test]
+fn answers_about_transitions_that_are_over_change_nothing() {
+    let mut scene = Scene::power_on(&["x1"]);
+    scene.accepted();
+    let id = || TransitionId::from("over");
+    let answer = |now: Moment| PollAnswer {
+        id: id(),
+        began: now.instant,
+        asked_at: now.at,
+        clock: None,
+        answer: Ok(progress("x1:succeeded", true)),
+    };
+    let found = Found { accepted: vec![record("t-1", Action::PoweringOn, &["x1"], true)], clock: None };
+    let nodes = HashSet::from(["x1".to_owned()]);
+    let purpose = HolderPurpose::End { id: id(), error: String::new() };
+    for event in [
+        Event::Due(vec![id()]),
+        Event::Started { id: id(), answer: Ok("t-2".to_owned()) },
+        Event::Searched {
+            ids: vec![id()],
+            asked_at: scene.now.instant,
+            answer: Ok(found),
+            finished: Vec::new(),
+        },
+        Event::HoldersFound {
+            search: HolderSearch { nodes, purpose },
+            answer: Ok(Vec::new()),
+            abandoned: HashSet::new(),
+        },
+        Event::HoldersPolled { id: id(), ended: HashSet::new() },
+        Event::Followed(id()),
+        Event::PollDue(id()),
+        Event::Withdrawn { id: id(), answer: Ok(()) },
+        Event::Polled(answer(scene.now)),
+        Event::Heard(vec![answer(scene.now)]),
+        Event::Abandoned(Arc::new(Transition { id: id().to_string(), ..scene.transition(1) })),
+        // The transition that is not over, in a state in which the answer has no meaning.
+        Event::Started { id: scene.id(1), answer: Ok("t-2".to_owned()) },
+        Event::HoldersPolled { id: scene.id(1), ended: HashSet::new() },
+    ] {
+        scene.tell("late", event);
+    }
+    assert_eq!(scene.log.replace("late:\n", ""), "");
+    assert_eq!(scene.transition(1).upstream_id, "t-1");
+}
+
 /// Returns a power-on in doubt.
 fn in_doubt() -> Scene {
     let mut scene = Scene::power_on(&["x1"]);
