@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use chassis::{
     lease,
     store::{
-        ledger::{Column, ColumnValue, EventRule, Migrations, StoredRow, Table},
+        ledger::{Column, EventRule, Migrations, StoredRow, Table},
         resource::{Resource, WireForm},
     },
 };
@@ -85,8 +85,8 @@ impl Table for Notes {
     const KEY: &'static str = "name";
 
     const COLUMNS: &'static [Column<Note>] = &[
-        Column::new("text", ColumnValue::Text(|note, ()| note.text.clone())),
-        Column::later("last_event", ColumnValue::Number(|note, ()| note.last_event.cast_signed())),
+        Column::text("text", |note, ()| note.text.clone()),
+        Column::later(Column::number("last_event", |note, ()| note.last_event.cast_signed())),
     ];
 
     const EVENTS: Option<EventRule<Note>> = Some(events);

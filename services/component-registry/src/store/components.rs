@@ -6,7 +6,7 @@ use chassis::{
     kinds::component as convert,
     store::{
         database::Unreadable,
-        ledger::{Column, ColumnValue, Draft, EventRule, StoredRow, Table, rows},
+        ledger::{Column, Draft, EventRule, StoredRow, Table, rows},
         resource::WireForm,
     },
 };
@@ -48,37 +48,22 @@ impl Table for ComponentTable {
     const NAME: &'static str = "components";
 
     const COLUMNS: &'static [Column<Component, ArtifactSets>] = &[
-        Column::new("generation", ColumnValue::Number(|component, _| component.generation.cast_signed())),
-        Column::new("enabled", ColumnValue::OptionalFlag(|component, _| component.enabled)),
-        Column::new(
-            "session",
-            ColumnValue::OptionalText(|component, _| component.session.as_deref().map(str::to_owned)),
-        ),
-        Column::new("phase", ColumnValue::OptionalText(|component, _| phase(component))),
-        Column::new("status", ColumnValue::Text(|component, _| computed_status(component).word().to_owned())),
-        Column::new(
-            ACTUAL,
-            ColumnValue::OptionalText(|component, sets| {
-                sets.digest_of(component.actual_state.as_ref().map(|state| &state.boot_artifacts))
-            }),
-        ),
-        Column::new(
-            DESIRED,
-            ColumnValue::OptionalText(|component, sets| {
-                sets.digest_of(component.desired_state.as_ref().map(|state| &state.boot_artifacts))
-            }),
-        ),
-        Column::new(
-            STAGED,
-            ColumnValue::OptionalText(|component, sets| {
-                sets.digest_of(component.staged_state.as_ref().map(|state| &state.boot_artifacts))
-            }),
-        ),
+        Column::number("generation", |component, _| component.generation.cast_signed()),
+        Column::optional_flag("enabled", |component, _| component.enabled),
+        Column::optional_text("session", |component, _| component.session.as_deref().map(str::to_owned)),
+        Column::optional_text("phase", |component, _| phase(component)),
+        Column::text("status", |component, _| computed_status(component).word().to_owned()),
+        Column::optional_text(ACTUAL, |component, sets| {
+            sets.digest_of(component.actual_state.as_ref().map(|state| &state.boot_artifacts))
+        }),
+        Column::optional_text(DESIRED, |component, sets| {
+            sets.digest_of(component.desired_state.as_ref().map(|state| &state.boot_artifacts))
+        }),
+        Column::optional_text(STAGED, |component, sets| {
+            sets.digest_of(component.staged_state.as_ref().map(|state| &state.boot_artifacts))
+        }),
         // The texts of the record's artifacts are stored in the sets to which the columns refer.
-        Column::new(
-            "record",
-            ColumnValue::Bytes(|component, _| convert::to_wire_without_texts(component).encode_to_vec()),
-        ),
+        Column::bytes("record", |component, _| convert::to_wire_without_texts(component).encode_to_vec()),
     ];
 
     const EVENTS: Option<EventRule<Component>> = Some(|before, after, actor, reason| {

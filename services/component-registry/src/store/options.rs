@@ -3,7 +3,7 @@
 use chassis::{
     kinds::options::{self as convert, OptionsRecord},
     store::{
-        ledger::{Column, ColumnValue, StoredRow, Table},
+        ledger::{Column, StoredRow, Table},
         resource::WireForm,
     },
 };
@@ -20,10 +20,8 @@ impl Table for StoredOptions {
 
     const KEY: &'static str = "key";
 
-    const COLUMNS: &'static [Column<OptionsRecord>] = &[Column::new(
-        "record",
-        ColumnValue::Bytes(|record, ()| convert::to_wire(record.options.clone()).encode_to_vec()),
-    )];
+    const COLUMNS: &'static [Column<OptionsRecord>] =
+        &[Column::bytes("record", |record, ()| convert::to_wire(record.options.clone()).encode_to_vec())];
 
     fn read(row: &StoredRow, pool: &mut ()) -> anyhow::Result<OptionsRecord> {
         let options = Some(row.message("record")?);

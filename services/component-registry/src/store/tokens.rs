@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chassis::store::{
     database::Unreadable,
-    ledger::{Column, ColumnValue, StoredRow, Table, rows},
+    ledger::{Column, StoredRow, Table, rows},
     resource::Resource,
 };
 use domain::{boot::component::artifacts::BootArtifacts, core::time::Timestamp};
@@ -54,11 +54,8 @@ impl Table for BootTokens {
     const KEY: &'static str = "token";
 
     const COLUMNS: &'static [Column<BootToken, ArtifactSets>] = &[
-        Column::new(ARTIFACTS, ColumnValue::Text(|token, sets| sets.digest(&token.boot_artifacts))),
-        Column::new(
-            "stored_at",
-            ColumnValue::Number(|token, _| token.boot_artifacts.timestamp.unwrap_or_default().0),
-        ),
+        Column::text(ARTIFACTS, |token, sets| sets.digest(&token.boot_artifacts)),
+        Column::number("stored_at", |token, _| token.boot_artifacts.timestamp.unwrap_or_default().0),
     ];
 
     fn read(row: &StoredRow, sets: &mut ArtifactSets) -> anyhow::Result<BootToken> {

@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context;
 use chassis::store::{
     database::{self, Unreadable},
-    ledger::{Column, ColumnValue, StoredRow, Table, rows},
+    ledger::{Column, StoredRow, Table, rows},
     resource::Resource,
 };
 use domain::{boot::component::artifacts::BootArtifacts, core::id::ComponentId};
@@ -76,7 +76,7 @@ impl Table for BootScripts {
     const NAME: &'static str = "boot_scripts";
 
     const COLUMNS: &'static [Column<BootScript, Self::Pool>] =
-        &[Column::new(TOKEN, ColumnValue::Text(|one, _| one.token.to_string()))];
+        &[Column::text(TOKEN, |one, _| one.token.to_string())];
 
     // Data are deleted when no node refers to them.
     const INDEXED: &'static [&'static str] = &[TOKEN];

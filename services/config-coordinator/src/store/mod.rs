@@ -5,7 +5,7 @@ mod preparations;
 
 use chassis::{
     lease,
-    store::ledger::{Column, ColumnValue, Migrations, StoredRow, Table},
+    store::ledger::{Column, Migrations, StoredRow, Table},
 };
 use proto::configuration::ConfigurationState;
 use sea_orm_migration::{MigrationTrait, MigratorTrait};
@@ -45,9 +45,9 @@ impl Table for ConfigurationStates {
     const NAME: &'static str = "configuration_states";
 
     const COLUMNS: &'static [Column<ConfigurationState>] = &[
-        Column::new("generation", ColumnValue::Number(|state, ()| state.generation.cast_signed())),
-        Column::new("reading", ColumnValue::Text(|state, ()| state.reading().as_str_name().to_owned())),
-        Column::new("status", ColumnValue::Text(|state, ()| state.status.clone())),
+        Column::number("generation", |state, ()| state.generation.cast_signed()),
+        Column::text("reading", |state, ()| state.reading().as_str_name().to_owned()),
+        Column::text("status", |state, ()| state.status.clone()),
         Column::record(),
     ];
 

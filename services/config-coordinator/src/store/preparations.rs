@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use chassis::{
     kinds::{Interner, trouble},
-    store::ledger::{Column, ColumnValue, StoredRow, Table},
+    store::ledger::{Column, StoredRow, Table},
 };
 use domain::core::{id::ComponentId, time::Timestamp, trouble::Trouble};
 use proto::meta::TroubleKind;
@@ -25,18 +25,18 @@ impl Table for Preparations {
     const NAME: &'static str = "boot_preparations";
 
     const COLUMNS: &'static [Column<PreparationRecord, Interner>] = &[
-        Column::new("generation", ColumnValue::Number(|one, _| one.plan.generation.cast_signed())),
-        Column::new("attempt", ColumnValue::Number(|one, _| one.plan.attempt.into())),
-        Column::new("artifacts", ColumnValue::Text(|one, _| one.plan.artifacts.to_string())),
-        Column::new("configuration", ColumnValue::Text(|one, _| one.plan.configuration.to_string())),
-        Column::new("session", ColumnValue::Text(|one, _| one.plan.session.to_string())),
-        Column::new("progress", ColumnValue::Text(|one, _| one.progress.word().to_owned())),
-        Column::new("token", ColumnValue::Text(|one, _| one.progress.token().to_owned())),
-        Column::new("error", ColumnValue::Text(|one, _| trouble::text_to_wire(one.progress.trouble()))),
-        Column::later("since", ColumnValue::Number(|one, _| one.since.0)),
+        Column::number("generation", |one, _| one.plan.generation.cast_signed()),
+        Column::number("attempt", |one, _| one.plan.attempt.into()),
+        Column::text("artifacts", |one, _| one.plan.artifacts.to_string()),
+        Column::text("configuration", |one, _| one.plan.configuration.to_string()),
+        Column::text("session", |one, _| one.plan.session.to_string()),
+        Column::text("progress", |one, _| one.progress.word().to_owned()),
+        Column::text("token", |one, _| one.progress.token().to_owned()),
+        Column::text("error", |one, _| trouble::text_to_wire(one.progress.trouble())),
+        Column::later(Column::number("since", |one, _| one.since.0)),
         // The name in the proto; null: no trouble, or a row of an earlier release.
-        Column::later("error_kind", ColumnValue::OptionalText(|one, _| kind(one.progress.trouble()))),
-        Column::later("failed_step", ColumnValue::OptionalText(|one, _| failed_step(&one.progress))),
+        Column::later(Column::optional_text("error_kind", |one, _| kind(one.progress.trouble()))),
+        Column::later(Column::optional_text("failed_step", |one, _| failed_step(&one.progress))),
     ];
 
     fn read(row: &StoredRow, interner: &mut Interner) -> anyhow::Result<PreparationRecord> {

@@ -2,7 +2,7 @@
 
 use chassis::{
     lease,
-    store::ledger::{Column, ColumnValue, Migrations, StoredRow, Table},
+    store::ledger::{Column, Migrations, StoredRow, Table},
 };
 use proto::power::{PowerState, Transition};
 use sea_orm_migration::{MigrationTrait, MigratorTrait};
@@ -32,8 +32,8 @@ impl Table for PowerStates {
     const NAME: &'static str = "power_states";
 
     const COLUMNS: &'static [Column<PowerState>] = &[
-        Column::new("generation", ColumnValue::Number(|state, ()| state.generation.cast_signed())),
-        Column::new("reading", ColumnValue::Text(|state, ()| state.reading().as_str_name().to_owned())),
+        Column::number("generation", |state, ()| state.generation.cast_signed()),
+        Column::text("reading", |state, ()| state.reading().as_str_name().to_owned()),
         Column::record(),
     ];
 
@@ -52,8 +52,8 @@ impl Table for Transitions {
     const NAME: &'static str = "transitions";
 
     const COLUMNS: &'static [Column<Transition>] = &[
-        Column::new("action", ColumnValue::Text(|one, ()| one.action().as_str_name().to_owned())),
-        Column::new("delivery", ColumnValue::Text(|one, ()| one.delivery().as_str_name().to_owned())),
+        Column::text("action", |one, ()| one.action().as_str_name().to_owned()),
+        Column::text("delivery", |one, ()| one.delivery().as_str_name().to_owned()),
         Column::record(),
     ];
 

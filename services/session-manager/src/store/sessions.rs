@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chassis::store::ledger::{Column, ColumnValue, EventRule, StoredRow, Table, rows};
+use chassis::store::ledger::{Column, EventRule, StoredRow, Table, rows};
 use domain::{
     boot::session::event::{self, SessionEvent},
     core::event::Actor,
@@ -26,18 +26,16 @@ impl Table for SessionTable {
     const KEY: &'static str = "key";
 
     const COLUMNS: &'static [Column<SessionRecord>] = &[
-        Column::new("tenant", ColumnValue::Text(|record, ()| record.session.tenant.as_str().to_owned())),
-        Column::new("name", ColumnValue::Text(|record, ()| record.session.name.clone())),
-        Column::new("progress", ColumnValue::Text(|record, ()| record.session.progress.word().to_owned())),
-        Column::new("record", ColumnValue::Bytes(|record, ()| stored(record).encode_to_vec())),
-        Column::new(
-            "saved_status",
-            ColumnValue::OptionalBytes(|record, ()| record.saved_status.as_ref().map(Message::encode_to_vec)),
-        ),
-        Column::later(
-            "intent",
-            ColumnValue::OptionalBytes(|record, ()| record.intent.as_deref().map(Message::encode_to_vec)),
-        ),
+        Column::text("tenant", |record, ()| record.session.tenant.as_str().to_owned()),
+        Column::text("name", |record, ()| record.session.name.clone()),
+        Column::text("progress", |record, ()| record.session.progress.word().to_owned()),
+        Column::bytes("record", |record, ()| stored(record).encode_to_vec()),
+        Column::optional_bytes("saved_status", |record, ()| {
+            record.saved_status.as_ref().map(Message::encode_to_vec)
+        }),
+        Column::later(Column::optional_bytes("intent", |record, ()| {
+            record.intent.as_deref().map(Message::encode_to_vec)
+        })),
     ];
 
     const EVENTS: Option<EventRule<SessionRecord>> = Some(|before, after, _, _| {

@@ -1,6 +1,6 @@
 //! Session templates.
 
-use chassis::store::ledger::{Column, ColumnValue, StoredRow, Table};
+use chassis::store::ledger::{Column, StoredRow, Table};
 
 use crate::record::TemplateRecord;
 
@@ -16,8 +16,8 @@ impl Table for TemplateTable {
     const KEY: &'static str = "key";
 
     const COLUMNS: &'static [Column<TemplateRecord>] = &[
-        Column::new("tenant", ColumnValue::Text(|record, ()| record.template.tenant.as_str().to_owned())),
-        Column::new("name", ColumnValue::Text(|record, ()| record.template.name.clone())),
+        Column::text("tenant", |record, ()| record.template.tenant.as_str().to_owned()),
+        Column::text("name", |record, ()| record.template.name.clone()),
         Column::record(),
     ];
 

@@ -60,7 +60,7 @@ pub use incarnation::{ResumeToken, named as named_incarnation};
 pub use migrations::Migrations;
 pub(crate) use owner::OwnerView;
 pub use serving::{Responses, Selection, WatchResponse};
-pub use table::{Column, ColumnValue, StoredRow, Table, rows};
+pub use table::{Column, StoredRow, Table, rows};
 pub use view::View;
 pub use watching::LedgerWatch;
 

@@ -88,39 +88,59 @@ pub trait Table: Sized + Send + Sync + 'static {
 pub struct Column<R, P = ()> {
     pub(super) name: &'static str,
     pub(super) value: ColumnValue<R, P>,
-    /// Whether a release added the column to the table of an earlier one.
     pub(super) is_later: bool,
 }
 
-/// Function that returns the value of a column for a resource.
-type Extract<R, P, V> = fn(&R, &mut P) -> V;
-
-/// Type of a column, with the value that it has for a resource.
-pub enum ColumnValue<R, P = ()> {
-    /// Text.
-    Text(Extract<R, P, String>),
-    /// Text or null.
-    OptionalText(Extract<R, P, Option<String>>),
-    /// Number of 64 bits.
-    Number(Extract<R, P, i64>),
-    /// Truth value or null.
-    OptionalFlag(Extract<R, P, Option<bool>>),
-    /// Bytes.
-    Bytes(Extract<R, P, Vec<u8>>),
-    /// Bytes or null.
-    OptionalBytes(Extract<R, P, Option<Vec<u8>>>),
+/// Type of a column, with the function that returns its value for a resource.
+pub(super) enum ColumnValue<R, P> {
+    Text(fn(&R, &mut P) -> String),
+    OptionalText(fn(&R, &mut P) -> Option<String>),
+    Number(fn(&R, &mut P) -> i64),
+    OptionalFlag(fn(&R, &mut P) -> Option<bool>),
+    Bytes(fn(&R, &mut P) -> Vec<u8>),
+    OptionalBytes(fn(&R, &mut P) -> Option<Vec<u8>>),
 }
 
 impl<R, P> Column<R, P> {
-    /// Column of the first release that has the table.
-    pub const fn new(name: &'static str, value: ColumnValue<R, P>) -> Self {
+    const fn new(name: &'static str, value: ColumnValue<R, P>) -> Self {
         Self { name, value, is_later: false }
     }
 
-    /// Column that a later release adds. Earlier rows have null, or 0, or an empty text, and so have the rows of an
-    /// earlier release that runs beside.
-    pub const fn later(name: &'static str, value: ColumnValue<R, P>) -> Self {
-        Self { name, value, is_later: true }
+    /// Text.
+    pub const fn text(name: &'static str, value: fn(&R, &mut P) -> String) -> Self {
+        Self::new(name, ColumnValue::Text(value))
+    }
+
+    /// Text or null.
+    pub const fn optional_text(name: &'static str, value: fn(&R, &mut P) -> Option<String>) -> Self {
+        Self::new(name, ColumnValue::OptionalText(value))
+    }
+
+    /// Number of 64 bits.
+    pub const fn number(name: &'static str, value: fn(&R, &mut P) -> i64) -> Self {
+        Self::new(name, ColumnValue::Number(value))
+    }
+
+    /// Truth value or null.
+    pub const fn optional_flag(name: &'static str, value: fn(&R, &mut P) -> Option<bool>) -> Self {
+        Self::new(name, ColumnValue::OptionalFlag(value))
+    }
+
+    /// Bytes.
+    pub const fn bytes(name: &'static str, value: fn(&R, &mut P) -> Vec<u8>) -> Self {
+        Self::new(name, ColumnValue::Bytes(value))
+    }
+
+    /// Bytes or null.
+    pub const fn optional_bytes(name: &'static str, value: fn(&R, &mut P) -> Option<Vec<u8>>) -> Self {
+        Self::new(name, ColumnValue::OptionalBytes(value))
+    }
+
+    /// Marks a column that a later release adds to the table of an earlier one. Earlier rows have null, or 0, or an empty
+    /// text, and so have the rows of an earlier release that runs beside.
+    pub const fn later(mut column: Self) -> Self {
+        column.is_later = true;
+        column
     }
 
     /// Returns whether the column may be null.
@@ -148,7 +168,7 @@ impl<R, P> Column<R, P> {
 impl<R: WireForm, P> Column<R, P> {
     /// Column `record` with the form of the resource on the wire, which [`StoredRow::record`] reads.
     pub const fn record() -> Self {
-        Self::new("record", ColumnValue::Bytes(|resource: &R, _| resource.to_wire().encode_to_vec()))
+        Self::bytes("record", |resource: &R, _| resource.to_wire().encode_to_vec())
     }
 }
 
