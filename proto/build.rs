@@ -142,10 +142,8 @@ impl ServiceGenerator for Services {
     fn generate(&mut self, mut service: Service, code: &mut String) {
         self.clients.generate(service.clone(), code);
         for method in &service.methods {
-            if let Some(collection) = self
-                .collection(&service, method)
-                .filter(|_| self.done.insert(method.output_proto_type.clone()))
-            {
+            let Some(collection) = self.collection(&service, method) else { continue };
+            if self.done.insert(method.output_proto_type.clone()) {
                 // A string takes any text.
                 let _written = writeln!(code, "{collection}");
             }

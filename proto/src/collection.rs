@@ -21,7 +21,7 @@ pub trait WatchedMessage: Message + Clone + Default + 'static {
     /// Request of the call.
     type Request: WatchRequest;
 
-    /// One answer of the call.
+    /// Answer of the call, of which there are many.
     type Response: Message + Default + From<WatchBatch<Self>> + Into<WatchBatch<Self>> + 'static;
 }
 

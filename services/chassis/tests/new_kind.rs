@@ -21,8 +21,9 @@ use futures_util::TryStreamExt;
 use proto::{
     Encoded,
     configuration::{
-        ConfigurationState, ListConfigurationStatesRequest, ListConfigurationStatesResponse,
-        WatchConfigurationStatesRequest, WatchConfigurationStatesResponse,
+        ConfigurationState, ListConfigurationStatesRequest as ListRequest,
+        ListConfigurationStatesResponse as Listed, WatchConfigurationStatesRequest as WatchRequest,
+        WatchConfigurationStatesResponse as Watched,
         configuration_service_client::ConfigurationServiceClient,
         configuration_service_server::{ConfigurationService, ConfigurationServiceServer},
     },
@@ -91,35 +92,33 @@ impl Table for Lamps {
     }
 }
 
-struct Migrator;
-
-impl MigratorTrait for Migrator {
-    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        Migrations::default().kind::<Lamps>().into_vec()
-    }
-}
-
 // In the `rpc` of that part: its list and its watch.
 
 struct LampRpc(Ledger<Lamps>);
 
 #[tonic::async_trait]
 impl ConfigurationService for LampRpc {
-    type ListConfigurationStatesStream = Responses<ListConfigurationStatesResponse>;
-    type WatchConfigurationStatesStream = Responses<Encoded<WatchConfigurationStatesResponse>>;
+    type ListConfigurationStatesStream = Responses<Listed>;
+    type WatchConfigurationStatesStream = Responses<Encoded<Watched>>;
 
-    async fn list_configuration_states(
-        &self,
-        request: Request<ListConfigurationStatesRequest>,
-    ) -> Result<Response<Self::ListConfigurationStatesStream>, Status> {
+    async fn list_configuration_states(&self, request: Request<ListRequest>) -> Answer<Listed> {
         self.0.list(Selection::of(request.into_inner().ids), 100).await
     }
 
-    async fn watch_configuration_states(
-        &self,
-        request: Request<WatchConfigurationStatesRequest>,
-    ) -> Result<Response<Self::WatchConfigurationStatesStream>, Status> {
+    async fn watch_configuration_states(&self, request: Request<WatchRequest>) -> Answer<Encoded<Watched>> {
         self.0.serve_watch(request).await
+    }
+}
+
+type Answer<M> = Result<Response<Responses<M>>, Status>;
+
+// The part, which names each of its kinds once for its migrations.
+
+struct Migrator;
+
+impl MigratorTrait for Migrator {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        Migrations::default().kind::<Lamps>().into_vec()
     }
 }
 
@@ -139,7 +138,7 @@ async fn start(database: &str) -> (Context, Ledger<Lamps>, String) {
 async fn list(url: &str, ids: &[&str]) -> Vec<String> {
     let mut client = ConfigurationServiceClient::new(chassis::channel(url).unwrap());
     let ids = ids.iter().map(|id| (*id).to_owned()).collect();
-    let answer = client.list_configuration_states(ListConfigurationStatesRequest { ids }).await.unwrap();
+    let answer = client.list_configuration_states(ListRequest { ids }).await.unwrap();
     let pages: Vec<_> = answer.into_inner().try_collect().await.unwrap();
     let lamps = pages.into_iter().flat_map(|page| page.configuration_states);
     lamps.map(|lamp| format!("{} {}", lamp.id, lamp.status)).collect()
