@@ -1,6 +1,11 @@
 //! Which crate of the workspace may know which.
 
-use std::{collections::BTreeSet, fs, path::Path, process::Command};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use expect_test::expect;
 use serde_json::Value;
@@ -55,16 +60,22 @@ fn generic_modules_know_no_nouns() {
         proto::DESCRIPTORS
         proto::event
         proto::{Encoded, Message}
+        proto::{Encoded, WatchedMessage}
+        proto::{Message, WatchBatch, watch}
         proto::{Message, event as wire}
+        proto::{WatchRequest, WatchedMessage, watch_kind}
     "#]]
     .assert_eq(&used);
 }
 
-/// Texts of all Rust files below `folder`.
+/// Texts of all Rust files below `folder` but those of tests, which may play any kind.
 fn rust_sources(folder: &Path) -> Vec<String> {
     let entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     let (folders, files): (Vec<_>, Vec<_>) = entries.into_iter().partition(|path| path.is_dir());
-    let files = files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    let is_source = |path: &&PathBuf| {
+        path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs")
+    };
+    let files = files.iter().filter(is_source);
     let mut sources: Vec<_> = files.map(|path| fs::read_to_string(path).unwrap()).collect();
     sources.extend(folders.iter().flat_map(|folder| rust_sources(folder)));
     sources

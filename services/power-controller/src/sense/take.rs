@@ -97,14 +97,11 @@ impl Sense {
     /// Returns an answer as evidence for a generation: the one that it was requested for, or the one before while an
     /// older action may still change the power.
     fn evidence(&self, state: PowerState, options: &Options, now: Timestamp) -> PowerState {
-        let (outlook, trouble) = {
-            let engine = self.engine.lock();
-            let outlook = engine.nodes.outlook(&state, state.generation, options, now);
-            (outlook, engine.waits_for_holder(&state.id, state.generation))
-        };
-        if outlook == Outlook::Settled && trouble.is_none() {
+        let outlook = self.engine.lock().nodes.outlook(&state, state.generation, options, now);
+        if outlook == Outlook::Settled {
             return self.while_open(state, options, now);
         }
+        let trouble = self.engine.lock().waits_for_holder(&state.id, state.generation);
         let AskedFor { generation, spent_power_ons, begun_actions } = self.asked_for(&state.id);
         let state = PowerState { generation, spent_power_ons, begun_actions, ..state };
         match trouble {

@@ -84,10 +84,9 @@ async fn a_newer_generation_waits_for_the_transition_of_an_older_one() {
     mesh.until_called("POST /power-status", 2).await;
     mesh.until_called("GET /transitions/t-1", 5).await;
     assert_eq!(mesh.pcs.taken(), ["Soft-Off x1"]);
-    // The effect of the shutdown is seen; the node waits for its end alone.
+    // The effect of the shutdown is seen, so the power is known; only the next action waits for the end.
     let state = mesh.state("x1").await.unwrap();
-    let waits = "waiting for transition t-1 of the power upstream, which has not ended";
-    assert_eq!((state.reading(), state.error.as_str()), (PowerReading::Unspecified, waits));
+    assert_eq!((state.reading(), state.error.as_str()), (PowerReading::Off, ""));
     mesh.pcs.set_tasks(&["x1"], "succeeded", "Transition confirmed, off", "");
     mesh.pcs.set_status("completed");
     assert_eq!(mesh.until_taken(2).await[1], "On x1");

@@ -98,10 +98,12 @@ impl NodeRecords {
     }
 
     /// Returns the transition of the upstream that holds the node for an action of an older generation than
-    /// `generation`, whether the effect of the action was seen or not.
+    /// `generation`, until the effect of the action was seen. From then on the power is known, and only the next action
+    /// waits for the end of the transition.
     pub(crate) fn older_holder(&self, id: &str, generation: u64) -> Option<&NodeHolder> {
-        let holder = self.records.get(id)?.holder.as_ref()?;
-        (holder.generation < generation).then_some(holder)
+        let record = self.records.get(id)?;
+        let is_awaited = record.effect.as_ref().is_some_and(|effect| effect.course == Course::Open);
+        record.holder.as_ref().filter(|holder| is_awaited && holder.generation < generation)
     }
 
     /// Returns the open action because of which a reading does not show the final power of a node: the action may still
