@@ -199,9 +199,13 @@ impl Journal {
     }
 }
 
-/// Records the state of a transition. Marks of an operator on it are kept.
+/// Records the state of a transition, unless the transition is over on record: a write that was retried, or that waited for
+/// a report, may arrive after the end. Marks of an operator on it are kept.
 fn put(draft: &mut Draft<'_, Transition>, mut transition: Transition) {
     if let Some(held) = draft.get(&transition.id) {
+        if is_open(&transition) && !is_open(&held) {
+            return;
+        }
         transition.abandoned_at = held.abandoned_at.or(transition.abandoned_at);
         transition.abandoned_by.clone_from(&held.abandoned_by);
     }

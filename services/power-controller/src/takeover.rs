@@ -110,7 +110,7 @@ impl PowerSources {
         let _open = self.queues.open();
         let (runtime, inbox, sense) = self.engine(known, journal);
         let runtime = Arc::new(runtime);
-        runtime.take_over().await;
+        runtime.take_over(is_told).await;
         tokio::try_join!(
             runtime.attend(&mut memory),
             runtime.decide(),
@@ -150,10 +150,10 @@ impl PowerSources {
 }
 
 impl PowerRuntime {
-    /// Continues every open transition, and queues every node.
-    async fn take_over(&self) {
+    /// Continues every open transition, and queues every node. `is_told`: the components are as the registry has them.
+    async fn take_over(&self, is_told: bool) {
         let follows_another = self.known.term.follows_another();
-        self.handle(Event::TookOver { follows_another }).await;
+        self.handle(Event::TookOver { follows_another, is_told }).await;
         let nodes = self.known.nodes();
         self.queues.unread.mark(nodes.iter().cloned());
         self.queues.undecided.mark(nodes);

@@ -86,14 +86,17 @@ impl PowerEngine {
         vec![Command::Announce { reports, announcement }]
     }
 
-    /// Marks transitions as sent and requests them from the upstream. Members with a `stale` report are dropped.
+    /// Marks transitions as sent and requests them from the upstream. Members with a `stale` report are dropped, and a
+    /// transition that an operator abandoned meanwhile ends.
     pub(super) fn announced(
         &mut self,
         announcement: Announcement,
         stale: &HashSet<String>,
         seen: Situation<'_>,
     ) -> Vec<Command> {
-        let Announcement { before, mut due, later, mut gone } = announcement;
+        let Announcement { before, due, later, mut gone } = announcement;
+        let (abandoned, mut due): (Vec<_>, Vec<_>) =
+            due.into_iter().partition(|transition| self.transitions.is_abandoned(&transition.id));
         for transition in &mut due {
             let members = mem::take(&mut transition.members);
             let (dropped, kept): (Vec<_>, Vec<_>) =
@@ -104,7 +107,8 @@ impl PowerEngine {
             transition.sent_at = Some(time::to_wire(seen.now.at));
         }
         due.retain(|transition| !transition.members.is_empty());
-        let goes_on = |id: &str| due.iter().chain(&later).any(|transition| transition.id == id);
+        let goes_on =
+            |id: &str| due.iter().chain(&later).chain(&abandoned).any(|transition| transition.id == id);
         let delete: Vec<_> = before.iter().map(|one| one.id.clone()).filter(|id| !goes_on(id)).collect();
         delete.iter().for_each(|id| self.transitions.forget(id));
         let changed = later.iter().filter(|transition| !before.contains(transition));
@@ -114,6 +118,7 @@ impl PowerEngine {
         commands.extend(self.withdraw(gone));
         commands.extend(later.iter().map(|transition| self.postpone(&transition.id)));
         due.into_iter().for_each(|transition| commands.extend(self.call(transition, seen)));
+        abandoned.iter().for_each(|transition| commands.extend(self.abandon(&transition.id, seen)));
         commands
     }
 

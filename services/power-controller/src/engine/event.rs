@@ -31,6 +31,8 @@ pub(crate) enum Event {
     TookOver {
         /// Whether another replica held the role before, and may still be calling the upstream.
         follows_another: bool,
+        /// Whether the components are as the registry has them; otherwise they may lack counted attempts.
+        is_told: bool,
     },
     /// Components may need an action.
     Changed(Vec<ComponentId>),
@@ -64,6 +66,8 @@ pub(crate) enum Event {
     Polled(PollAnswer),
     /// Answers to polls that are processed together.
     Heard(Vec<PollAnswer>),
+    /// The results of polls are on record, so these transitions may be polled again.
+    PollsRecorded(Vec<TransitionId>),
     /// An operator abandoned the transition, which has these marks now.
     Abandoned(Arc<Transition>),
     /// Transitions that the database had lost are on record again.

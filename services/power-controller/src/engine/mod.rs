@@ -13,7 +13,9 @@
 //! 6. `settle`: the transition is over: refused, ended or abandoned. Its attempts are closed, and members that another
 //!    transition held continue.
 //!
-//! The order of commands is the durable order: a call comes after the write that it depends on.
+//! The order of commands is the durable order: a call comes after the write that it depends on. Commands of two events run
+//! beside one another, so an event that may overtake another one about the same transition has to wait for it: a
+//! transition is not polled again before the results of its last poll are on record.
 
 mod answers;
 mod decide;
@@ -155,7 +157,7 @@ impl PowerEngine {
     pub(crate) fn apply(&mut self, event: Event, facts: &dyn PowerFacts, now: Moment) -> Vec<Command> {
         let seen = Situation { facts, now };
         match event {
-            Event::TookOver { follows_another } => self.take_over(follows_another, seen),
+            Event::TookOver { follows_another, is_told } => self.take_over(follows_another, is_told, seen),
             Event::Changed(ids) => self.decide(&ids, seen),
             Event::Begun { wanted, begun } => self.begun(&wanted, begun),
             Event::Due(ids) => self.step(&ids, seen),
@@ -173,6 +175,10 @@ impl PowerEngine {
             Event::Withdrawn { id, answer } => self.withdrawn(&id, &answer, seen),
             Event::Polled(answer) => self.polled(answer, seen),
             Event::Heard(answers) => self.hear(answers, seen),
+            Event::PollsRecorded(ids) => {
+                ids.iter().for_each(|id| self.transitions.end_poll(id));
+                Vec::new()
+            }
             Event::Abandoned(marked) => {
                 let marked = self.transitions.mark_abandoned(&marked).cloned();
                 marked.map(|transition| self.go_on_with(&transition, now)).unwrap_or_default()
@@ -182,10 +188,10 @@ impl PowerEngine {
     }
 
     /// Puts transitions that were being sent in doubt, and continues every open transition.
-    fn take_over(&mut self, follows_another: bool, seen: Situation<'_>) -> Vec<Command> {
+    fn take_over(&mut self, follows_another: bool, is_told: bool, seen: Situation<'_>) -> Vec<Command> {
         let open: Vec<_> = self.transitions.all().cloned().collect();
         let mut commands = Vec::new();
-        for transition in open.iter().filter(|one| may_be_in_doubt(one, seen)) {
+        for transition in open.iter().filter(|one| may_be_in_doubt(one, is_told, seen)) {
             if transition.delivery() != Delivery::Unknown {
                 let text = match transition.delivery() {
                     Delivery::Prepared => "it is not known whether this was sent",
@@ -275,8 +281,9 @@ fn step_after(id: &str, pause: Duration) -> Command {
     Command::Step { ids: vec![id.into()], pause: StepPause::Fixed(pause) }
 }
 
-/// Returns whether a call may have been made whose answer is not on record.
-fn may_be_in_doubt(transition: &Transition, seen: Situation<'_>) -> bool {
+/// Returns whether a call may have been made whose answer is not on record. A counted attempt shows that the call may have
+/// been made; where the components may lack counts (`is_told` is false), any transition may have been sent.
+fn may_be_in_doubt(transition: &Transition, is_told: bool, seen: Situation<'_>) -> bool {
     let may_be_sent = |member: &TransitionMember| {
         let component = seen.facts.component(&member.id);
         convert::action(transition).is_none_or(|action| {
@@ -285,7 +292,7 @@ fn may_be_in_doubt(transition: &Transition, seen: Situation<'_>) -> bool {
     };
     match transition.delivery() {
         Delivery::Sent | Delivery::Unknown => true,
-        Delivery::Prepared => transition.members.iter().any(may_be_sent),
+        Delivery::Prepared => !is_told || transition.members.iter().any(may_be_sent),
         Delivery::Unspecified | Delivery::Accepted | Delivery::Refused | Delivery::Finished => false,
     }
 }

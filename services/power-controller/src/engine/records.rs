@@ -166,12 +166,17 @@ impl TransitionRecords {
         Some(transition)
     }
 
+    /// Returns whether an operator has abandoned the transition.
+    pub(crate) fn is_abandoned(&self, id: &str) -> bool {
+        self.get(id).is_some_and(|transition| transition.abandoned_at.is_some())
+    }
+
     /// Begins a poll; `false`: one is under way.
     pub(crate) fn begin_poll(&mut self, id: &str) -> bool {
         self.with(id, |record| !mem::replace(&mut record.is_polled, true))
     }
 
-    /// Notes that the answer to a poll was processed.
+    /// Notes that the result of a poll is on record.
     pub(crate) fn end_poll(&mut self, id: &str) {
         self.with(id, |record| record.is_polled = false);
     }

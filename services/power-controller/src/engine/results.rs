@@ -15,8 +15,8 @@ use proto::{
 };
 
 use super::{
-    Command, HolderPurpose, HolderSearch, Moment, PollAnswer, PowerEngine, Question, Situation,
-    settle::Ending,
+    Command, Event, HolderPurpose, HolderSearch, Moment, PollAnswer, PowerEngine, Question, Situation,
+    TransitionId, settle::Ending,
 };
 use crate::{
     convert,
@@ -112,6 +112,7 @@ impl PowerEngine {
     fn record(&mut self, learnt: Vec<Learnt>, seen: Situation<'_>) -> Vec<Command> {
         let mut reports = Vec::new();
         let mut put = Vec::new();
+        let mut recorded = Vec::new();
         let mut polls = Vec::new();
         let mut ending = Ending::default();
         for Learnt { transition, news, ended, .. } in learnt {
@@ -120,7 +121,7 @@ impl PowerEngine {
                 ending.join(self.end(transition, "", seen));
                 continue;
             }
-            self.transitions.end_poll(&transition.id);
+            recorded.push(transition.id.as_str().into());
             self.nodes.follow(&transition, true);
             polls.push(self.poll_later(&transition, seen.now));
             if !news.is_empty() {
@@ -129,14 +130,14 @@ impl PowerEngine {
             }
         }
         let mut commands = ending.with(reports, put);
+        commands.push(Command::Tell(Event::PollsRecorded(recorded)));
         commands.extend(polls);
         commands
     }
 
     /// Handles a failed poll. Until polls succeed again, the power of the nodes is read.
-    fn unheard(&mut self, transition: &Transition, failure: &Failure, now: Moment) -> [Command; 2] {
+    fn unheard(&mut self, transition: &Transition, failure: &Failure, now: Moment) -> [Command; 3] {
         let failures = self.transitions.unheard(&transition.id, &failure.to_string());
-        self.transitions.end_poll(&transition.id);
         let first = if failures == 1 {
             let id = &transition.id;
             tracing::warn!(transition = id, error = %failure, "cannot follow a transition, trying again");
@@ -146,7 +147,8 @@ impl PowerEngine {
             self.show_unresolved(transition, &Trouble::no_results_from(failure), now)
         };
         let at = self.polls.turn(transition, now);
-        [first, Command::Poll { ids: vec![transition.id.as_str().into()], at, failures }]
+        let ids: Vec<TransitionId> = vec![transition.id.as_str().into()];
+        [first, Command::Tell(Event::PollsRecorded(ids.clone())), Command::Poll { ids, at, failures }]
     }
 
     /// Shows a trouble on the members without a result, unless they show it already, or began to show another one only

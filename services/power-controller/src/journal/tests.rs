@@ -132,3 +132,14 @@ async fn what_is_restored_gives_way_to_what_is_open_and_not_to_what_only_came_ba
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn late_write_does_not_open_a_transition_that_is_over() {
+    for database in test_databases::every_kind().await {
+        let scene = Scene::on(&database.url).await;
+        for delivery in [Delivery::Accepted, Delivery::Finished, Delivery::Accepted] {
+            scene.journal.put(transition("t", delivery, Duration::ZERO)).await.unwrap();
+        }
+        assert_eq!(scene.journal.get("t").unwrap().delivery(), Delivery::Finished);
+    }
+}

@@ -238,14 +238,19 @@ fn restart_puts_sent_transitions_in_doubt_and_continues_the_others() {
         recorded("accepted", Delivery::Accepted),
         recorded("finished", Delivery::Finished),
     ];
-    for one in &recorded {
+    let mut take_over = |name: &str, one: &Arc<Transition>, is_told| {
         let polls = PollSchedule::new(Duration::from_secs(1), Duration::from_secs(5), None);
         scene.engine = PowerEngine::new(&[Arc::clone(one)], polls, scene.engine.upstream);
-        scene.tell(&one.id, Event::TookOver { follows_another: false });
-    }
+        scene.tell(name, Event::TookOver { follows_another: false, is_told });
+    };
+    take_over("prepared, counts unknown", &recorded[0], false);
+    recorded.iter().for_each(|one| take_over(&one.id, one, true));
     check(
         &scene,
         &expect![[r#"
+        prepared, counts unknown:
+            write T1 Unknown [prepared]
+            step T1 in 0 s
         prepared:
             step T1 in 0 s
         sent:
@@ -402,6 +407,58 @@ fn released_members_do_not_wait_for_held_ones() {
             step T3 in 0 s
     "#]],
     );
+}
+
+#[test]
+fn transition_abandoned_during_its_announcement_is_not_sent() {
+    let mut scene = Scene::power_on(&["x1"]);
+    scene.decide();
+    let commands = scene.engine.apply(Event::Due(vec![scene.id(1)]), &scene.facts, scene.now);
+    let announcement = commands.into_iter().find_map(|command| match command {
+        Command::Announce { announcement, .. } => Some(announcement),
+        _ => None,
+    });
+    let mut marked = scene.transition(1);
+    marked.abandoned_at = Some(chassis::mesh::time::to_wire(scene.now.at));
+    scene.log.clear();
+    scene.tell("an operator abandons T1", Event::Abandoned(Arc::new(marked)));
+    let answer = Event::Announced { announcement: announcement.unwrap(), stale: HashSet::new() };
+    scene.tell("the registry answers", answer);
+    assert!(scene.engine.transitions.get(&scene.id(1)).is_none());
+    check(
+        &scene,
+        &expect![[r#"
+        an operator abandons T1:
+            step T1 in 0 s
+        the registry answers:
+            write T1 Finished [x1]
+            read x1
+            decide on x1 in 0 s
+    "#]],
+    );
+}
+
+#[test]
+fn transition_is_not_polled_before_its_last_results_are_on_record() {
+    let mut scene = Scene::power_on(&["x1", "x2"]);
+    scene.accepted();
+    let id = scene.id(1);
+    let (began, asked_at) = (scene.now.instant, scene.now.at);
+    let poll_due = |scene: &mut Scene| {
+        scene.pass(2);
+        scene.engine.apply(Event::PollDue(Arc::clone(&id)), &scene.facts, scene.now)
+    };
+    assert!(matches!(poll_due(&mut scene)[..], [Command::Ask(Question::Poll { .. })]));
+    let answer = Ok(progress("x1:no-power x2:pending", false));
+    let answer = PollAnswer { id: Arc::clone(&id), began, asked_at, clock: None, answer };
+    let commands = scene.engine.apply(Event::Heard(vec![answer]), &scene.facts, scene.now);
+    assert!(matches!(poll_due(&mut scene)[..], [Command::Poll { .. }]), "the report and the write take time");
+    let recorded = commands.into_iter().find_map(|command| match command {
+        Command::Tell(event) => Some(event),
+        _ => None,
+    });
+    scene.engine.apply(recorded.unwrap(), &scene.facts, scene.now);
+    assert!(matches!(poll_due(&mut scene)[..], [Command::Ask(Question::Poll { .. })]));
 }
 
 #[test]
