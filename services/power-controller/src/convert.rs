@@ -25,14 +25,14 @@ use proto::{
 use uuid::Uuid;
 
 use crate::{
-    driver::{Failure, Reading},
+    driver::{DriverFailure, NodeReading},
     outcome,
 };
 
 /// Returns a reading as it is stored and shown.
 pub(crate) fn power_state(
     id: &ComponentId,
-    reading: Reading,
+    reading: NodeReading,
     asked_for: AskedFor,
     observed_at: Timestamp,
 ) -> PowerState {
@@ -180,7 +180,7 @@ pub(crate) fn waiting_for_end(transition: &Transition, aborts: bool) -> Trouble 
 }
 
 /// Returns the trouble that members show when the upstream does not take the withdrawal of their transition.
-pub(crate) fn not_withdrawn(transition: &Transition, failure: &Failure) -> Trouble {
+pub(crate) fn not_withdrawn(transition: &Transition, failure: &DriverFailure) -> Trouble {
     let id = &transition.upstream_id;
     Trouble::no_results_from(format_args!(
         "transition {id} of the power upstream: it has not ended, and is not withdrawn: {failure}"

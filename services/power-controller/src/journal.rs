@@ -12,7 +12,7 @@ use chassis::{
 use domain::core::time::Timestamp;
 use proto::power::{Delivery, Transition};
 
-use crate::{convert, finished::surplus, store::Transitions};
+use crate::{convert, finished::surplus, store::TransitionTable};
 
 /// Time between deletions of old transitions where none finishes. Finished transitions are kept for days.
 const BETWEEN_CLEARINGS: Duration = Duration::from_secs(60 * 60);
@@ -20,24 +20,24 @@ const BETWEEN_CLEARINGS: Duration = Duration::from_secs(60 * 60);
 /// Error after the end of the term: another replica continues, or this one in a later term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the role was lost")]
-pub(crate) struct Lost;
+pub(crate) struct RoleLost;
 
 /// All recorded transitions: those under way, and the last finished ones.
-pub(crate) struct Journal {
-    ledger: Ledger<Transitions>,
+pub(crate) struct TransitionJournal {
+    ledger: Ledger<TransitionTable>,
     /// Term in which the journal is written.
     term: Term,
 }
 
 /// Changes that are committed together.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Changes {
+pub(crate) struct JournalChanges {
     pub(crate) put: Vec<Transition>,
     pub(crate) delete: Vec<String>,
 }
 
-impl Journal {
-    pub(crate) fn new(ledger: Ledger<Transitions>, term: Term) -> Self {
+impl TransitionJournal {
+    pub(crate) fn new(ledger: Ledger<TransitionTable>, term: Term) -> Self {
         let journal = Self { ledger, term };
         // Our clock may have been set back before this term, and the time of sent transitions counts from their
         // recorded times.
@@ -69,8 +69,8 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Self::write`].
-    pub(crate) async fn put(&self, transition: Transition) -> Result<(), Lost> {
-        self.write(Changes { put: vec![transition], delete: Vec::new() }).await
+    pub(crate) async fn put(&self, transition: Transition) -> Result<(), RoleLost> {
+        self.write(JournalChanges { put: vec![transition], delete: Vec::new() }).await
     }
 
     /// Records the state of a transition, unless a newer state is on record, or another open transition has one of its
@@ -82,7 +82,7 @@ impl Journal {
         &self,
         transition: &Transition,
         returned: &HashSet<String>,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), RoleLost> {
         self.insist(|| {
             let (transition, returned) = (transition.clone(), returned.clone());
             move |draft: &mut Draft<'_, Transition>| {
@@ -125,12 +125,13 @@ impl Journal {
     ///
     /// # Errors
     /// When the role was lost. Nothing is written then.
-    pub(crate) async fn write(&self, changes: Changes) -> Result<(), Lost> {
+    pub(crate) async fn write(&self, changes: JournalChanges) -> Result<(), RoleLost> {
         if changes.put.is_empty() && changes.delete.is_empty() {
             return Ok(());
         }
         let now = clock::now();
-        let write = move |draft: &mut Draft<'_, Transition>, Changes { put: changed, delete }: Changes| {
+        let write = move |draft: &mut Draft<'_, Transition>,
+                          JournalChanges { put: changed, delete }: JournalChanges| {
             let finishes = changed.iter().any(|transition| !is_open(transition));
             delete.iter().for_each(|id| draft.delete(id));
             changed.into_iter().for_each(|transition| put(draft, transition));
@@ -153,7 +154,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the role was lost. Nothing is written then.
-    pub(crate) async fn begin(&self, transitions: Vec<Transition>) -> Result<Vec<Transition>, Lost> {
+    pub(crate) async fn begin(&self, transitions: Vec<Transition>) -> Result<Vec<Transition>, RoleLost> {
         let begun = self.insist(move || {
             let transitions = transitions.clone();
             move |draft: &mut Draft<'_, Transition>| {
@@ -177,7 +178,7 @@ impl Journal {
         Ok(begun)
     }
 
-    async fn insist<A, F>(&self, change: impl Fn() -> F) -> Result<A, Lost>
+    async fn insist<A, F>(&self, change: impl Fn() -> F) -> Result<A, RoleLost>
     where
         A: Send + 'static,
         F: FnOnce(&mut Draft<'_, Transition>) -> A + Send + 'static,
@@ -187,7 +188,7 @@ impl Journal {
             let change = change();
             match self.ledger.write_fenced(self.term.fence(), move |draft| Ok(change(draft))).await {
                 Ok((answer, _)) => return Ok(answer),
-                Err(Fault::Stale { .. }) => return Err(Lost),
+                Err(Fault::Stale { .. }) => return Err(RoleLost),
                 Err(fault) => {
                     failures += 1;
                     self.term.make_progress();
@@ -218,7 +219,7 @@ fn put(draft: &mut Draft<'_, Transition>, mut transition: Transition) {
 /// # Errors
 /// When there is no such transition, or the database does not answer.
 pub(crate) async fn abandon(
-    ledger: &Ledger<Transitions>,
+    ledger: &Ledger<TransitionTable>,
     id: String,
     request_id: String,
 ) -> Result<Transition, Fault> {

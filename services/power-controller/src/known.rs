@@ -18,18 +18,18 @@ use parking_lot::Mutex;
 use proto::power::{PowerReading, PowerState};
 use tokio::time::{Instant, sleep};
 
-use crate::store::PowerStates;
+use crate::store::PowerStateTable;
 
 /// Data that decisions rest on. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Known {
+pub(crate) struct DecisionData {
     pub(crate) components: Mirror<Component>,
     pub(crate) options: Mirror<OptionsRecord>,
-    pub(crate) states: Ledger<PowerStates>,
+    pub(crate) states: Ledger<PowerStateTable>,
     /// Term in which this replica acts.
     pub(crate) term: Term,
     /// Whether readings are kept current.
-    pub(crate) pulse: Pulse,
+    pub(crate) freshness: ReadingFreshness,
 }
 
 /// Longest pause of the task that reads power before readings are out of date: the process slept, or the database took
@@ -38,23 +38,23 @@ const LAPSE: Duration = Duration::from_secs(10);
 
 /// Freshness of the readings on record, by the monotonic clock. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Pulse(Arc<Mutex<PulseTimes>>);
+pub(crate) struct ReadingFreshness(Arc<Mutex<FreshnessTimes>>);
 
-struct PulseTimes {
+struct FreshnessTimes {
     /// Last sign of progress of the task that reads power.
     beat: Instant,
     /// Beginning of the last withdrawal that is on record.
     withdrawn: Instant,
 }
 
-impl Default for Pulse {
+impl Default for ReadingFreshness {
     fn default() -> Self {
         let now = Instant::now();
-        Self(Arc::new(Mutex::new(PulseTimes { beat: now, withdrawn: now })))
+        Self(Arc::new(Mutex::new(FreshnessTimes { beat: now, withdrawn: now })))
     }
 }
 
-impl Pulse {
+impl ReadingFreshness {
     pub(crate) fn beat(&self) {
         self.0.lock().beat = Instant::now();
     }
@@ -78,7 +78,7 @@ pub(crate) async fn complete(components: &Mirror<Component>, options: &Mirror<Op
     options.reached(1).await;
 }
 
-impl Known {
+impl DecisionData {
     /// Waits until components and options are complete.
     pub(crate) async fn complete(&self) {
         complete(&self.components, &self.options).await;
@@ -103,7 +103,7 @@ impl Known {
 
     /// Whether readings are out of date, so that all of them have to be withdrawn.
     pub(crate) fn is_out_of_date(&self) -> bool {
-        self.pulse.lapsed(self.states.view().since_loss())
+        self.freshness.lapsed(self.states.view().since_loss())
     }
 
     /// Stores power states.
@@ -128,7 +128,7 @@ impl Known {
         if !withdrawn.is_empty() {
             self.store(withdrawn).await?;
         }
-        self.pulse.withdrew(began);
+        self.freshness.withdrew(began);
         Ok(())
     }
 
@@ -198,17 +198,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn readings_are_out_of_date_after_a_pause_or_a_loss() {
-        let pulse = Pulse::default();
+        let freshness = ReadingFreshness::default();
         let seconds = |seconds| Some(Duration::from_secs(seconds));
         tokio::time::advance(LAPSE / 2).await;
-        assert!(!pulse.lapsed(None) && !pulse.lapsed(seconds(60)) && pulse.lapsed(seconds(1)));
-        pulse.withdrew(Instant::now());
+        assert!(!freshness.lapsed(None) && !freshness.lapsed(seconds(60)) && freshness.lapsed(seconds(1)));
+        freshness.withdrew(Instant::now());
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(!pulse.lapsed(seconds(2)), "withdrawn since");
-        assert!(pulse.lapsed(seconds(0)), "lost again");
+        assert!(!freshness.lapsed(seconds(2)), "withdrawn since");
+        assert!(freshness.lapsed(seconds(0)), "lost again");
         tokio::time::advance(LAPSE / 2).await;
-        assert!(pulse.lapsed(None));
-        pulse.beat();
-        assert!(!pulse.lapsed(None));
+        assert!(freshness.lapsed(None));
+        freshness.beat();
+        assert!(!freshness.lapsed(None));
     }
 }

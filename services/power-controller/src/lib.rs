@@ -49,15 +49,15 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use store::{Migrator, PowerStates, Transitions};
+pub use store::{Migrator, PowerStateTable, TransitionTable};
 
 use crate::{
     convert::AskedFor,
-    driver::Driver,
+    driver::PowerUpstream,
     memory::TransitionMemory,
-    queues::Queues,
+    queues::EngineQueues,
     rpc::PowerRpc,
-    takeover::{Pauses, PowerSources},
+    takeover::{EnginePauses, PowerSources},
 };
 
 /// Starts the power controller on `listener`.
@@ -66,7 +66,7 @@ use crate::{
 /// When the database cannot be opened or a setting cannot be used, which is named.
 pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
     let settings = Arc::clone(&context.settings);
-    let driver = Driver::new(&settings)?;
+    let driver = PowerUpstream::new(&settings)?;
     let follow_pause = seconds("power.follow_seconds", settings.power.follow_seconds)?;
     let poll_pause = seconds("power.poll_seconds", settings.power.poll_seconds)?;
     // Polls need not be rare where a poll costs no call.
@@ -76,8 +76,8 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
     let url = context.database_url("power-controller", &settings.power_controller.database_url)?;
     let database = chassis::store::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
-    let states = Ledger::<PowerStates>::open(&context, database.clone()).await?;
-    let transitions = Ledger::<Transitions>::open(&context, database.clone()).await?;
+    let states = Ledger::<PowerStateTable>::open(&context, database.clone()).await?;
+    let transitions = Ledger::<TransitionTable>::open(&context, database.clone()).await?;
     let role = Role::start(&context, "power-controller", &database).await?;
 
     let mut server = Server::default();
@@ -90,7 +90,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     server.add(PowerServiceServer::new(rpc));
     let ready = chassis::serve(&context, "power-controller", listener, server).await?;
 
-    let queues = Queues::default();
+    let queues = EngineQueues::default();
     let components = mirror_components(&context, registry.clone(), queues.clone(), driver.clone());
     let options = mirror_options(&context, registry.clone(), components.clone(), queues.clone());
     let memory = TransitionMemory::new(transitions.clone(), settings.leases.ttl());
@@ -102,7 +102,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         queues,
         driver: driver.clone(),
         registry,
-        pauses: Pauses { follow: follow_pause, longest: longest_pause, step, poll: poll_pause },
+        pauses: EnginePauses { follow: follow_pause, longest: longest_pause, step, poll: poll_pause },
         memory: memory.into(),
     });
     context.tasks.spawn_until_shutdown("power-standby", Arc::clone(&sources).stand_by(role.clone()));
@@ -134,7 +134,7 @@ async fn tell_ready(ready: Ready, sources: Arc<PowerSources>) -> anyhow::Result<
 }
 
 /// Releases the upstream's resources that this process holds when the process ends.
-async fn close(context: Context, driver: Driver) -> anyhow::Result<()> {
+async fn close(context: Context, driver: PowerUpstream) -> anyhow::Result<()> {
     context.tasks.shutdown().cancelled().await;
     driver.close(Duration::from_secs(context.settings.shutdown_grace_seconds.into()) / 2).await;
     Ok(())
@@ -143,8 +143,8 @@ async fn close(context: Context, driver: Driver) -> anyhow::Result<()> {
 fn mirror_components(
     context: &Context,
     registry: Channel,
-    queues: Queues,
-    driver: Driver,
+    queues: EngineQueues,
+    driver: PowerUpstream,
 ) -> Mirror<Component> {
     Mirror::start(context, registry, move |changes| {
         queues.undecided.mark(changes.iter().filter(|change| may_be_due(change)).filter_map(id));
@@ -160,7 +160,7 @@ fn mirror_options(
     context: &Context,
     registry: Channel,
     components: Mirror<Component>,
-    queues: Queues,
+    queues: EngineQueues,
 ) -> Mirror<OptionsRecord> {
     Mirror::of_options(context, registry, move || {
         [&queues.unread, &queues.undecided].iter().for_each(|queue| queue.mark(components.enabled()));

@@ -16,23 +16,23 @@ use proto::power::{Delivery, TaskOutcome, Transition, TransitionMember};
 
 use crate::{
     convert,
-    journal::{Changes, Journal, Lost, is_open},
+    journal::{JournalChanges, RoleLost, TransitionJournal, is_open},
     memory::{TransitionEnd, TransitionMemory},
     outcome,
 };
 
 /// Lost transitions, each with its remedy.
-type Losses = Vec<(Remedy, Arc<Transition>)>;
+type TransitionLosses = Vec<(Remedy, Arc<Transition>)>;
 
 /// Compares the record with the memory. Returns the losses in the order in which to restore them. `is_over`: every
 /// attempt of the transition is known to have ended.
 pub(crate) fn losses(
     memory: &TransitionMemory,
-    journal: &Journal,
+    journal: &TransitionJournal,
     is_over: impl Fn(&Transition) -> bool,
-) -> Losses {
+) -> TransitionLosses {
     let record = journal.all().into_iter().filter(|one| memory.get(&one.id).is_none());
-    let mut losses: Losses = memory
+    let mut losses: TransitionLosses = memory
         .all()
         .cloned()
         .chain(record)
@@ -54,17 +54,17 @@ pub(crate) fn losses(
 }
 
 /// Transitions that are on record again.
-pub(crate) struct Restored {
+pub(crate) struct RestoredTransitions {
     pub(crate) transitions: Vec<Arc<Transition>>,
     /// Whether every loss is restored. Otherwise the next holder of the role needs the memory of this one.
     pub(crate) is_whole: bool,
 }
 
 /// Restores `losses`.
-pub(crate) async fn make_good(journal: &Journal, losses: Losses) -> Restored {
+pub(crate) async fn make_good(journal: &TransitionJournal, losses: TransitionLosses) -> RestoredTransitions {
     let returned = losses.iter().filter(|(remedy, _)| remedy.is_of_what_came_back());
     let returned: HashSet<String> = returned.map(|(_, one)| one.id.clone()).collect();
-    let mut restored = Restored { transitions: Vec::new(), is_whole: true };
+    let mut restored = RestoredTransitions { transitions: Vec::new(), is_whole: true };
     for (remedy, transition) in losses {
         tracing::warn!(transition = transition.id, ?remedy, "re-recording transition after database loss");
         match mend(journal, remedy, &transition, &returned).await {
@@ -81,16 +81,16 @@ pub(crate) async fn make_good(journal: &Journal, losses: Losses) -> Restored {
 
 /// Carries out one remedy. Transitions that `returned` block no other.
 async fn mend(
-    journal: &Journal,
+    journal: &TransitionJournal,
     remedy: Remedy,
     transition: &Transition,
     returned: &HashSet<String>,
-) -> Result<(), Lost> {
+) -> Result<(), RoleLost> {
     match remedy {
         Remedy::Close => journal.put(transition.clone()).await,
         Remedy::Delete => {
             let delete = vec![transition.id.clone()];
-            journal.write(Changes { put: Vec::new(), delete }).await
+            journal.write(JournalChanges { put: Vec::new(), delete }).await
         }
         Remedy::Renew | Remedy::Restore => journal.restore(transition, returned).await,
     }

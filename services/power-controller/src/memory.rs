@@ -13,7 +13,7 @@ use futures_util::{Stream, StreamExt};
 use proto::power::{Transition, TransitionMember};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::{journal::is_open, outcome, store::Transitions};
+use crate::{journal::is_open, outcome, store::TransitionTable};
 
 /// Most ends that are remembered: more transitions than end within the moments that a failover may lose.
 const MOST_ENDS: usize = 1_000;
@@ -27,7 +27,7 @@ const ANSWER: Duration = Duration::from_secs(2);
 
 /// Open transitions by id, as far as the record was followed.
 pub(crate) struct TransitionMemory {
-    ledger: Ledger<Transitions>,
+    ledger: Ledger<TransitionTable>,
     written: Pin<Box<dyn Stream<Item = Arc<Batch<Transition>>> + Send>>,
     transitions: HashMap<String, Arc<Transition>>,
     /// Revision up to which the record was followed.
@@ -53,7 +53,7 @@ pub(crate) struct TransitionEnd {
 
 impl TransitionMemory {
     /// Recalls the open transitions on record. `lease`: the duration of leases.
-    pub(crate) fn new(ledger: Ledger<Transitions>, lease: Duration) -> Self {
+    pub(crate) fn new(ledger: Ledger<TransitionTable>, lease: Duration) -> Self {
         let written = Box::pin(ledger.follow());
         let view = ledger.view();
         let open = view.all().into_iter().filter(|transition| is_open(transition));

@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use proto::power::{TaskOutcome, Transition, TransitionMember};
 
-use crate::driver::progress::{Progress, TaskState};
+use crate::driver::progress::{TaskState, TransitionProgress};
 
 /// New results of one poll of a transition.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct News {
+pub(crate) struct NewResults {
     /// Members that have reached the requested power.
     pub(crate) succeeded: Vec<TransitionMember>,
     /// Members on which the action began and ended without the effect, with the upstream's words.
@@ -23,7 +23,7 @@ pub(crate) struct News {
     pub(crate) held: Vec<TransitionMember>,
 }
 
-impl News {
+impl NewResults {
     pub(crate) fn is_empty(&self) -> bool {
         self.succeeded.is_empty() && self.failed.is_empty() && self.refused.is_empty() && self.held.is_empty()
     }
@@ -31,42 +31,42 @@ impl News {
 
 /// Learns the outcomes of members from the upstream's tasks. The first result of a node stays; tasks of other nodes
 /// mean nothing, and of several tasks for one node the last counts.
-pub(crate) fn learn(transition: &mut Transition, progress: Progress) -> News {
+pub(crate) fn learn(transition: &mut Transition, progress: TransitionProgress) -> NewResults {
     let mut states: HashMap<_, _> = progress.tasks.into_iter().map(|task| (task.id, task.state)).collect();
-    let mut news = News::default();
+    let mut results = NewResults::default();
     for member in transition.members.iter_mut().filter(|member| is_unresolved(member)) {
         let state = states.remove(&member.id);
         let was_asked = matches!(state, Some(TaskState::TimedOut(_)));
         match state {
             Some(TaskState::Succeeded) => {
                 member.outcome = TaskOutcome::Succeeded.into();
-                news.succeeded.push(member.clone());
+                results.succeeded.push(member.clone());
             }
             Some(TaskState::Failed(error) | TaskState::TimedOut(error)) => {
                 member.outcome = TaskOutcome::Failed.into();
                 member.error = error;
-                news.failed.push(member.clone());
+                results.failed.push(member.clone());
                 if was_asked {
-                    news.asked.insert(member.id.clone());
+                    results.asked.insert(member.id.clone());
                 }
             }
             Some(TaskState::Refused { words, reserved }) => {
                 member.outcome = TaskOutcome::Refused.into();
                 member.error = words;
                 member.reservations = if reserved { member.reservations.saturating_add(1) } else { 0 };
-                news.refused.push(member.clone());
+                results.refused.push(member.clone());
                 if reserved {
-                    news.reserved.insert(member.id.clone());
+                    results.reserved.insert(member.id.clone());
                 }
             }
             Some(TaskState::Pending) | None => {}
         }
     }
-    news
+    results
 }
 
 /// Returns whether `progress` has the first results of the transition.
-pub(crate) fn is_first(transition: &Transition, progress: &Progress) -> bool {
+pub(crate) fn is_first(transition: &Transition, progress: &TransitionProgress) -> bool {
     transition.members.iter().all(is_unresolved)
         && progress.tasks.iter().any(|task| task.state != TaskState::Pending)
 }
@@ -100,9 +100,9 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::driver::progress::Task;
+    use crate::driver::progress::UpstreamTask;
 
-    fn tasks(words: &str) -> Progress {
+    fn tasks(words: &str) -> TransitionProgress {
         let tasks = words.split_whitespace().map(|word| {
             let (id, state) = word.split_once(':').unwrap();
             let state = match state {
@@ -112,9 +112,9 @@ mod tests {
                 "reserved" => TaskState::Refused { words: state.to_owned(), reserved: true },
                 error => TaskState::Failed(error.to_owned()),
             };
-            Task { id: id.to_owned(), state }
+            UpstreamTask { id: id.to_owned(), state }
         });
-        Progress { tasks: tasks.collect(), ended: false, record: None }
+        TransitionProgress { tasks: tasks.collect(), ended: false, record: None }
     }
 
     fn names(members: &[TransitionMember]) -> String {
@@ -144,10 +144,10 @@ mod tests {
             "x5:timeout",
         ] {
             let first = if is_first(&transition, &tasks(look)) { ", the first" } else { "" };
-            let news = learn(&mut transition, tasks(look));
+            let results = learn(&mut transition, tasks(look));
             let [on, no, refused] =
-                [&news.succeeded, &news.failed, &news.refused].map(|members| names(members));
-            let (reserved, asked) = (news.reserved.len(), news.asked.len());
+                [&results.succeeded, &results.failed, &results.refused].map(|members| names(members));
+            let (reserved, asked) = (results.reserved.len(), results.asked.len());
             rows += &format!(
                 "{look}: on [{on}] no [{no}], {asked} asked, refused [{refused}], {reserved} reserved{first}\n"
             );

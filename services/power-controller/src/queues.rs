@@ -7,7 +7,7 @@ use crate::engine::TransitionId;
 
 /// Work that is queued for the engine. Clones share the queues.
 #[derive(Clone)]
-pub(crate) struct Queues {
+pub(crate) struct EngineQueues {
     /// Components that may need an action.
     pub(crate) undecided: WorkQueue<ComponentId>,
     /// Components whose power may have to be read.
@@ -18,7 +18,7 @@ pub(crate) struct Queues {
     pub(crate) unfollowed: WorkQueue<TransitionId>,
 }
 
-impl Default for Queues {
+impl Default for EngineQueues {
     fn default() -> Self {
         Self {
             undecided: WorkQueue::closed(),
@@ -32,7 +32,7 @@ impl Default for Queues {
 /// Keeps the queues open for a term.
 pub(crate) type OpenQueues = ([OpenQueue<ComponentId>; 2], [OpenQueue<TransitionId>; 2]);
 
-impl Queues {
+impl EngineQueues {
     pub(crate) fn open(&self) -> OpenQueues {
         ([self.undecided.open(), self.unread.open()], [self.undelivered.open(), self.unfollowed.open()])
     }

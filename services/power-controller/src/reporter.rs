@@ -10,13 +10,13 @@ use proto::component::{ActionReport, ReportActionsRequest, report_service_client
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Client that reports to the registry.
-pub(crate) struct Reporter {
+pub(crate) struct ActionReporter {
     registry: ReportServiceClient<Channel>,
     /// Term in which actions are reported.
     term: Term,
 }
 
-impl Reporter {
+impl ActionReporter {
     pub(crate) fn new(registry: Channel, term: Term) -> Self {
         let registry = ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
         Self { registry, term }

@@ -16,14 +16,14 @@ use proto::{
 use tonic::{Request, Response, Status, async_trait};
 
 use crate::journal;
-use crate::store::{PowerStates, Transitions};
+use crate::store::{PowerStateTable, TransitionTable};
 
 /// Power states in one message of a listing.
 const PAGE: usize = 1000;
 
 pub(crate) struct PowerRpc {
-    pub(crate) states: Ledger<PowerStates>,
-    pub(crate) transitions: Ledger<Transitions>,
+    pub(crate) states: Ledger<PowerStateTable>,
+    pub(crate) transitions: Ledger<TransitionTable>,
     pub(crate) role: Role,
     pub(crate) tasks: Tasks,
 }

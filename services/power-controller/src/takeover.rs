@@ -17,17 +17,17 @@ use proto::power::Transition;
 use tokio::{sync::mpsc, time::timeout};
 
 use crate::{
-    driver::Driver,
-    engine::{Event, PollSchedule, PowerEngine, UpstreamTraits},
-    journal::Journal,
-    known::{Known, Pulse, complete},
+    driver::PowerUpstream,
+    engine::{EngineEvent, PollSchedule, PowerEngine, UpstreamTraits},
+    journal::TransitionJournal,
+    known::{DecisionData, ReadingFreshness, complete},
     loss::{losses, make_good},
     memory::TransitionMemory,
-    queues::Queues,
-    reporter::Reporter,
+    queues::EngineQueues,
+    reporter::ActionReporter,
     runtime::{PowerInbox, PowerOutbox, PowerRuntime},
-    sense::Sense,
-    store::{PowerStates, Transitions},
+    sense::PowerPoller,
+    store::{PowerStateTable, TransitionTable},
 };
 
 /// Batches of results that may wait for the task that stores them. More would only wait longer.
@@ -42,19 +42,19 @@ const ANSWER: Duration = Duration::from_secs(2);
 pub(crate) struct PowerSources {
     pub(crate) components: Mirror<Component>,
     pub(crate) options: Mirror<OptionsRecord>,
-    pub(crate) states: Ledger<PowerStates>,
-    pub(crate) transitions: Ledger<Transitions>,
-    pub(crate) queues: Queues,
-    pub(crate) driver: Driver,
+    pub(crate) states: Ledger<PowerStateTable>,
+    pub(crate) transitions: Ledger<TransitionTable>,
+    pub(crate) queues: EngineQueues,
+    pub(crate) driver: PowerUpstream,
     pub(crate) registry: Channel,
-    pub(crate) pauses: Pauses,
+    pub(crate) pauses: EnginePauses,
     /// Memory, held by the engine for its term, and by [`Self::stand_by`] otherwise.
     pub(crate) memory: tokio::sync::Mutex<TransitionMemory>,
 }
 
 /// Pauses of the engine.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pauses {
+pub(crate) struct EnginePauses {
     /// Least time between polls of a transition, where a poll is a call.
     pub(crate) follow: Duration,
     /// Most time until a transition is polled again.
@@ -95,7 +95,7 @@ impl PowerSources {
     pub(crate) async fn act(self: Arc<Self>, term: Term) -> anyhow::Result<Infallible> {
         self.complete().await;
         let mut memory = self.memory.lock().await;
-        let journal = Journal::new(self.transitions.clone(), term.clone());
+        let journal = TransitionJournal::new(self.transitions.clone(), term.clone());
         memory.catch_up().await;
         if make_good(&journal, losses(&memory, &journal, |_| false)).await.is_whole {
             memory.keep_recorded();
@@ -108,7 +108,7 @@ impl PowerSources {
         term.took_over();
 
         let _open = self.queues.open();
-        let (runtime, inbox, sense) = self.engine(known, journal);
+        let (runtime, inbox, poller) = self.engine(known, journal);
         let runtime = Arc::new(runtime);
         runtime.take_over(is_told).await;
         tokio::try_join!(
@@ -117,19 +117,29 @@ impl PowerSources {
             runtime.deliver(),
             Arc::clone(&runtime).ask(inbox),
             runtime.journal.keep_clear(),
-            sense.run()
+            poller.run()
         )
         .map(|(never, ..)| never)
     }
 
-    fn known(&self, term: Term) -> Known {
+    fn known(&self, term: Term) -> DecisionData {
         let (components, options) = (self.components.clone(), self.options.clone());
-        Known { components, options, states: self.states.clone(), term, pulse: Pulse::default() }
+        DecisionData {
+            components,
+            options,
+            states: self.states.clone(),
+            term,
+            freshness: ReadingFreshness::default(),
+        }
     }
 
     /// Returns the parts of the engine, which have read the record: an attempt in the journal is not made again.
-    fn engine(&self, known: Known, journal: Journal) -> (PowerRuntime, PowerInbox, Sense) {
-        let Pauses { follow, longest, step, poll } = self.pauses;
+    fn engine(
+        &self,
+        known: DecisionData,
+        journal: TransitionJournal,
+    ) -> (PowerRuntime, PowerInbox, PowerPoller) {
+        let EnginePauses { follow, longest, step, poll } = self.pauses;
         let driver = self.driver.clone();
         let queues = self.queues.clone();
         let upstream = UpstreamTraits {
@@ -140,12 +150,12 @@ impl PowerSources {
         let polls = PollSchedule::new(follow, longest, step);
         let engine = Arc::new(Mutex::new(PowerEngine::new(&journal.all(), polls, upstream)));
         let (results, shown) = mpsc::channel(MOST_RESULTS);
-        let sense =
-            Sense::new(known.clone(), driver.clone(), queues.clone(), Arc::clone(&engine), shown, poll);
-        let reporter = Reporter::new(self.registry.clone(), known.term.clone());
+        let poller =
+            PowerPoller::new(known.clone(), driver.clone(), queues.clone(), Arc::clone(&engine), shown, poll);
+        let reporter = ActionReporter::new(self.registry.clone(), known.term.clone());
         let (outbox, inbox) = PowerOutbox::new();
         let runtime = PowerRuntime { known, queues, journal, driver, reporter, engine, results, outbox };
-        (runtime, inbox, sense)
+        (runtime, inbox, poller)
     }
 }
 
@@ -153,7 +163,7 @@ impl PowerRuntime {
     /// Continues every open transition, and queues every node. `is_told`: the components are as the registry has them.
     async fn take_over(&self, is_told: bool) {
         let follows_another = self.known.term.follows_another();
-        self.handle(Event::TookOver { follows_another, is_told }).await;
+        self.handle(EngineEvent::TookOver { follows_another, is_told }).await;
         let nodes = self.known.nodes();
         self.queues.unread.mark(nodes.iter().cloned());
         self.queues.undecided.mark(nodes);
@@ -167,7 +177,7 @@ impl PowerRuntime {
                 let is_over = |transition: &Transition| self.engine.lock().nodes.are_over(transition);
                 let losses = losses(memory, &self.journal, is_over);
                 let restored = make_good(&self.journal, losses).await;
-                self.handle(Event::Restored(restored.transitions)).await;
+                self.handle(EngineEvent::Restored(restored.transitions)).await;
                 is_restored = restored.is_whole;
             }
             let open = memory.learn();
@@ -175,7 +185,7 @@ impl PowerRuntime {
                 memory.keep_recorded();
             }
             for transition in open.into_iter().filter(|transition| transition.abandoned_at.is_some()) {
-                self.handle(Event::Abandoned(transition)).await;
+                self.handle(EngineEvent::Abandoned(transition)).await;
             }
         }
     }

@@ -17,14 +17,16 @@ use futures_util::Stream;
 use proto::power::PowerReading;
 use upstream::{FailureKind, machine::MachineFile};
 
-use self::{pcs::Pcs, progress::Progress, redfish::Redfish, simulated::Simulated};
+use self::{
+    pcs::PcsDriver, progress::TransitionProgress, redfish::RedfishDriver, simulated::SimulatedPowerDriver,
+};
 
 /// Nodes in one call to upstreams that name no limit of their own. Power services take a little more; a call of this
 /// size stays recognisable and is answered within a second.
 const MOST_NODES: usize = 2500;
 
 /// Power requests to one upstream at a time: enough to read the largest machine in a few rounds.
-const MOST_QUESTIONS: usize = 8;
+const MOST_QUERIES: usize = 8;
 
 /// Power requests to BMCs at a time, each to another one. A limit elsewhere holds for calls at once; this one only has
 /// to exceed the number of BMCs that ever hang together.
@@ -32,7 +34,7 @@ const MOST_BMCS: usize = 10_000;
 
 /// Answer of the upstream about one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Reading {
+pub(crate) struct NodeReading {
     pub(crate) reading: PowerReading,
     /// Text of the upstream beside the reading; empty: none.
     pub(crate) error: String,
@@ -40,7 +42,7 @@ pub(crate) struct Reading {
     pub(crate) as_of: Option<Timestamp>,
 }
 
-impl Reading {
+impl NodeReading {
     /// Returns the reading of a node that the upstream left out of its answer.
     pub(crate) fn missing() -> Self {
         Self { reading: PowerReading::Missing, error: String::new(), as_of: None }
@@ -52,12 +54,13 @@ impl Reading {
     }
 }
 
-/// Readings pushed by the upstream; they end with the first error.
-pub(crate) type Readings = Pin<Box<dyn Stream<Item = Result<Vec<(String, Reading)>, Failure>> + Send>>;
+/// Stream of readings that the upstream pushes; it ends with the first error.
+pub(crate) type ReadingStream =
+    Pin<Box<dyn Stream<Item = Result<Vec<(String, NodeReading)>, DriverFailure>> + Send>>;
 
 /// A transition that the upstream has on record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Accepted {
+pub(crate) struct UpstreamTransition {
     pub(crate) id: String,
     pub(crate) action: Option<Action>,
     /// Ids of the nodes, sorted.
@@ -74,7 +77,7 @@ pub(crate) struct Accepted {
 
 /// Criteria for transitions to search for in the upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Search {
+pub(crate) struct UpstreamSearch {
     /// Time by our clock in which the upstream may have taken the transitions. It is compared only where the clock of
     /// the upstream is known.
     pub(crate) from: Timestamp,
@@ -86,8 +89,8 @@ pub(crate) struct Search {
     pub(crate) known: HashSet<String>,
 }
 
-impl Search {
-    fn may_be(&self, one: &Accepted, clock: Option<ClockOffset>) -> bool {
+impl UpstreamSearch {
+    fn may_be(&self, one: &UpstreamTransition, clock: Option<ClockOffset>) -> bool {
         let within = |clock: ClockOffset| clock.may_be_within(one.at, one.resolution, self.from, self.until);
         !self.known.contains(&one.id)
             && one.action.is_some_and(|action| self.actions.contains(&action))
@@ -97,15 +100,15 @@ impl Search {
 
 /// Transitions found in the upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub(crate) accepted: Vec<Accepted>,
+pub(crate) struct FoundTransitions {
+    pub(crate) accepted: Vec<UpstreamTransition>,
     /// Offset of the clock by which their times are; `None`: unknown.
     pub(crate) clock: Option<ClockOffset>,
 }
 
 /// Reason why a call failed, by the known state of the upstream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum DriverFailure {
     /// The upstream refused these nodes together. It may take some of them.
     #[error("{0}")]
     Refused(String),
@@ -123,7 +126,7 @@ pub(crate) enum Failure {
     Ambiguous(String),
 }
 
-impl From<upstream::Failure> for Failure {
+impl From<upstream::Failure> for DriverFailure {
     fn from(failure: upstream::Failure) -> Self {
         match failure.kind {
             FailureKind::Refused => Self::Refused(failure.text),
@@ -136,16 +139,16 @@ impl From<upstream::Failure> for Failure {
 
 /// Upstreams that can be driven.
 #[derive(Clone)]
-pub(crate) enum Driver {
+pub(crate) enum PowerUpstream {
     /// The simulated fleet. It pushes changes, and reports about its transitions if the settings say so.
-    Simulated(Simulated),
+    Simulated(SimulatedPowerDriver),
     /// The power control service.
-    Pcs(Pcs),
+    Pcs(PcsDriver),
     /// The BMCs of the machine file.
-    Redfish(Redfish),
+    Redfish(RedfishDriver),
 }
 
-impl Driver {
+impl PowerUpstream {
     /// Returns the driver that the settings choose.
     ///
     /// # Errors
@@ -154,13 +157,14 @@ impl Driver {
         match settings.power.driver {
             PowerDriver::Simulated => {
                 let follows = settings.simulator.results;
-                let fleet = Simulated::new(&settings.simulator.url, follows).context("simulator.url");
+                let fleet =
+                    SimulatedPowerDriver::new(&settings.simulator.url, follows).context("simulator.url");
                 fleet.map(Self::Simulated)
             }
-            PowerDriver::Pcs => Pcs::new(&settings.power.pcs).map(Self::Pcs),
+            PowerDriver::Pcs => PcsDriver::new(&settings.power.pcs).map(Self::Pcs),
             PowerDriver::Redfish => {
                 let file = MachineFile::open(&settings.machine_file).context("machine_file")?;
-                Redfish::new(file, &settings.power).map(Self::Redfish)
+                RedfishDriver::new(file, &settings.power).map(Self::Redfish)
             }
         }
     }
@@ -200,9 +204,9 @@ impl Driver {
     }
 
     /// Returns the most power requests at a time.
-    pub(crate) fn most_questions(&self) -> usize {
+    pub(crate) fn most_queries(&self) -> usize {
         match self {
-            Self::Simulated(_) | Self::Pcs(_) => MOST_QUESTIONS,
+            Self::Simulated(_) | Self::Pcs(_) => MOST_QUERIES,
             Self::Redfish(_) => MOST_BMCS,
         }
     }
@@ -229,7 +233,7 @@ impl Driver {
         &self,
         ids: Vec<String>,
         deadline: Duration,
-    ) -> Result<Vec<(String, Reading)>, Failure> {
+    ) -> Result<Vec<(String, NodeReading)>, DriverFailure> {
         match self {
             Self::Simulated(simulated) => simulated.power(ids, deadline).await,
             Self::Pcs(pcs) => pcs.power(ids, deadline).await,
@@ -247,7 +251,7 @@ impl Driver {
 
     /// Returns the readings that change from now on; none unless the upstream [pushes changes](Self::tells). No change
     /// after the return of this call is missed while the stream lasts.
-    pub(crate) async fn watch_power(&self) -> Result<Readings, Failure> {
+    pub(crate) async fn watch_power(&self) -> Result<ReadingStream, DriverFailure> {
         match self {
             Self::Simulated(simulated) => simulated.watch_power().await,
             Self::Pcs(_) | Self::Redfish(_) => Ok(Box::pin(futures_util::stream::pending())),
@@ -262,7 +266,7 @@ impl Driver {
         ids: Vec<String>,
         deadline: Duration,
         still_ours: impl Fn() -> bool + Send + Sync + 'static,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, DriverFailure> {
         match self {
             Self::Simulated(simulated) => simulated.start(action, ids, deadline).await,
             Self::Pcs(pcs) => pcs.start(action, ids, deadline, still_ours).await,
@@ -273,7 +277,11 @@ impl Driver {
     /// Returns the progress of a transition that the upstream took. A transition that the upstream has forgotten has
     /// ended without results. An upstream that is reached by calls has to report it missing twice, in the request for
     /// it and in the list of all: a single answer may come from a proxy in front of the upstream.
-    pub(crate) async fn follow(&self, id: &str, deadline: Duration) -> Result<Progress, Failure> {
+    pub(crate) async fn follow(
+        &self,
+        id: &str,
+        deadline: Duration,
+    ) -> Result<TransitionProgress, DriverFailure> {
         match self {
             Self::Simulated(simulated) => Ok(simulated.follow(id, deadline).await?.unwrap_or_else(forgotten)),
             Self::Pcs(pcs) => pcs.follow(id, deadline).await,
@@ -296,7 +304,7 @@ impl Driver {
         id: &str,
         deadline: Duration,
         still_ours: impl Fn() -> bool + Send + Sync + 'static,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), DriverFailure> {
         match self {
             Self::Pcs(pcs) => pcs.abort(id, deadline, still_ours).await,
             // No transition continues there: the effect comes, or the wait for it ends.
@@ -313,12 +321,16 @@ impl Driver {
     }
 
     /// Returns the transitions that the upstream took and that match the search.
-    pub(crate) async fn find(&self, search: &Search, deadline: Duration) -> Result<Found, Failure> {
+    pub(crate) async fn find(
+        &self,
+        search: &UpstreamSearch,
+        deadline: Duration,
+    ) -> Result<FoundTransitions, DriverFailure> {
         match self {
             Self::Simulated(simulated) => simulated.find(search, deadline).await,
             Self::Pcs(pcs) => pcs.find(search, deadline).await,
             // Actions end with the process that began them, and no other process knows of them.
-            Self::Redfish(_) => Ok(Found { accepted: Vec::new(), clock: None }),
+            Self::Redfish(_) => Ok(FoundTransitions { accepted: Vec::new(), clock: None }),
         }
     }
 
@@ -327,7 +339,7 @@ impl Driver {
         &self,
         ids: &HashSet<String>,
         deadline: Duration,
-    ) -> Result<Vec<Accepted>, Failure> {
+    ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
         match self {
             Self::Pcs(pcs) => pcs.holders(ids, deadline).await,
             Self::Simulated(fleet) => fleet.holders(ids, deadline).await,
@@ -367,6 +379,6 @@ fn still_listed(not_found: &str) -> String {
 }
 
 /// Returns the progress of a transition that the upstream has forgotten.
-fn forgotten() -> Progress {
-    Progress { tasks: Vec::new(), ended: true, record: None }
+fn forgotten() -> TransitionProgress {
+    TransitionProgress { tasks: Vec::new(), ended: true, record: None }
 }

@@ -1,6 +1,6 @@
 //! The progress of an action at an upstream, node by node.
 
-use super::Accepted;
+use super::UpstreamTransition;
 
 /// Progress of an action on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) enum TaskState {
 
 /// Part of an action for one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Task {
+pub(crate) struct UpstreamTask {
     /// Id of the node.
     pub(crate) id: String,
     pub(crate) state: TaskState,
@@ -31,11 +31,11 @@ pub(crate) struct Task {
 
 /// Progress of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct TransitionProgress {
     /// Tasks, one per node.
-    pub(crate) tasks: Vec<Task>,
+    pub(crate) tasks: Vec<UpstreamTask>,
     /// Whether the progress is final.
     pub(crate) ended: bool,
     /// Record of the upstream under the id; `None`: the upstream reports only tasks, or does not know the id.
-    pub(crate) record: Option<Accepted>,
+    pub(crate) record: Option<UpstreamTransition>,
 }

@@ -24,8 +24,10 @@ use proto::{
 };
 use tonic::{Code, ConnectError, Status};
 
-use super::{Accepted, Failure, Found, Reading, Readings, Search};
-use crate::driver::progress::{Progress, Task, TaskState};
+use super::{
+    DriverFailure, FoundTransitions, NodeReading, ReadingStream, UpstreamSearch, UpstreamTransition,
+};
+use crate::driver::progress::{TaskState, TransitionProgress, UpstreamTask};
 
 /// Most time until a watch begins. The fleet answers a watch before anything happens, so a peer that needs longer is
 /// not there.
@@ -33,7 +35,7 @@ const WATCH_DEADLINE: Duration = Duration::from_secs(5);
 
 /// The simulated fleet at one address.
 #[derive(Clone)]
-pub(crate) struct Simulated {
+pub(crate) struct SimulatedPowerDriver {
     client: FleetServiceClient<Channel>,
     url: Arc<str>,
     /// Whether the fleet reports the outcome of transitions.
@@ -42,7 +44,7 @@ pub(crate) struct Simulated {
     silent_since: Arc<Mutex<Option<Timestamp>>>,
 }
 
-impl Simulated {
+impl SimulatedPowerDriver {
     /// Returns a driver of the fleet at `url`, which reports the outcome of transitions if it `follows` them.
     ///
     /// # Errors
@@ -61,13 +63,13 @@ impl Simulated {
         &self,
         ids: Vec<String>,
         deadline: Duration,
-    ) -> Result<Vec<(String, Reading)>, Failure> {
+    ) -> Result<Vec<(String, NodeReading)>, DriverFailure> {
         let mut client = self.client.clone();
         let answer = self.told(within(deadline, client.get_power(GetPowerRequest { ids })).await)?;
         Ok(answer.into_inner().nodes.into_iter().map(reading).collect())
     }
 
-    pub(crate) async fn watch_power(&self) -> Result<Readings, Failure> {
+    pub(crate) async fn watch_power(&self) -> Result<ReadingStream, DriverFailure> {
         let mut client = self.client.clone();
         let messages = within(WATCH_DEADLINE, client.watch_power(WatchPowerRequest {})).await;
         let (messages, fleet) = (self.told(messages)?.into_inner(), self.clone());
@@ -83,9 +85,9 @@ impl Simulated {
         action: Action,
         ids: Vec<String>,
         deadline: Duration,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, DriverFailure> {
         let Some(operation) = operation_of(action) else {
-            return Err(Failure::Refused(format!("'{}' is not an action on power", action.word())));
+            return Err(DriverFailure::Refused(format!("'{}' is not an action on power", action.word())));
         };
         let mut client = self.client.clone();
         let request = CreateTransitionRequest { operation: operation.into(), ids };
@@ -94,7 +96,11 @@ impl Simulated {
     }
 
     /// Returns the progress of a transition; `None` if the fleet has forgotten it, or never reports progress.
-    pub(crate) async fn follow(&self, id: &str, deadline: Duration) -> Result<Option<Progress>, Failure> {
+    pub(crate) async fn follow(
+        &self,
+        id: &str,
+        deadline: Duration,
+    ) -> Result<Option<TransitionProgress>, DriverFailure> {
         if !self.follows {
             return Ok(None);
         }
@@ -104,7 +110,7 @@ impl Simulated {
             Err(status) if status.code() == Code::NotFound => {
                 let is_listed = self.list(deadline).await?.accepted.iter().any(|one| one.id == id);
                 match is_listed {
-                    true => Err(Failure::Ambiguous(super::still_listed(status.message()))),
+                    true => Err(DriverFailure::Ambiguous(super::still_listed(status.message()))),
                     false => Ok(None),
                 }
             }
@@ -112,12 +118,16 @@ impl Simulated {
                 let answer = self.told(outcome)?.into_inner();
                 let (ended, record) = (answer.ended, record(id, &answer));
                 let tasks = answer.tasks.into_iter().map(task).collect();
-                Ok(Some(Progress { tasks, ended, record }))
+                Ok(Some(TransitionProgress { tasks, ended, record }))
             }
         }
     }
 
-    pub(crate) async fn find(&self, search: &Search, deadline: Duration) -> Result<Found, Failure> {
+    pub(crate) async fn find(
+        &self,
+        search: &UpstreamSearch,
+        deadline: Duration,
+    ) -> Result<FoundTransitions, DriverFailure> {
         let mut found = self.list(deadline).await?;
         let clock = found.clock;
         found.accepted.retain(|one| search.may_be(one, clock));
@@ -125,7 +135,7 @@ impl Simulated {
     }
 
     /// Returns every transition that the fleet has on record.
-    async fn list(&self, deadline: Duration) -> Result<Found, Failure> {
+    async fn list(&self, deadline: Duration) -> Result<FoundTransitions, DriverFailure> {
         let mut client = self.client.clone();
         let asked_at = clock::now();
         let request = ListTransitionsRequest { since: None };
@@ -142,7 +152,7 @@ impl Simulated {
             let mut ids = one.ids;
             ids.sort_unstable();
             // The list does not show whether the fleet still works on a transition.
-            Accepted {
+            UpstreamTransition {
                 id: one.transition_id,
                 action,
                 ids,
@@ -152,7 +162,7 @@ impl Simulated {
                 open: false,
             }
         });
-        Ok(Found { accepted: accepted.collect(), clock })
+        Ok(FoundTransitions { accepted: accepted.collect(), clock })
     }
 
     /// Returns the transitions that the fleet works on and that hold one of these nodes.
@@ -160,45 +170,47 @@ impl Simulated {
         &self,
         ids: &HashSet<String>,
         deadline: Duration,
-    ) -> Result<Vec<Accepted>, Failure> {
+    ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
         let mut holders = Vec::new();
         for one in self.list(deadline).await?.accepted {
             if !one.ids.iter().any(|id| ids.contains(id)) {
                 continue;
             }
             let Some(progress) = self.follow(&one.id, deadline).await? else { continue };
-            let is_pending = |task: &&Task| matches!(task.state, TaskState::Pending);
+            let is_pending = |task: &&UpstreamTask| matches!(task.state, TaskState::Pending);
             let pending = progress.tasks.iter().filter(is_pending).map(|task| task.id.clone());
             let held: Vec<_> = pending.filter(|id| ids.contains(id)).collect();
             if !held.is_empty() {
-                holders.push(Accepted { ids: held, open: true, ..one });
+                holders.push(UpstreamTransition { ids: held, open: true, ..one });
             }
         }
         Ok(holders)
     }
 
     /// Returns the outcome of a call, with a text that names the fleet and, during an outage, its beginning.
-    fn told<T>(&self, outcome: Result<T, Status>) -> Result<T, Failure> {
+    fn told<T>(&self, outcome: Result<T, Status>) -> Result<T, DriverFailure> {
         let failure = match outcome {
             Ok(answer) => {
                 *self.silent_since.lock() = None;
                 return Ok(answer);
             }
-            Err(status) => Failure::from(status),
+            Err(status) => DriverFailure::from(status),
         };
         let silent = |error: String| {
             let since = *self.silent_since.lock().get_or_insert_with(clock::now);
             format!("simulated fleet at {} (failing since {}Z: {error})", self.url, bos_time::text(since))
         };
         Err(match failure {
-            Failure::Unreachable(error) => Failure::Unreachable(silent(error)),
-            Failure::Ambiguous(error) => Failure::Ambiguous(silent(error)),
-            refused @ (Failure::Refused(_) | Failure::TooLarge(_) | Failure::Denied(_)) => refused,
+            DriverFailure::Unreachable(error) => DriverFailure::Unreachable(silent(error)),
+            DriverFailure::Ambiguous(error) => DriverFailure::Ambiguous(silent(error)),
+            refused @ (DriverFailure::Refused(_) | DriverFailure::TooLarge(_) | DriverFailure::Denied(_)) => {
+                refused
+            }
         })
     }
 }
 
-impl From<Status> for Failure {
+impl From<Status> for DriverFailure {
     /// Classifies a failed call. Only calls that certainly had no effect count as refused or unreachable: a wrong guess
     /// would repeat a power action.
     fn from(status: Status) -> Self {
@@ -223,23 +235,23 @@ impl From<Status> for Failure {
 }
 
 /// Returns the fleet's reading of one node. A fleet that names no reading does not know it.
-fn reading(node: NodePower) -> (String, Reading) {
+fn reading(node: NodePower) -> (String, NodeReading) {
     let reading = match node.reading() {
         PowerReading::Unspecified => PowerReading::Undefined,
         known @ (PowerReading::On | PowerReading::Off | PowerReading::Undefined | PowerReading::Missing) => {
             known
         }
     };
-    (node.id, Reading { reading, error: node.error, as_of: None })
+    (node.id, NodeReading { reading, error: node.error, as_of: None })
 }
 
 /// Returns the fleet's record under `id`; `None` where the fleet reports no more than tasks.
-fn record(id: &str, answer: &GetTransitionResponse) -> Option<Accepted> {
+fn record(id: &str, answer: &GetTransitionResponse) -> Option<UpstreamTransition> {
     let at = answer.created_at.map(time::from_wire)?;
     let mut ids: Vec<_> = answer.tasks.iter().map(|task| task.id.clone()).collect();
     ids.sort_unstable();
     let action = action_of(answer.operation());
-    Some(Accepted {
+    Some(UpstreamTransition {
         id: id.to_owned(),
         action,
         ids,
@@ -250,7 +262,7 @@ fn record(id: &str, answer: &GetTransitionResponse) -> Option<Accepted> {
     })
 }
 
-fn task(task: NodeTask) -> Task {
+fn task(task: NodeTask) -> UpstreamTask {
     let outcome = task.outcome();
     let state = match outcome {
         TaskOutcome::Unspecified => TaskState::Pending,
@@ -260,7 +272,7 @@ fn task(task: NodeTask) -> Task {
         // The fleet has no other reason not to begin.
         TaskOutcome::Refused => TaskState::Refused { words: task.error, reserved: true },
     };
-    Task { id: task.id, state }
+    UpstreamTask { id: task.id, state }
 }
 
 /// Returns the upstream's operation for an action; `None` if the action has nothing to do with power.
@@ -312,11 +324,11 @@ mod tests {
         let mut seen = String::new();
         for code in 0..17 {
             let failure = match Status::new(Code::from_i32(code), "words of the peer").into() {
-                Failure::Refused(_) => "refused",
-                Failure::TooLarge(_) => "too large",
-                Failure::Denied(_) => "denied",
-                Failure::Unreachable(_) => "unreachable",
-                Failure::Ambiguous(_) => "ambiguous",
+                DriverFailure::Refused(_) => "refused",
+                DriverFailure::TooLarge(_) => "too large",
+                DriverFailure::Denied(_) => "denied",
+                DriverFailure::Unreachable(_) => "unreachable",
+                DriverFailure::Ambiguous(_) => "ambiguous",
             };
             seen += &format!("{:?}: {failure}\n", Code::from_i32(code));
         }
@@ -342,14 +354,14 @@ mod tests {
         .assert_eq(&seen);
     }
 
-    async fn start(listener: Option<TcpListener>, url: &str) -> Failure {
+    async fn start(listener: Option<TcpListener>, url: &str) -> DriverFailure {
         let peer = tokio::spawn(async move {
             let Some(listener) = listener else { return };
             // The peer takes the call and vanishes.
             let (connection, _) = listener.accept().await.unwrap();
             connection.readable().await.unwrap();
         });
-        let fleet = Simulated::new(url, false).unwrap();
+        let fleet = SimulatedPowerDriver::new(url, false).unwrap();
         let started = fleet.start(Action::PoweringOn, vec!["x1".into()], Duration::from_secs(5)).await;
         peer.await.unwrap();
         started.unwrap_err()
@@ -361,7 +373,7 @@ mod tests {
         let url = format!("http://{}", listener.local_addr().unwrap());
         drop(listener);
         let failure = start(None, &url).await;
-        assert!(matches!(failure, Failure::Unreachable(_)), "{failure:?}");
+        assert!(matches!(failure, DriverFailure::Unreachable(_)), "{failure:?}");
     }
 
     #[tokio::test]
@@ -369,6 +381,6 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let failure = start(Some(listener), &url).await;
-        assert!(matches!(failure, Failure::Ambiguous(_)), "{failure:?}");
+        assert!(matches!(failure, DriverFailure::Ambiguous(_)), "{failure:?}");
     }
 }

@@ -7,41 +7,45 @@ use domain::core::{
 };
 use proto::power::{Delivery, Transition, TransitionMember};
 
-use super::{Command, PowerEngine, Situation, StepPause, step_after, step_now};
-use crate::{convert, driver::Failure, journal::Changes};
+use super::{EngineCommand, EventContext, PowerEngine, StepPause, step_after, step_now};
+use crate::{convert, driver::DriverFailure, journal::JournalChanges};
 
 impl PowerEngine {
     /// Continues with the answer of the upstream to a call.
     pub(super) fn started(
         &mut self,
         id: &str,
-        answer: Result<String, Failure>,
-        seen: Situation<'_>,
-    ) -> Vec<Command> {
+        answer: Result<String, DriverFailure>,
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
         let transition = self.transitions.in_state(id, Delivery::Sent).cloned();
         let Some(transition) = transition else { return Vec::new() };
         match answer {
             Ok(upstream_id) => self.accepted(transition, upstream_id, seen),
-            Err(Failure::TooLarge(text)) if transition.members.len() > 1 => self.halve(transition, &text),
-            Err(Failure::Refused(text) | Failure::TooLarge(text)) => self.judge(transition, &text, seen),
+            Err(DriverFailure::TooLarge(text)) if transition.members.len() > 1 => {
+                self.halve(transition, &text)
+            }
+            Err(DriverFailure::Refused(text) | DriverFailure::TooLarge(text)) => {
+                self.judge(transition, &text, seen)
+            }
             // A denied call had no effect and is no fault of the nodes: the transition waits until an operator has
             // mended the cause, such as credentials.
-            Err(Failure::Denied(text) | Failure::Unreachable(text)) => {
+            Err(DriverFailure::Denied(text) | DriverFailure::Unreachable(text)) => {
                 let failures = self.transitions.failed(id);
                 self.wait(transition, &text, StepPause::Backoff { failures }, seen)
             }
-            Err(Failure::Ambiguous(text)) => self.in_doubt(&transition, &text, seen),
+            Err(DriverFailure::Ambiguous(text)) => self.in_doubt(&transition, &text, seen),
         }
     }
 
-    fn halve(&mut self, transition: Transition, text: &str) -> Vec<Command> {
+    fn halve(&mut self, transition: Transition, text: &str) -> Vec<EngineCommand> {
         let (first, second) = transition.members.split_at(transition.members.len() / 2);
         let halves = vec![first.to_vec(), second.to_vec()];
         self.split(transition, halves, Vec::new(), text)
     }
 
     /// Finds out whether the upstream refuses single nodes or every node.
-    fn judge(&mut self, transition: Transition, text: &str, seen: Situation<'_>) -> Vec<Command> {
+    fn judge(&mut self, transition: Transition, text: &str, seen: EventContext<'_>) -> Vec<EngineCommand> {
         match self.transitions.refused(&transition, seen.now.instant) {
             RefusalStep::Probe(count) => {
                 let round = self.transitions.next_round();
@@ -66,7 +70,7 @@ impl PowerEngine {
         parts: Vec<Vec<TransitionMember>>,
         left: Vec<TransitionMember>,
         error: &str,
-    ) -> Vec<Command> {
+    ) -> Vec<EngineCommand> {
         let nodes = transition.members.len();
         tracing::info!(transition = transition.id, error, nodes, "splitting a transition");
         let part = |members| Transition {
@@ -82,7 +86,8 @@ impl PowerEngine {
         self.transitions.hand_down(&transition.id, put.clone());
         self.transitions.forget(&transition.id);
         let ids = parts.iter().map(|part| part.id.as_str().into()).collect();
-        let mut commands = vec![Command::Write(Changes { put, delete: vec![transition.id] }), step_now(ids)];
+        let mut commands =
+            vec![EngineCommand::Write(JournalChanges { put, delete: vec![transition.id] }), step_now(ids)];
         commands.extend(left.map(|left| step_after(&left.id, refusal::pause(1))));
         commands
     }
@@ -93,14 +98,14 @@ impl PowerEngine {
         transition: Transition,
         error: &str,
         pause: StepPause,
-        seen: Situation<'_>,
-    ) -> Vec<Command> {
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
         let waiting = prepared_again(transition, Some(&Trouble::waiting_for(error)));
         let ids = vec![waiting.id.as_str().into()];
         vec![
             self.put(waiting.clone()),
             self.show_waiting(&waiting, error, seen),
-            Command::Step { ids, pause },
+            EngineCommand::Step { ids, pause },
         ]
     }
 
@@ -109,8 +114,8 @@ impl PowerEngine {
         &mut self,
         transition: &Transition,
         error: &str,
-        seen: Situation<'_>,
-    ) -> Vec<Command> {
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
         if self.transitions.doubt_begins(&transition.id) {
             tracing::warn!(transition = transition.id, error, "transition in doubt, looking for it");
         } else {
@@ -126,13 +131,18 @@ impl PowerEngine {
         ]
     }
 
-    fn show_waiting(&mut self, transition: &Transition, error: &str, seen: Situation<'_>) -> Command {
+    fn show_waiting(
+        &mut self,
+        transition: &Transition,
+        error: &str,
+        seen: EventContext<'_>,
+    ) -> EngineCommand {
         let trouble = Trouble::waiting_for(error);
         if !self.transitions.show(&transition.id, &trouble, seen.now.instant) {
-            return Command::Report(Vec::new());
+            return EngineCommand::Report(Vec::new());
         }
         tracing::warn!(transition = transition.id, error, "transition waits for the power upstream");
-        Command::Report(convert::reports(transition, Some(&trouble)).collect())
+        EngineCommand::Report(convert::reports(transition, Some(&trouble)).collect())
     }
 }
 

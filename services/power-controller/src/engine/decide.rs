@@ -9,14 +9,15 @@ use domain::{
 use proto::power::Transition;
 
 use super::{
-    Attempt, BEHIND, Command, Opening, PowerEngine, Situation, TransitionId, attempts, plan, step_now,
+    AttemptOpening, BEHIND, EngineCommand, EventContext, PowerAttempt, PowerEngine, TransitionId, attempts,
+    plan, step_now,
 };
 use crate::convert;
 
 impl PowerEngine {
     /// Opens the attempts that are due, and records their transitions, so that a crash from here on leaves a trace of
     /// them. Components whose attempt comes later are queued for that time.
-    pub(super) fn decide(&mut self, ids: &[ComponentId], seen: Situation<'_>) -> Vec<Command> {
+    pub(super) fn decide(&mut self, ids: &[ComponentId], seen: EventContext<'_>) -> Vec<EngineCommand> {
         // Waits and retry limits are unknown without the options. Every component is queued once they arrive.
         let Some(options) = seen.facts.options() else { return Vec::new() };
         let mut due = Vec::new();
@@ -30,31 +31,31 @@ impl PowerEngine {
             self.nodes.note_report(&component);
             match power::decide(&component, &self.power(&component, seen), &options, seen.now.at) {
                 PowerDecision::Act { action, attempt } => {
-                    let attempt = Attempt { generation: component.generation, action, number: attempt };
+                    let attempt = PowerAttempt { generation: component.generation, action, number: attempt };
                     match self.nodes.open(&component.id, attempt) {
-                        Opening::Opened => due.push((component.id.clone(), attempt)),
-                        Opening::Blocked | Opening::Repeated => {}
+                        AttemptOpening::Opened => due.push((component.id.clone(), attempt)),
+                        AttemptOpening::Blocked | AttemptOpening::Repeated => {}
                     }
                 }
                 PowerDecision::Wait { until } => {
                     let pause = until.since(seen.now.at);
-                    commands.push(Command::Decide { ids: vec![id.clone()], pause });
+                    commands.push(EngineCommand::Decide { ids: vec![id.clone()], pause });
                 }
                 PowerDecision::Nothing { .. } => idle.push(id.clone()),
             }
         }
-        commands.push(Command::Rest(idle));
+        commands.push(EngineCommand::Rest(idle));
         if !due.is_empty() {
             let batches = plan::batches(due, &options, seen.facts.most_nodes()).into_iter();
             let begin = batches.map(|(action, members)| convert::prepared(action, members, seen.now.at));
-            commands.push(Command::Begin(begin.collect()));
+            commands.push(EngineCommand::Begin(begin.collect()));
         }
         commands
     }
 
     /// Continues transitions that are on record. Members that were not recorded are decided on again: another attempt
     /// on them is still under way.
-    pub(super) fn begun(&mut self, wanted: &[Transition], begun: Vec<Transition>) -> Vec<Command> {
+    pub(super) fn begun(&mut self, wanted: &[Transition], begun: Vec<Transition>) -> Vec<EngineCommand> {
         let written: HashSet<_> = begun.iter().flat_map(attempts).collect();
         let mut left = Vec::new();
         for (id, attempt) in wanted.iter().flat_map(attempts).filter(|one| !written.contains(one)) {
@@ -63,17 +64,17 @@ impl PowerEngine {
         }
         let ids: Vec<TransitionId> = begun.iter().map(|transition| transition.id.as_str().into()).collect();
         begun.into_iter().for_each(|transition| self.transitions.put(transition));
-        vec![Command::Decide { ids: left, pause: BEHIND }, step_now(ids)]
+        vec![EngineCommand::Decide { ids: left, pause: BEHIND }, step_now(ids)]
     }
 
     /// Makes members available for another decision that are not acted on any more.
-    pub(super) fn withdraw(&mut self, gone: Vec<ComponentId>) -> [Command; 2] {
+    pub(super) fn withdraw(&mut self, gone: Vec<ComponentId>) -> [EngineCommand; 2] {
         gone.iter().for_each(|id| self.nodes.withdraw(id));
-        [Command::Decide { ids: gone.clone(), pause: BEHIND }, Command::Read(gone)]
+        [EngineCommand::Decide { ids: gone.clone(), pause: BEHIND }, EngineCommand::Read(gone)]
     }
 
     /// Queues components whose power and next action are to be judged now.
-    pub(super) fn judge_again(ids: Vec<ComponentId>) -> [Command; 2] {
-        [Command::Read(ids.clone()), Command::Decide { ids, pause: Duration::ZERO }]
+    pub(super) fn judge_again(ids: Vec<ComponentId>) -> [EngineCommand; 2] {
+        [EngineCommand::Read(ids.clone()), EngineCommand::Decide { ids, pause: Duration::ZERO }]
     }
 }

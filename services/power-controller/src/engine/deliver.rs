@@ -17,15 +17,15 @@ use proto::{
 };
 
 use super::{
-    Command, PowerEngine, Question, Situation, TransitionId,
-    plan::{self, Standing},
+    EngineCommand, EventContext, PowerEngine, TransitionId, UpstreamCall,
+    plan::{self, AttemptStep},
     step_after, step_now,
 };
-use crate::{convert, journal::Changes};
+use crate::{convert, journal::JournalChanges};
 
 /// Prepared transitions, sorted by the next step of their members.
 #[derive(Debug, Default)]
-pub(crate) struct Announcement {
+pub(crate) struct AttemptAnnouncement {
     /// Transitions as they were before they were sorted.
     before: Vec<Transition>,
     due: Vec<Transition>,
@@ -37,7 +37,7 @@ pub(crate) struct Announcement {
 
 impl PowerEngine {
     /// Takes open transitions without an answer of the upstream a step further.
-    pub(super) fn step(&mut self, ids: &[TransitionId], seen: Situation<'_>) -> Vec<Command> {
+    pub(super) fn step(&mut self, ids: &[TransitionId], seen: EventContext<'_>) -> Vec<EngineCommand> {
         let mut prepared = Vec::new();
         let mut in_doubt = Vec::new();
         let mut abandoned = Vec::new();
@@ -51,7 +51,8 @@ impl PowerEngine {
                 Delivery::Prepared => match known_holders(transition) {
                     holders if holders.is_empty() => prepared.push(transition.clone()),
                     holders => {
-                        commands.push(Command::Ask(Question::PollHolders { id: id.clone(), holders }));
+                        commands
+                            .push(EngineCommand::Ask(UpstreamCall::PollHolders { id: id.clone(), holders }));
                     }
                 },
                 Delivery::Unknown => in_doubt.push(id.clone()),
@@ -69,7 +70,7 @@ impl PowerEngine {
     }
 
     /// Reports to the registry that attempts begin. Members whose component has moved on are dropped.
-    fn announce(&mut self, prepared: Vec<Transition>, seen: Situation<'_>) -> Vec<Command> {
+    fn announce(&mut self, prepared: Vec<Transition>, seen: EventContext<'_>) -> Vec<EngineCommand> {
         if prepared.is_empty() {
             return Vec::new();
         }
@@ -83,18 +84,18 @@ impl PowerEngine {
             self.nodes.begin(transition);
             reports.extend(self.beginnings(transition));
         }
-        vec![Command::Announce { reports, announcement }]
+        vec![EngineCommand::Announce { reports, announcement }]
     }
 
     /// Marks transitions as sent and requests them from the upstream. Members with a `stale` report are dropped, and a
     /// transition that an operator abandoned meanwhile ends.
     pub(super) fn announced(
         &mut self,
-        announcement: Announcement,
+        announcement: AttemptAnnouncement,
         stale: &HashSet<String>,
-        seen: Situation<'_>,
-    ) -> Vec<Command> {
-        let Announcement { before, due, later, mut gone } = announcement;
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
+        let AttemptAnnouncement { before, due, later, mut gone } = announcement;
         let (abandoned, mut due): (Vec<_>, Vec<_>) =
             due.into_iter().partition(|transition| self.transitions.is_abandoned(&transition.id));
         for transition in &mut due {
@@ -114,7 +115,7 @@ impl PowerEngine {
         let changed = later.iter().filter(|transition| !before.contains(transition));
         let put: Vec<_> = due.iter().chain(changed).cloned().collect();
         put.iter().cloned().for_each(|transition| self.transitions.put(transition));
-        let mut commands = vec![Command::Write(Changes { put, delete })];
+        let mut commands = vec![EngineCommand::Write(JournalChanges { put, delete })];
         commands.extend(self.withdraw(gone));
         commands.extend(later.iter().map(|transition| self.postpone(&transition.id)));
         due.into_iter().for_each(|transition| commands.extend(self.call(transition, seen)));
@@ -122,12 +123,12 @@ impl PowerEngine {
         commands
     }
 
-    fn call(&mut self, transition: Transition, seen: Situation<'_>) -> Vec<Command> {
+    fn call(&mut self, transition: Transition, seen: EventContext<'_>) -> Vec<EngineCommand> {
         let Some(action) = convert::action(&transition) else {
             return self.refused(transition, "the transition has no action", seen);
         };
         let nodes = transition.members.into_iter().map(|member| member.id).collect();
-        vec![Command::Ask(Question::Start { id: transition.id.into(), action, nodes })]
+        vec![EngineCommand::Ask(UpstreamCall::Start { id: transition.id.into(), action, nodes })]
     }
 
     /// Sorts the members of transitions, and returns the reports that clear the waits shown by members that leave.
@@ -136,19 +137,19 @@ impl PowerEngine {
         &mut self,
         prepared: Vec<Transition>,
         options: &Options,
-        seen: Situation<'_>,
-    ) -> (Announcement, Vec<ActionReport>) {
-        let mut sorted = Announcement { before: prepared.clone(), ..Announcement::default() };
+        seen: EventContext<'_>,
+    ) -> (AttemptAnnouncement, Vec<ActionReport>) {
+        let mut sorted = AttemptAnnouncement { before: prepared.clone(), ..AttemptAnnouncement::default() };
         let mut clearances = Vec::new();
         for mut transition in prepared {
             let shows_error = self.transitions.shown(&transition.id).is_some();
             let mut due = Vec::new();
             let mut later = Vec::new();
             for member in mem::take(&mut transition.members) {
-                match self.standing(&transition, &member, options, seen) {
-                    Standing::Due => due.push(member),
-                    Standing::Later => later.push(member),
-                    Standing::Gone => {
+                match self.attempt_step(&transition, &member, options, seen) {
+                    AttemptStep::Due => due.push(member),
+                    AttemptStep::Later => later.push(member),
+                    AttemptStep::Gone => {
                         sorted.gone.extend(ComponentId::parse(&member.id));
                         if shows_error || shows_wait(&transition, &member, seen) {
                             clearances.push(convert::told(&transition, &member, None));
@@ -170,18 +171,18 @@ impl PowerEngine {
         (sorted, clearances)
     }
 
-    fn standing(
+    fn attempt_step(
         &self,
         transition: &Transition,
         member: &TransitionMember,
         options: &Options,
-        seen: Situation<'_>,
-    ) -> Standing {
+        seen: EventContext<'_>,
+    ) -> AttemptStep {
         let (Some(action), Some(component)) = (convert::action(transition), seen.facts.component(&member.id))
         else {
-            return Standing::Gone;
+            return AttemptStep::Gone;
         };
-        plan::standing(&component, &self.power(&component, seen), action, member, options, seen.now.at)
+        plan::attempt_step(&component, &self.power(&component, seen), action, member, options, seen.now.at)
     }
 
     /// Returns the reports that the attempts of a transition begin. An error that the members show is repeated, because
@@ -192,7 +193,7 @@ impl PowerEngine {
 
     /// Continues with the members whose known holders have `ended`. Until then no action is requested for members, and
     /// no attempt is spent.
-    pub(super) fn holders_polled(&mut self, id: &str, ended: &HashSet<String>) -> Vec<Command> {
+    pub(super) fn holders_polled(&mut self, id: &str, ended: &HashSet<String>) -> Vec<EngineCommand> {
         let waiting = self.transitions.in_state(id, Delivery::Prepared).cloned();
         let Some(mut transition) = waiting else { return Vec::new() };
         for member in transition.members.iter_mut().filter(|member| ended.contains(&member.held_by)) {
@@ -212,7 +213,7 @@ impl PowerEngine {
 
 /// Returns whether the component shows that this attempt waits for the upstream. A restart forgets that it was shown,
 /// the component does not.
-pub(super) fn shows_wait(transition: &Transition, member: &TransitionMember, seen: Situation<'_>) -> bool {
+pub(super) fn shows_wait(transition: &Transition, member: &TransitionMember, seen: EventContext<'_>) -> bool {
     let (Some(action), Some(component)) = (convert::action(transition), seen.facts.component(&member.id))
     else {
         return false;

@@ -15,10 +15,12 @@ use proto::{
     power::{PowerState, Transition},
 };
 
-use super::{deliver::Announcement, results::Learnt};
+use super::{deliver::AttemptAnnouncement, results::PolledTransition};
 use crate::{
-    driver::{Accepted, Failure, Found, Search, progress::Progress},
-    journal::Changes,
+    driver::{
+        DriverFailure, FoundTransitions, UpstreamSearch, UpstreamTransition, progress::TransitionProgress,
+    },
+    journal::JournalChanges,
 };
 
 /// Id of a transition of this service.
@@ -26,7 +28,7 @@ pub(crate) type TransitionId = Arc<str>;
 
 /// Occurrence that may need commands.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum EngineEvent {
     /// The engine begins its term with the recorded transitions.
     TookOver {
         /// Whether another replica held the role before, and may still be calling the upstream.
@@ -41,19 +43,23 @@ pub(crate) enum Event {
     /// Transitions without an answer of the upstream on record can go a step further.
     Due(Vec<TransitionId>),
     /// The registry has counted the attempts, but for components that have moved on.
-    Announced { announcement: Announcement, stale: HashSet<String> },
+    Announced { announcement: AttemptAnnouncement, stale: HashSet<String> },
     /// The upstream answered a call.
-    Started { id: TransitionId, answer: Result<String, Failure> },
+    Started { id: TransitionId, answer: Result<String, DriverFailure> },
     /// The upstream was searched for transitions in doubt. `finished`: ended transitions of ours that it named.
     Searched {
         ids: Vec<TransitionId>,
         asked_at: Instant,
-        answer: Result<Found, Failure>,
+        answer: Result<FoundTransitions, DriverFailure>,
         finished: Vec<Arc<Transition>>,
     },
     /// The upstream was asked which transitions hold nodes. `abandoned`: upstream ids of transitions that an operator
     /// has abandoned.
-    HoldersFound { search: HolderSearch, answer: Result<Vec<Accepted>, Failure>, abandoned: HashSet<String> },
+    HoldersFound {
+        search: HolderSearch,
+        answer: Result<Vec<UpstreamTransition>, DriverFailure>,
+        abandoned: HashSet<String>,
+    },
     /// The known holders of members were polled. `ended`: upstream ids of those that are not waited for any more.
     HoldersPolled { id: TransitionId, ended: HashSet<String> },
     /// The call that the upstream took is on record, and its members show no error of before.
@@ -61,7 +67,7 @@ pub(crate) enum Event {
     /// A transition that the upstream works on is due for a poll.
     PollDue(TransitionId),
     /// The upstream was asked to end a transition early.
-    Withdrawn { id: TransitionId, answer: Result<(), Failure> },
+    Withdrawn { id: TransitionId, answer: Result<(), DriverFailure> },
     /// The upstream answered a poll.
     Polled(PollAnswer),
     /// Answers to polls that are processed together.
@@ -83,7 +89,7 @@ pub(crate) struct PollAnswer {
     pub(crate) asked_at: Timestamp,
     /// Offset of the clock of the upstream; `None`: unknown.
     pub(crate) clock: Option<ClockOffset>,
-    pub(crate) answer: Result<Progress, Failure>,
+    pub(crate) answer: Result<TransitionProgress, DriverFailure>,
 }
 
 /// Search for the transitions of the upstream that hold nodes.
@@ -99,26 +105,26 @@ pub(crate) enum HolderPurpose {
     /// A transition ends for this reason once the upstream holds none of its nodes.
     End { id: TransitionId, error: String },
     /// The upstream could not reserve nodes of these transitions.
-    Learn(Vec<Learnt>),
+    Learn(Vec<PolledTransition>),
 }
 
 /// Command to the runtime. Commands of one event are carried out in order, and each only once the one before is done;
-/// a [question](Question) is asked beside the commands after it. After a write that the end of the term prevented, no
-/// further command is carried out.
+/// an [upstream call](UpstreamCall) is made beside the commands after it. After a write that the end of the term
+/// prevented, no further command is carried out.
 #[derive(Debug)]
-pub(crate) enum Command {
+pub(crate) enum EngineCommand {
     /// Records transitions that begin, without members in another open transition, and answers with `Begun`.
     Begin(Vec<Transition>),
     /// Reports to the registry that attempts begin, and answers with `Announced`.
-    Announce { reports: Vec<ActionReport>, announcement: Announcement },
+    Announce { reports: Vec<ActionReport>, announcement: AttemptAnnouncement },
     /// Reports to the registry until it has answered.
     Report(Vec<ActionReport>),
     /// Writes to the journal until the changes are on record.
-    Write(Changes),
-    /// Asks the upstream.
-    Ask(Question),
+    Write(JournalChanges),
+    /// Calls the upstream.
+    Ask(UpstreamCall),
     /// Feeds back that the commands before are done.
-    Tell(Event),
+    Tell(EngineEvent),
     /// Queues transitions for their next step.
     Step { ids: Vec<TransitionId>, pause: StepPause },
     /// Queues transitions to be polled at this time, or after the random time that follows so many failures in a row,
@@ -138,26 +144,26 @@ pub(crate) enum Command {
     GiveUp(String),
 }
 
-impl Command {
+impl EngineCommand {
     /// Records the state of one transition.
     pub(super) fn put(transition: Transition) -> Self {
-        Self::Write(Changes { put: vec![transition], delete: Vec::new() })
+        Self::Write(JournalChanges { put: vec![transition], delete: Vec::new() })
     }
 
     /// Polls a transition that the upstream works on.
     pub(super) fn poll(transition: &Transition) -> Self {
         let id = transition.id.as_str().into();
-        Self::Ask(Question::Poll { id, upstream_id: transition.upstream_id.clone() })
+        Self::Ask(UpstreamCall::Poll { id, upstream_id: transition.upstream_id.clone() })
     }
 }
 
-/// Question to the upstream; each is answered by one event.
+/// Call to the upstream; each is answered by one event.
 #[derive(Debug)]
-pub(crate) enum Question {
+pub(crate) enum UpstreamCall {
     /// Requests the action, and answers with `Started`.
     Start { id: TransitionId, action: Action, nodes: Vec<String> },
     /// Searches for transitions in doubt, and answers with `Searched`.
-    Search { ids: Vec<TransitionId>, asked_at: Instant, search: Search },
+    Search { ids: Vec<TransitionId>, asked_at: Instant, search: UpstreamSearch },
     /// Answers with `HoldersFound`.
     Holders(HolderSearch),
     /// Polls transitions that hold nodes, and answers with `HoldersPolled`.

@@ -12,25 +12,25 @@ use domain::{
 use proto::power::{Delivery, Transition};
 
 use super::{
-    Command, Moment, PollAnswer, PowerEngine, Question, Situation,
-    plan::{self, ReadBack, Window},
+    EngineCommand, EventContext, PointInTime, PollAnswer, PowerEngine, UpstreamCall,
+    plan::{self, ReadBack, SearchWindow},
 };
-use crate::{convert, driver::Failure, outcome};
+use crate::{convert, driver::DriverFailure, outcome};
 
 impl PowerEngine {
     /// Schedules the next poll of a transition.
-    pub(super) fn poll_later(&mut self, transition: &Transition, now: Moment) -> Command {
+    pub(super) fn poll_later(&mut self, transition: &Transition, now: PointInTime) -> EngineCommand {
         let at = self.polls.turn(transition, now);
-        Command::Poll { ids: vec![transition.id.as_str().into()], at, failures: 0 }
+        EngineCommand::Poll { ids: vec![transition.id.as_str().into()], at, failures: 0 }
     }
 
     /// Polls a transition that the upstream works on, or withdraws it first.
-    pub(super) fn poll_due(&mut self, id: &str, seen: Situation<'_>) -> Vec<Command> {
+    pub(super) fn poll_due(&mut self, id: &str, seen: EventContext<'_>) -> Vec<EngineCommand> {
         let accepted = self.transitions.in_state(id, Delivery::Accepted).cloned();
         let Some(transition) = accepted else { return Vec::new() };
         if !self.transitions.begin_poll(id) {
             let at = seen.now.instant + self.polls.patience();
-            return vec![Command::Poll { ids: vec![id.into()], at, failures: 0 }];
+            return vec![EngineCommand::Poll { ids: vec![id.into()], at, failures: 0 }];
         }
         if transition.abandoned_at.is_some() {
             return self.abandon(id, seen);
@@ -40,17 +40,17 @@ impl PowerEngine {
         if self.transitions.is_read_back(id) && self.is_to_be_withdrawn(&transition, seen) {
             return self.withdraw_upstream(transition, seen);
         }
-        vec![Command::poll(&transition)]
+        vec![EngineCommand::poll(&transition)]
     }
 
     /// Returns whether the upstream is to be asked now to end the transition.
-    fn is_to_be_withdrawn(&self, transition: &Transition, seen: Situation<'_>) -> bool {
+    fn is_to_be_withdrawn(&self, transition: &Transition, seen: EventContext<'_>) -> bool {
         self.transitions.withdrawal_is_due(&transition.id, seen.now.instant)
             && (transition.withdrawn_at.is_some() || self.time_is_over(transition, seen))
     }
 
     /// Returns whether the transition has outlasted its time, or one of its nodes is to be forced off.
-    fn time_is_over(&self, transition: &Transition, seen: Situation<'_>) -> bool {
+    fn time_is_over(&self, transition: &Transition, seen: EventContext<'_>) -> bool {
         let options = seen.options_in_force();
         let now = seen.now.at;
         power::outlasts(convert::begun_at(transition), self.upstream.task_deadline, now)
@@ -64,7 +64,11 @@ impl PowerEngine {
 
     /// Asks the upstream to end the transition. Until the upstream reports the end, the transition is open and no other
     /// action is requested for its nodes, however long that takes.
-    fn withdraw_upstream(&mut self, mut transition: Transition, seen: Situation<'_>) -> Vec<Command> {
+    fn withdraw_upstream(
+        &mut self,
+        mut transition: Transition,
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
         let id = transition.id.clone();
         let upstream_id = transition.upstream_id.clone();
         let mut commands = Vec::new();
@@ -75,7 +79,7 @@ impl PowerEngine {
             let trouble = convert::waiting_for_end(&transition, self.upstream.aborts);
             commands.push(self.show_unresolved(&transition, &trouble, seen.now));
         }
-        commands.push(Command::Ask(Question::Withdraw { id: id.into(), upstream_id }));
+        commands.push(EngineCommand::Ask(UpstreamCall::Withdraw { id: id.into(), upstream_id }));
         commands
     }
 
@@ -83,9 +87,9 @@ impl PowerEngine {
     pub(super) fn withdrawn(
         &mut self,
         id: &str,
-        answer: &Result<(), Failure>,
-        seen: Situation<'_>,
-    ) -> Vec<Command> {
+        answer: &Result<(), DriverFailure>,
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
         let Some(transition) = self.transitions.get(id).cloned() else { return Vec::new() };
         let mut commands = Vec::new();
         match answer {
@@ -109,12 +113,12 @@ impl PowerEngine {
                 }
             }
         }
-        commands.push(Command::poll(&transition));
+        commands.push(EngineCommand::poll(&transition));
         commands
     }
 
     /// Compares the first answers about a transition with the request, and keeps the answer until others have arrived.
-    pub(super) fn polled(&mut self, mut answer: PollAnswer, seen: Situation<'_>) -> Vec<Command> {
+    pub(super) fn polled(&mut self, mut answer: PollAnswer, seen: EventContext<'_>) -> Vec<EngineCommand> {
         let accepted = self.transitions.in_state(&answer.id, Delivery::Accepted).cloned();
         let Some(transition) = accepted else { return Vec::new() };
         if let Ok(progress) = &mut answer.answer
@@ -139,15 +143,15 @@ impl PowerEngine {
         let mut commands = Vec::new();
         if is_turn(&transition, &answer) {
             let ids = self.transitions.sent_with(&transition, self.polls.patience());
-            commands.push(Command::Poll { ids, at: seen.now.instant, failures: 0 });
+            commands.push(EngineCommand::Poll { ids, at: seen.now.instant, failures: 0 });
         }
-        commands.push(Command::Collect(answer));
+        commands.push(EngineCommand::Collect(answer));
         commands
     }
 
     /// Handles an upstream record under our id that is of another transition: an answer went to the wrong caller, or is
     /// wrong. Our transition is in doubt again, and the other one is not touched.
-    fn distrust(&mut self, transition: Transition, seen: Situation<'_>) -> Vec<Command> {
+    fn distrust(&mut self, transition: Transition, seen: EventContext<'_>) -> Vec<EngineCommand> {
         let id = &transition.id;
         let upstream_id = &transition.upstream_id;
         tracing::warn!(
@@ -166,9 +170,9 @@ impl PowerEngine {
 }
 
 /// Returns the time in which the upstream took an accepted transition.
-fn taken_within(transition: &Transition, clock: Option<ClockOffset>) -> Window {
+fn taken_within(transition: &Transition, clock: Option<ClockOffset>) -> SearchWindow {
     let until = transition.accepted_at.map_or(Timestamp(i64::MAX), time::from_wire);
-    Window { from: convert::earliest(transition), until, clock }
+    SearchWindow { from: convert::earliest(transition), until, clock }
 }
 
 /// Returns whether the answer has the first results of the transition, or its end: then others that were sent with the
@@ -179,9 +183,9 @@ fn is_turn(transition: &Transition, answer: &PollAnswer) -> bool {
 }
 
 /// Returns whether a failed call may succeed later.
-fn may_be_asked_again(failure: &Failure) -> bool {
+fn may_be_asked_again(failure: &DriverFailure) -> bool {
     match failure {
-        Failure::Unreachable(_) | Failure::Ambiguous(_) => true,
-        Failure::Refused(_) | Failure::TooLarge(_) | Failure::Denied(_) => false,
+        DriverFailure::Unreachable(_) | DriverFailure::Ambiguous(_) => true,
+        DriverFailure::Refused(_) | DriverFailure::TooLarge(_) | DriverFailure::Denied(_) => false,
     }
 }

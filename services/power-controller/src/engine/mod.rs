@@ -50,10 +50,13 @@ use parking_lot::Mutex;
 use proto::power::{Delivery, Transition, TransitionMember};
 
 pub(crate) use self::{
-    event::{Command, Event, HolderPurpose, HolderSearch, PollAnswer, Question, StepPause, TransitionId},
-    nodes::{Attempt, NodeHolder, NodeRecords, OpenAction, Opening, attempts},
+    event::{
+        EngineCommand, EngineEvent, HolderPurpose, HolderSearch, PollAnswer, StepPause, TransitionId,
+        UpstreamCall,
+    },
+    nodes::{AttemptOpening, NodeHolder, NodeRecords, OpenAction, PowerAttempt, attempts},
     polls::PollSchedule,
-    records::{Streak, TransitionRecords},
+    records::{FailureStreak, TransitionRecords},
 };
 use crate::{convert, journal::is_open};
 
@@ -63,14 +66,14 @@ pub(crate) const BEHIND: Duration = Duration::from_millis(100);
 
 /// Point in time, by both clocks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment {
+pub(crate) struct PointInTime {
     /// Time of day, for ages and for records.
     pub(crate) at: Timestamp,
     /// Time for waits.
     pub(crate) instant: Instant,
 }
 
-impl Moment {
+impl PointInTime {
     pub(crate) fn now() -> Self {
         Self { at: clock::now(), instant: tokio::time::Instant::now().into_std() }
     }
@@ -101,12 +104,12 @@ pub(crate) struct UpstreamTraits {
 
 /// Circumstances of an event.
 #[derive(Clone, Copy)]
-pub(super) struct Situation<'a> {
+pub(super) struct EventContext<'a> {
     facts: &'a dyn PowerFacts,
-    now: Moment,
+    now: PointInTime,
 }
 
-impl Situation<'_> {
+impl EventContext<'_> {
     /// Returns the options, or their defaults while they are not known.
     fn options_in_force(&self) -> Options {
         self.facts.options().unwrap_or_default()
@@ -126,11 +129,11 @@ pub(crate) struct PowerEngine {
     pub(crate) nodes: NodeRecords,
     pub(crate) polls: PollSchedule,
     /// Searches for transitions in doubt.
-    searches: Streak,
+    searches: FailureStreak,
     /// Searches for holders of nodes.
-    holder_searches: Streak,
+    holder_searches: FailureStreak,
     /// Withdrawals of transitions.
-    withdrawals: Streak,
+    withdrawals: FailureStreak,
 }
 
 /// Engine that the tasks of one term share.
@@ -147,48 +150,60 @@ impl PowerEngine {
             transitions,
             nodes: NodeRecords::recall(recorded.to_vec()),
             polls,
-            searches: Streak::default(),
-            holder_searches: Streak::default(),
-            withdrawals: Streak::default(),
+            searches: FailureStreak::default(),
+            holder_searches: FailureStreak::default(),
+            withdrawals: FailureStreak::default(),
         }
     }
 
     /// Returns what to do about `event`. The engine takes for granted that the commands are carried out.
-    pub(crate) fn apply(&mut self, event: Event, facts: &dyn PowerFacts, now: Moment) -> Vec<Command> {
-        let seen = Situation { facts, now };
+    pub(crate) fn apply(
+        &mut self,
+        event: EngineEvent,
+        facts: &dyn PowerFacts,
+        now: PointInTime,
+    ) -> Vec<EngineCommand> {
+        let seen = EventContext { facts, now };
         match event {
-            Event::TookOver { follows_another, is_told } => self.take_over(follows_another, is_told, seen),
-            Event::Changed(ids) => self.decide(&ids, seen),
-            Event::Begun { wanted, begun } => self.begun(&wanted, begun),
-            Event::Due(ids) => self.step(&ids, seen),
-            Event::Announced { announcement, stale } => self.announced(announcement, &stale, seen),
-            Event::Started { id, answer } => self.started(&id, answer, seen),
-            Event::Searched { ids, asked_at, answer, finished } => {
+            EngineEvent::TookOver { follows_another, is_told } => {
+                self.take_over(follows_another, is_told, seen)
+            }
+            EngineEvent::Changed(ids) => self.decide(&ids, seen),
+            EngineEvent::Begun { wanted, begun } => self.begun(&wanted, begun),
+            EngineEvent::Due(ids) => self.step(&ids, seen),
+            EngineEvent::Announced { announcement, stale } => self.announced(announcement, &stale, seen),
+            EngineEvent::Started { id, answer } => self.started(&id, answer, seen),
+            EngineEvent::Searched { ids, asked_at, answer, finished } => {
                 self.searched(ids, asked_at, answer, &finished, seen)
             }
-            Event::HoldersFound { search, answer, abandoned } => {
+            EngineEvent::HoldersFound { search, answer, abandoned } => {
                 self.holders_found(search, answer, &abandoned, seen)
             }
-            Event::HoldersPolled { id, ended } => self.holders_polled(&id, &ended),
-            Event::Followed(id) => self.followed(&id, now),
-            Event::PollDue(id) => self.poll_due(&id, seen),
-            Event::Withdrawn { id, answer } => self.withdrawn(&id, &answer, seen),
-            Event::Polled(answer) => self.polled(answer, seen),
-            Event::Heard(answers) => self.hear(answers, seen),
-            Event::PollsRecorded(ids) => {
+            EngineEvent::HoldersPolled { id, ended } => self.holders_polled(&id, &ended),
+            EngineEvent::Followed(id) => self.followed(&id, now),
+            EngineEvent::PollDue(id) => self.poll_due(&id, seen),
+            EngineEvent::Withdrawn { id, answer } => self.withdrawn(&id, &answer, seen),
+            EngineEvent::Polled(answer) => self.polled(answer, seen),
+            EngineEvent::Heard(answers) => self.hear(answers, seen),
+            EngineEvent::PollsRecorded(ids) => {
                 ids.iter().for_each(|id| self.transitions.end_poll(id));
                 Vec::new()
             }
-            Event::Abandoned(marked) => {
+            EngineEvent::Abandoned(marked) => {
                 let marked = self.transitions.mark_abandoned(&marked).cloned();
                 marked.map(|transition| self.go_on_with(&transition, now)).unwrap_or_default()
             }
-            Event::Restored(transitions) => self.take_up(&transitions, now),
+            EngineEvent::Restored(transitions) => self.take_up(&transitions, now),
         }
     }
 
     /// Puts transitions that were being sent in doubt, and continues every open transition.
-    fn take_over(&mut self, follows_another: bool, is_told: bool, seen: Situation<'_>) -> Vec<Command> {
+    fn take_over(
+        &mut self,
+        follows_another: bool,
+        is_told: bool,
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
         let open: Vec<_> = self.transitions.all().cloned().collect();
         let mut commands = Vec::new();
         for transition in open.iter().filter(|one| may_be_in_doubt(one, is_told, seen)) {
@@ -210,7 +225,7 @@ impl PowerEngine {
 
     /// Continues transitions that the database had lost. A transition in doubt is left out, because it may be searched
     /// for right now.
-    fn take_up(&mut self, restored: &[Arc<Transition>], now: Moment) -> Vec<Command> {
+    fn take_up(&mut self, restored: &[Arc<Transition>], now: PointInTime) -> Vec<EngineCommand> {
         let mut commands = Vec::new();
         for transition in restored {
             if self.transitions.get(&transition.id).is_none() && !self.nodes.are_over(transition) {
@@ -224,7 +239,7 @@ impl PowerEngine {
         commands
     }
 
-    fn go_on_with(&mut self, transition: &Transition, now: Moment) -> Vec<Command> {
+    fn go_on_with(&mut self, transition: &Transition, now: PointInTime) -> Vec<EngineCommand> {
         let ids = vec![TransitionId::from(transition.id.as_str())];
         match transition.delivery() {
             Delivery::Prepared => {
@@ -234,25 +249,25 @@ impl PowerEngine {
                 vec![step_now(ids)]
             }
             Delivery::Sent | Delivery::Unknown => vec![step_now(ids)],
-            Delivery::Accepted => vec![Command::Poll { ids, at: now.instant, failures: 0 }],
+            Delivery::Accepted => vec![EngineCommand::Poll { ids, at: now.instant, failures: 0 }],
             Delivery::Unspecified | Delivery::Refused | Delivery::Finished => Vec::new(),
         }
     }
 
     /// Sets the state of an open transition, which the command records.
-    fn put(&mut self, transition: Transition) -> Command {
+    fn put(&mut self, transition: Transition) -> EngineCommand {
         self.transitions.put(transition.clone());
-        Command::put(transition)
+        EngineCommand::put(transition)
     }
 
     /// Queues a transition for a later step, as if the upstream had not been reached.
-    fn postpone(&mut self, id: &str) -> Command {
+    fn postpone(&mut self, id: &str) -> EngineCommand {
         let pause = StepPause::Backoff { failures: self.transitions.failed(id) };
-        Command::Step { ids: vec![id.into()], pause }
+        EngineCommand::Step { ids: vec![id.into()], pause }
     }
 
     /// Returns the known power of a component: unknown after an action that may have changed it unseen.
-    fn power(&self, component: &Component, seen: Situation<'_>) -> PowerObservation {
+    fn power(&self, component: &Component, seen: EventContext<'_>) -> PowerObservation {
         if self.nodes.is_left_open(component.id.as_str()) {
             return PowerObservation::Unknown;
         }
@@ -272,18 +287,18 @@ impl PowerEngine {
 }
 
 /// Queues transitions for their next step now.
-fn step_now(ids: Vec<TransitionId>) -> Command {
-    Command::Step { ids, pause: StepPause::Fixed(Duration::ZERO) }
+fn step_now(ids: Vec<TransitionId>) -> EngineCommand {
+    EngineCommand::Step { ids, pause: StepPause::Fixed(Duration::ZERO) }
 }
 
 /// Queues a transition for its next step after a pause.
-fn step_after(id: &str, pause: Duration) -> Command {
-    Command::Step { ids: vec![id.into()], pause: StepPause::Fixed(pause) }
+fn step_after(id: &str, pause: Duration) -> EngineCommand {
+    EngineCommand::Step { ids: vec![id.into()], pause: StepPause::Fixed(pause) }
 }
 
 /// Returns whether a call may have been made whose answer is not on record. A counted attempt shows that the call may have
 /// been made; where the components may lack counts (`is_told` is false), any transition may have been sent.
-fn may_be_in_doubt(transition: &Transition, is_told: bool, seen: Situation<'_>) -> bool {
+fn may_be_in_doubt(transition: &Transition, is_told: bool, seen: EventContext<'_>) -> bool {
     let may_be_sent = |member: &TransitionMember| {
         let component = seen.facts.component(&member.id);
         convert::action(transition).is_none_or(|action| {

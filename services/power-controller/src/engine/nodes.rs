@@ -19,7 +19,7 @@ use crate::{convert, journal::is_open};
 
 /// Single try at a power action on one component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Attempt {
+pub(crate) struct PowerAttempt {
     pub(crate) generation: u64,
     pub(crate) action: Action,
     /// Counted from 1.
@@ -47,7 +47,7 @@ struct NodeRecord {
 
 #[derive(Debug, Clone, Copy)]
 struct LatestAttempt {
-    attempt: Attempt,
+    attempt: PowerAttempt,
     /// Whether its outcome is unknown.
     is_open: bool,
 }
@@ -83,7 +83,7 @@ struct LeftOpen {
 
 /// Answer to a request to open an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Opening {
+pub(crate) enum AttemptOpening {
     /// The attempt is open now.
     Opened,
     /// The attempt is open already, or was made before.
@@ -102,10 +102,10 @@ pub(crate) enum OpenAction {
 }
 
 /// Returns the attempts that a transition consists of.
-pub(crate) fn attempts(transition: &Transition) -> impl Iterator<Item = (ComponentId, Attempt)> {
+pub(crate) fn attempts(transition: &Transition) -> impl Iterator<Item = (ComponentId, PowerAttempt)> {
     let action = convert::action(transition);
     transition.members.iter().filter_map(move |member| {
-        let attempt = Attempt { generation: member.generation, action: action?, number: member.attempt };
+        let attempt = PowerAttempt { generation: member.generation, action: action?, number: member.attempt };
         Some((ComponentId::parse(&member.id).ok()?, attempt))
     })
 }
@@ -131,7 +131,7 @@ impl NodeRecords {
     }
 
     /// Recalls an attempt. The open attempt of a component counts, or else the one recalled last.
-    fn recall_attempt(&mut self, id: ComponentId, attempt: Attempt, is_open: bool) {
+    fn recall_attempt(&mut self, id: ComponentId, attempt: PowerAttempt, is_open: bool) {
         let record = self.records.entry(id).or_default();
         if is_open || !record.latest.is_some_and(|latest| latest.is_open) {
             record.latest = Some(LatestAttempt { attempt, is_open });
@@ -155,19 +155,19 @@ impl NodeRecords {
     }
 
     /// Opens an attempt, unless it was made before or another one is open.
-    pub(crate) fn open(&mut self, id: &ComponentId, attempt: Attempt) -> Opening {
+    pub(crate) fn open(&mut self, id: &ComponentId, attempt: PowerAttempt) -> AttemptOpening {
         let record = self.records.entry(id.clone()).or_default();
         match record.latest {
-            Some(latest) if latest.attempt == attempt => return Opening::Repeated,
-            Some(latest) if latest.is_open => return Opening::Blocked,
+            Some(latest) if latest.attempt == attempt => return AttemptOpening::Repeated,
+            Some(latest) if latest.is_open => return AttemptOpening::Blocked,
             Some(_) | None => {}
         }
         record.latest = Some(LatestAttempt { attempt, is_open: true });
-        Opening::Opened
+        AttemptOpening::Opened
     }
 
     /// Closes the attempt: its outcome is known, and the upstream does not hold the node for it any more.
-    pub(crate) fn close(&mut self, id: &ComponentId, attempt: Attempt) {
+    pub(crate) fn close(&mut self, id: &ComponentId, attempt: PowerAttempt) {
         let Some(record) = self.records.get_mut(id) else { return };
         if let Some(latest) = record.latest.as_mut().filter(|latest| latest.attempt == attempt) {
             latest.is_open = false;
@@ -184,7 +184,7 @@ impl NodeRecords {
     }
 
     /// Withdraws that attempt and no other, if it is open.
-    pub(crate) fn withdraw_attempt(&mut self, id: &ComponentId, attempt: Attempt) {
+    pub(crate) fn withdraw_attempt(&mut self, id: &ComponentId, attempt: PowerAttempt) {
         let Some(record) = self.records.get_mut(id) else { return };
         record.latest.take_if(|latest| latest.is_open && latest.attempt == attempt);
         self.drop_if_empty(id);
@@ -193,7 +193,7 @@ impl NodeRecords {
     /// Returns whether every attempt of `transition` has a known outcome. A later attempt on the same node implies that
     /// the earlier one ended.
     pub(crate) fn are_over(&self, transition: &Transition) -> bool {
-        let is_over = |(id, attempt): (ComponentId, Attempt)| {
+        let is_over = |(id, attempt): (ComponentId, PowerAttempt)| {
             let latest = self.records.get(&id).and_then(|record| record.latest);
             latest.is_some_and(|latest| !latest.is_open || latest.attempt != attempt)
         };

@@ -12,19 +12,19 @@ use domain::{
 };
 use proto::power::{Transition, TransitionMember};
 
-use super::Attempt;
-use crate::{convert, driver::Accepted};
+use super::PowerAttempt;
+use crate::{convert, driver::UpstreamTransition};
 
 /// Groups attempts into the members of as few transitions as possible: one action each, sorted ids, no more than the
 /// upstream takes at once and the option `max_component_batch_size` allows (BOS reference 4).
 pub(crate) fn batches(
-    attempts: Vec<(ComponentId, Attempt)>,
+    attempts: Vec<(ComponentId, PowerAttempt)>,
     options: &Options,
     upstream_takes: usize,
 ) -> Vec<(Action, Vec<TransitionMember>)> {
     let mut by_action: BTreeMap<Action, Vec<TransitionMember>> = BTreeMap::new();
     for (id, attempt) in attempts {
-        let Attempt { generation, action, number } = attempt;
+        let PowerAttempt { generation, action, number } = attempt;
         let id = id.as_str().to_owned();
         let member = TransitionMember { id, generation, attempt: number, ..TransitionMember::default() };
         by_action.entry(action).or_default().push(member);
@@ -40,7 +40,7 @@ pub(crate) fn batches(
 
 /// Next step of a recorded attempt that was not sent to the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum AttemptStep {
     /// The component needs the attempt.
     Due,
     /// The attempt is counted already, and the component has to change before it can be made.
@@ -53,16 +53,16 @@ pub(crate) enum Standing {
 ///
 /// A counted attempt stays due until it was made, however long the upstream was away: its time has not begun, and the
 /// next attempt at the same or a harsher action would spend attempts in vain.
-pub(crate) fn standing(
+pub(crate) fn attempt_step(
     component: &Component,
     power: &PowerObservation,
     action: Action,
     member: &TransitionMember,
     options: &Options,
     now: Timestamp,
-) -> Standing {
+) -> AttemptStep {
     if component.generation != member.generation || !component.is_enabled() {
-        return Standing::Gone;
+        return AttemptStep::Gone;
     }
     let counted = component.attempts(action) == member.attempt
         && component.last_action() == Some(action)
@@ -70,17 +70,19 @@ pub(crate) fn standing(
     if !counted {
         let decision = power::decide(component, power, options, now);
         let again = PowerDecision::Act { action, attempt: member.attempt };
-        return if decision == again { Standing::Due } else { Standing::Gone };
+        return if decision == again { AttemptStep::Due } else { AttemptStep::Gone };
     }
     let stands_in_the_way = !component.may_be_switched() || !component.status_override().is_empty();
     match power {
-        PowerObservation::On | PowerObservation::Off if !power::would_change(action, power) => Standing::Gone,
-        PowerObservation::On | PowerObservation::Off if !stands_in_the_way => Standing::Due,
+        PowerObservation::On | PowerObservation::Off if !power::would_change(action, power) => {
+            AttemptStep::Gone
+        }
+        PowerObservation::On | PowerObservation::Off if !stands_in_the_way => AttemptStep::Due,
         PowerObservation::On
         | PowerObservation::Off
         | PowerObservation::Unknown
         | PowerObservation::Missing
-        | PowerObservation::Undefined { .. } => Standing::Later,
+        | PowerObservation::Undefined { .. } => AttemptStep::Later,
     }
 }
 
@@ -113,7 +115,7 @@ fn phase_of(action: Action) -> Phase {
 
 /// Evidence of a transition in the records of an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trace<'a> {
+pub(crate) enum TransitionEvidence<'a> {
     /// The upstream took it under this id.
     Found(&'a str),
     /// The upstream may have taken it, and is still expanding the request.
@@ -126,7 +128,7 @@ pub(crate) enum Trace<'a> {
 
 /// Time in which the upstream can have taken a transition, by our clock, and the offset of the upstream's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Window {
+pub(crate) struct SearchWindow {
     pub(crate) from: Timestamp,
     pub(crate) until: Timestamp,
     /// Offset of the upstream's clock; `None`: unknown.
@@ -137,14 +139,14 @@ pub(crate) struct Window {
 /// seconds at most, and a process that has ended may have had another clock than this one.
 const AHEAD: Duration = Duration::from_millis(2_500);
 
-impl Window {
+impl SearchWindow {
     /// Returns the earliest moment at which the upstream can have taken the transition, whatever our clock was.
     pub(crate) fn earliest(&self) -> Timestamp {
         self.from.minus(AHEAD)
     }
 
     /// Returns whether the window allows the upstream's time of the transition; `None`: undecidable.
-    fn allows(&self, one: &Accepted) -> Option<bool> {
+    fn allows(&self, one: &UpstreamTransition) -> Option<bool> {
         let clock = self.clock.filter(|_| one.at < Timestamp(i64::MAX))?;
         let may_be_from = |from| clock.may_be_within(one.at, one.resolution, from, self.until);
         match may_be_from(self.from) {
@@ -157,13 +159,13 @@ impl Window {
 /// Searches the upstream's records for `transition`: the one with the same action on the same nodes that the upstream
 /// took within the `window`. A record that began seconds earlier belongs to another client, and a record that
 /// `is_claimed` belongs to another transition of ours.
-pub(crate) fn trace<'a>(
+pub(crate) fn evidence<'a>(
     transition: &Transition,
-    accepted: &'a [Accepted],
-    window: &Window,
-    is_claimed: impl Fn(&Accepted) -> bool,
-) -> Trace<'a> {
-    let Some(action) = convert::action(transition) else { return Trace::Missing };
+    accepted: &'a [UpstreamTransition],
+    window: &SearchWindow,
+    is_claimed: impl Fn(&UpstreamTransition) -> bool,
+) -> TransitionEvidence<'a> {
+    let Some(action) = convert::action(transition) else { return TransitionEvidence::Missing };
     let ids = convert::sorted_ids(transition);
     let candidates = || {
         accepted
@@ -172,15 +174,16 @@ pub(crate) fn trace<'a>(
     };
     let same = || candidates().filter(|one| one.complete && one.ids == ids);
     if let Some(dated) = same().filter(|one| window.allows(one).is_some()).max_by_key(|one| one.at) {
-        return Trace::Found(&dated.id);
+        return TransitionEvidence::Found(&dated.id);
     }
-    let may_become = |one: &Accepted| !one.complete && one.ids.iter().all(|id| ids.contains(&id.as_str()));
+    let may_become =
+        |one: &UpstreamTransition| !one.complete && one.ids.iter().all(|id| ids.contains(&id.as_str()));
     if candidates().any(may_become) {
-        return Trace::Perhaps;
+        return TransitionEvidence::Perhaps;
     }
     match same().max_by_key(|one| (one.open, one.at)) {
-        Some(undated) => Trace::Undated { id: &undated.id, open: undated.open },
-        None => Trace::Missing,
+        Some(undated) => TransitionEvidence::Undated { id: &undated.id, open: undated.open },
+        None => TransitionEvidence::Missing,
     }
 }
 
@@ -197,7 +200,11 @@ pub(crate) enum ReadBack {
 
 /// Compares `transition` with the `record` that the upstream has under its id. Records that are over may have lost
 /// their nodes. An upstream without records has no other transition under the id either.
-pub(crate) fn read_back(transition: &Transition, record: Option<&Accepted>, window: &Window) -> ReadBack {
+pub(crate) fn read_back(
+    transition: &Transition,
+    record: Option<&UpstreamTransition>,
+    window: &SearchWindow,
+) -> ReadBack {
     let Some(record) = record else { return ReadBack::Same };
     if record.action != convert::action(transition) || window.allows(record) == Some(false) {
         return ReadBack::Other;

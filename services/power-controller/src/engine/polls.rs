@@ -11,7 +11,7 @@ use chassis::mesh::time;
 use domain::core::{looks, time::Timestamp};
 use proto::power::Transition;
 
-use crate::{convert, engine::Moment};
+use crate::{convert, engine::PointInTime};
 
 /// Most time between polls of a transition that was withdrawn and has not ended. Its nodes continue within seconds
 /// after its end.
@@ -36,7 +36,7 @@ impl PollSchedule {
     }
 
     /// Returns the time of the next poll of a transition that was just polled, or has just begun.
-    pub(crate) fn turn(&mut self, transition: &Transition, now: Moment) -> Instant {
+    pub(crate) fn turn(&mut self, transition: &Transition, now: PointInTime) -> Instant {
         let from = now.instant + self.pause(transition, now.at);
         // Only transitions whose polls fall together take turns.
         let before = self.last.filter(|last| *last < from + self.most);

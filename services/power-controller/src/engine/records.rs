@@ -89,9 +89,9 @@ impl PolledCall {
 
 /// Failures in a row of one kind of request. The trouble is logged when it begins and when it ends.
 #[derive(Debug, Default)]
-pub(crate) struct Streak(u32);
+pub(crate) struct FailureStreak(u32);
 
-impl Streak {
+impl FailureStreak {
     /// Counts a failure and returns whether it is the first in a row.
     pub(crate) fn begins(&mut self) -> bool {
         self.0 = self.0.saturating_add(1);

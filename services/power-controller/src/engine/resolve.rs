@@ -18,20 +18,20 @@ use domain::{
 use proto::power::{Delivery, Transition};
 
 use super::{
-    Command, HolderPurpose, HolderSearch, PowerEngine, Question, Situation, TransitionId,
+    EngineCommand, EventContext, HolderPurpose, HolderSearch, PowerEngine, TransitionId, UpstreamCall,
     answers::prepared_again,
-    plan::{self, Trace, Window},
+    plan::{self, SearchWindow, TransitionEvidence},
     step_after, step_now,
 };
 use crate::{
     convert,
-    driver::{Accepted, Failure, Found, Search},
+    driver::{DriverFailure, FoundTransitions, UpstreamSearch, UpstreamTransition},
 };
 
 impl PowerEngine {
     /// Searches the upstream for transitions in doubt. A transition that is found was accepted; one that is not found
     /// after a quiet period is sent again as the same attempt; `power::next_look` has the length of the period.
-    pub(super) fn search(&mut self, ids: Vec<TransitionId>, seen: Situation<'_>) -> Option<Command> {
+    pub(super) fn search(&mut self, ids: Vec<TransitionId>, seen: EventContext<'_>) -> Option<EngineCommand> {
         let asked_at = seen.now.instant;
         let transitions: Vec<_> = ids.iter().filter_map(|id| self.transitions.get(id).cloned()).collect();
         let windows: Vec<_> = transitions.iter().map(|one| self.window(one, asked_at, None, seen)).collect();
@@ -39,14 +39,14 @@ impl PowerEngine {
             .transitions
             .all()
             .filter(|one| !one.upstream_id.is_empty() && self.transitions.is_read_back(&one.id));
-        let search = Search {
-            from: windows.iter().map(Window::earliest).min()?,
+        let search = UpstreamSearch {
+            from: windows.iter().map(SearchWindow::earliest).min()?,
             until: windows.iter().map(|window| window.until).max()?,
             actions: transitions.iter().filter_map(convert::action).collect(),
             sizes: transitions.iter().map(|transition| transition.members.len()).collect(),
             known: known.map(|one| one.upstream_id.clone()).collect(),
         };
-        Some(Command::Ask(Question::Search { ids, asked_at, search }))
+        Some(EngineCommand::Ask(UpstreamCall::Search { ids, asked_at, search }))
     }
 
     /// Returns the time in which the upstream can have taken a transition in doubt: from the moment at which its call
@@ -56,13 +56,13 @@ impl PowerEngine {
         transition: &Transition,
         asked_at: Instant,
         clock: Option<ClockOffset>,
-        seen: Situation<'_>,
-    ) -> Window {
+        seen: EventContext<'_>,
+    ) -> SearchWindow {
         let (since, caller) = self.transitions.doubt(&transition.id, asked_at);
         let last = power::last_look(caller, seen.upstream_deadline());
         let doubted = seen.now.instant.saturating_duration_since(since);
         let until = Timestamp(seen.now.at.0 - millis(doubted)).plus(last);
-        Window { from: convert::earliest(transition), until, clock }
+        SearchWindow { from: convert::earliest(transition), until, clock }
     }
 
     /// Concludes from a search what became of transitions in doubt.
@@ -70,10 +70,10 @@ impl PowerEngine {
         &mut self,
         ids: Vec<TransitionId>,
         asked_at: Instant,
-        answer: Result<Found, Failure>,
+        answer: Result<FoundTransitions, DriverFailure>,
         finished: &[Arc<Transition>],
-        seen: Situation<'_>,
-    ) -> Vec<Command> {
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
         match answer {
             Ok(found) => {
                 if let Some(failures) = self.searches.ends() {
@@ -102,21 +102,21 @@ impl PowerEngine {
     fn conclude(
         &mut self,
         transition: Transition,
-        found: &Found,
+        found: &FoundTransitions,
         finished: &[Arc<Transition>],
         asked_at: Instant,
-        seen: Situation<'_>,
-    ) -> Vec<Command> {
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
         let window = self.window(&transition, asked_at, found.clock, seen);
-        let is_claimed = |one: &Accepted| {
+        let is_claimed = |one: &UpstreamTransition| {
             let ours = finished.iter().map(|one| &**one).chain(self.transitions.all());
             ours.filter(|other| other.id != transition.id).any(|other| is_the_same(other, one))
         };
-        match plan::trace(&transition, &found.accepted, &window, is_claimed) {
-            Trace::Found(upstream_id) => self.accepted(transition, upstream_id.to_owned(), seen),
-            Trace::Perhaps => vec![self.postpone(&transition.id)],
+        match plan::evidence(&transition, &found.accepted, &window, is_claimed) {
+            TransitionEvidence::Found(upstream_id) => self.accepted(transition, upstream_id.to_owned(), seen),
+            TransitionEvidence::Perhaps => vec![self.postpone(&transition.id)],
             // Its owner cannot be determined, so it is not touched; its effect on the power shows when it is over.
-            Trace::Undated { id, open: true } => {
+            TransitionEvidence::Undated { id, open: true } => {
                 tracing::debug!(
                     transition = transition.id,
                     upstream_id = id,
@@ -124,16 +124,21 @@ impl PowerEngine {
                 );
                 vec![step_after(&transition.id, refusal::pause(self.transitions.failed(&transition.id)))]
             }
-            Trace::Undated { id, open: false } => {
+            TransitionEvidence::Undated { id, open: false } => {
                 let error = format!("transition {id} of the upstream may have been this one, and is over");
                 vec![end_unless_held(&transition, error)]
             }
-            Trace::Missing => self.not_found(transition, asked_at, seen),
+            TransitionEvidence::Missing => self.not_found(transition, asked_at, seen),
         }
     }
 
     /// Continues with a transition that the upstream does not show: it is searched for again, or did not arrive.
-    fn not_found(&mut self, transition: Transition, asked_at: Instant, seen: Situation<'_>) -> Vec<Command> {
+    fn not_found(
+        &mut self,
+        transition: Transition,
+        asked_at: Instant,
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
         let (since, caller) = self.transitions.doubt(&transition.id, asked_at);
         let doubted = asked_at.saturating_duration_since(since);
         if let Some(pause) = power::next_look(caller, seen.upstream_deadline(), doubted) {
@@ -159,10 +164,10 @@ impl PowerEngine {
     pub(super) fn holders_found(
         &mut self,
         search: HolderSearch,
-        mut answer: Result<Vec<Accepted>, Failure>,
+        mut answer: Result<Vec<UpstreamTransition>, DriverFailure>,
         abandoned: &HashSet<String>,
-        seen: Situation<'_>,
-    ) -> Vec<Command> {
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
         let nodes = search.nodes.len();
         if let Ok(holders) = &mut answer {
             // An abandoned transition is not waited for, and may hold its nodes at the upstream for ever.
@@ -181,7 +186,7 @@ impl PowerEngine {
         }
         match search.purpose {
             HolderPurpose::End { id, error } => self.end_if_free(&id, &error, answer, seen),
-            HolderPurpose::Learn(learnt) => self.spread(learnt, &answer.unwrap_or_default(), seen),
+            HolderPurpose::Learn(polled) => self.spread(polled, &answer.unwrap_or_default(), seen),
         }
     }
 
@@ -190,9 +195,9 @@ impl PowerEngine {
         &mut self,
         id: &str,
         error: &str,
-        holders: Result<Vec<Accepted>, Failure>,
-        seen: Situation<'_>,
-    ) -> Vec<Command> {
+        holders: Result<Vec<UpstreamTransition>, DriverFailure>,
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
         let transition = self.transitions.in_state(id, Delivery::Unknown).cloned();
         let Some(transition) = transition else { return Vec::new() };
         match holders {
@@ -205,15 +210,15 @@ impl PowerEngine {
 
 /// Ends a transition that the upstream took, or may have taken, and does not show any more. A clock that was set may
 /// hide it from the search, so it stays open as long as the upstream works on a transition that holds one of its nodes.
-fn end_unless_held(transition: &Transition, error: String) -> Command {
+fn end_unless_held(transition: &Transition, error: String) -> EngineCommand {
     let nodes: HashSet<_> = transition.members.iter().map(|member| member.id.clone()).collect();
     let purpose = HolderPurpose::End { id: transition.id.as_str().into(), error };
-    Command::Ask(Question::Holders(HolderSearch { nodes, purpose }))
+    EngineCommand::Ask(UpstreamCall::Holders(HolderSearch { nodes, purpose }))
 }
 
 /// Returns whether a transition of ours with the same request was taken under the id of an upstream's record. A
 /// transition with a different request has the id by mistake, and a poll will show that.
-fn is_the_same(transition: &Transition, record: &Accepted) -> bool {
+fn is_the_same(transition: &Transition, record: &UpstreamTransition) -> bool {
     transition.upstream_id == record.id
         && convert::action(transition) == record.action
         && convert::sorted_ids(transition) == record.ids

@@ -15,29 +15,29 @@ use proto::{
 };
 
 use super::{
-    Command, Event, HolderPurpose, HolderSearch, Moment, PollAnswer, PowerEngine, Question, Situation,
-    TransitionId, settle::Ending,
+    EngineCommand, EngineEvent, EventContext, HolderPurpose, HolderSearch, PointInTime, PollAnswer,
+    PowerEngine, TransitionId, UpstreamCall, settle::EndingCommands,
 };
 use crate::{
     convert,
-    driver::{Accepted, Failure, progress::Progress},
-    outcome::{self, News},
+    driver::{DriverFailure, UpstreamTransition, progress::TransitionProgress},
+    outcome::{self, NewResults},
 };
 
 /// Knowledge gained from a poll of a transition.
 #[derive(Debug)]
-pub(crate) struct Learnt {
+pub(crate) struct PolledTransition {
     transition: Transition,
     asked_at: Timestamp,
-    news: News,
+    results: NewResults,
     ended: bool,
 }
 
 impl PowerEngine {
     /// Processes answers to polls. Each result is reported before it is recorded, so that a crash in between repeats the
     /// report.
-    pub(super) fn hear(&mut self, answers: Vec<PollAnswer>, seen: Situation<'_>) -> Vec<Command> {
-        let mut learnt = Vec::new();
+    pub(super) fn hear(&mut self, answers: Vec<PollAnswer>, seen: EventContext<'_>) -> Vec<EngineCommand> {
+        let mut polled = Vec::new();
         let mut commands = Vec::new();
         for PollAnswer { id, asked_at, answer, .. } in answers {
             let accepted = self.transitions.in_state(&id, Delivery::Accepted).cloned();
@@ -45,19 +45,19 @@ impl PowerEngine {
             match answer {
                 Ok(progress) => {
                     let (one, report) = self.learn(transition, progress, asked_at, seen);
-                    learnt.push(one);
-                    commands.push(Command::Report(report));
+                    polled.push(one);
+                    commands.push(EngineCommand::Report(report));
                 }
                 Err(failure) => commands.extend(self.unheard(&transition, &failure, seen.now)),
             }
         }
-        let nodes: HashSet<_> = learnt.iter().flat_map(|one| &one.news.reserved).cloned().collect();
+        let nodes: HashSet<_> = polled.iter().flat_map(|one| &one.results.reserved).cloned().collect();
         if nodes.is_empty() {
-            commands.extend(self.spread(learnt, &[], seen));
+            commands.extend(self.spread(polled, &[], seen));
         } else {
             // One list serves all polls.
-            let purpose = HolderPurpose::Learn(learnt);
-            commands.push(Command::Ask(Question::Holders(HolderSearch { nodes, purpose })));
+            let purpose = HolderPurpose::Learn(polled);
+            commands.push(EngineCommand::Ask(UpstreamCall::Holders(HolderSearch { nodes, purpose })));
         }
         commands
     }
@@ -65,57 +65,59 @@ impl PowerEngine {
     fn learn(
         &mut self,
         mut transition: Transition,
-        progress: Progress,
+        progress: TransitionProgress,
         asked_at: Timestamp,
-        seen: Situation<'_>,
-    ) -> (Learnt, Vec<ActionReport>) {
+        seen: EventContext<'_>,
+    ) -> (PolledTransition, Vec<ActionReport>) {
         self.transitions.heard(&transition.id);
         let report = match transition.withdrawn_at {
             None => self.clear_silence(&transition, seen),
             Some(_) => Vec::new(),
         };
         let ended = progress.ended;
-        let news = outcome::learn(&mut transition, progress);
-        (Learnt { transition, asked_at, news, ended }, report)
+        let results = outcome::learn(&mut transition, progress);
+        (PolledTransition { transition, asked_at, results, ended }, report)
     }
 
     /// Distributes the outcomes of members, to the registry, the nodes and the task that reads power, and then records
     /// them. `holders`: transitions of the upstream that hold members.
     pub(super) fn spread(
         &mut self,
-        mut learnt: Vec<Learnt>,
-        holders: &[Accepted],
-        seen: Situation<'_>,
-    ) -> Vec<Command> {
-        learnt.retain(|one| self.transitions.in_state(&one.transition.id, Delivery::Accepted).is_some());
-        learnt.iter_mut().for_each(|one| one.note_holders(holders));
+        mut polled: Vec<PolledTransition>,
+        holders: &[UpstreamTransition],
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
+        polled.retain(|one| self.transitions.in_state(&one.transition.id, Delivery::Accepted).is_some());
+        polled.iter_mut().for_each(|one| one.note_holders(holders));
         let mut failures = Vec::new();
         let mut shown = Vec::new();
         let mut read = Vec::new();
-        for one in &learnt {
+        for one in &polled {
             failures.extend(one.failures());
             shown.extend(one.shown());
-            self.nodes.fail(&one.news.failed, seen.now.at);
-            for id in convert::component_ids(&one.news.refused).chain(convert::component_ids(&one.news.held))
+            self.nodes.fail(&one.results.failed, seen.now.at);
+            for id in
+                convert::component_ids(&one.results.refused).chain(convert::component_ids(&one.results.held))
             {
                 self.nodes.cancel(&id);
             }
-            read.extend(convert::component_ids(&one.news.failed));
-            read.extend(convert::component_ids(&one.news.refused));
+            read.extend(convert::component_ids(&one.results.failed));
+            read.extend(convert::component_ids(&one.results.refused));
         }
-        let mut commands = vec![Command::Report(failures), Command::Read(read), Command::ShowPower(shown)];
-        commands.extend(self.record(learnt, seen));
+        let mut commands =
+            vec![EngineCommand::Report(failures), EngineCommand::Read(read), EngineCommand::ShowPower(shown)];
+        commands.extend(self.record(polled, seen));
         commands
     }
 
     /// Records the results of polls in one write, and schedules the next polls unless a transition is over.
-    fn record(&mut self, learnt: Vec<Learnt>, seen: Situation<'_>) -> Vec<Command> {
+    fn record(&mut self, polled: Vec<PolledTransition>, seen: EventContext<'_>) -> Vec<EngineCommand> {
         let mut reports = Vec::new();
         let mut put = Vec::new();
         let mut recorded = Vec::new();
         let mut polls = Vec::new();
-        let mut ending = Ending::default();
-        for Learnt { transition, news, ended, .. } in learnt {
+        let mut ending = EndingCommands::default();
+        for PolledTransition { transition, results, ended, .. } in polled {
             if ended {
                 reports.extend(self.clear_silence(&transition, seen));
                 ending.join(self.end(transition, "", seen));
@@ -124,31 +126,40 @@ impl PowerEngine {
             recorded.push(transition.id.as_str().into());
             self.nodes.follow(&transition, true);
             polls.push(self.poll_later(&transition, seen.now));
-            if !news.is_empty() {
+            if !results.is_empty() {
                 self.transitions.put(transition.clone());
                 put.push(transition);
             }
         }
         let mut commands = ending.with(reports, put);
-        commands.push(Command::Tell(Event::PollsRecorded(recorded)));
+        commands.push(EngineCommand::Tell(EngineEvent::PollsRecorded(recorded)));
         commands.extend(polls);
         commands
     }
 
     /// Handles a failed poll. Until polls succeed again, the power of the nodes is read.
-    fn unheard(&mut self, transition: &Transition, failure: &Failure, now: Moment) -> [Command; 3] {
+    fn unheard(
+        &mut self,
+        transition: &Transition,
+        failure: &DriverFailure,
+        now: PointInTime,
+    ) -> [EngineCommand; 3] {
         let failures = self.transitions.unheard(&transition.id, &failure.to_string());
         let first = if failures == 1 {
             let id = &transition.id;
             tracing::warn!(transition = id, error = %failure, "cannot follow a transition, trying again");
             self.nodes.follow(transition, false);
-            Command::Read(convert::component_ids(&transition.members).collect())
+            EngineCommand::Read(convert::component_ids(&transition.members).collect())
         } else {
             self.show_unresolved(transition, &Trouble::no_results_from(failure), now)
         };
         let at = self.polls.turn(transition, now);
         let ids: Vec<TransitionId> = vec![transition.id.as_str().into()];
-        [first, Command::Tell(Event::PollsRecorded(ids.clone())), Command::Poll { ids, at, failures }]
+        [
+            first,
+            EngineCommand::Tell(EngineEvent::PollsRecorded(ids.clone())),
+            EngineCommand::Poll { ids, at, failures },
+        ]
     }
 
     /// Shows a trouble on the members without a result, unless they show it already, or began to show another one only
@@ -157,9 +168,9 @@ impl PowerEngine {
         &mut self,
         transition: &Transition,
         trouble: &Trouble,
-        now: Moment,
-    ) -> Command {
-        Command::Report(match self.transitions.show(&transition.id, trouble, now.instant) {
+        now: PointInTime,
+    ) -> EngineCommand {
+        EngineCommand::Report(match self.transitions.show(&transition.id, trouble, now.instant) {
             true => reports_of_unresolved(transition, Some(trouble), |_| true),
             false => Vec::new(),
         })
@@ -170,7 +181,7 @@ impl PowerEngine {
     pub(super) fn clear_silence(
         &mut self,
         transition: &Transition,
-        seen: Situation<'_>,
+        seen: EventContext<'_>,
     ) -> Vec<ActionReport> {
         let shows = |id: &str| {
             let component = seen.facts.component(id);
@@ -182,16 +193,17 @@ impl PowerEngine {
     }
 }
 
-impl Learnt {
+impl PolledTransition {
     /// Records which of `holders` hold members that the upstream could not reserve. Those members are held, not
     /// refused, even if their holder is unknown: their attempt is made once they are released, or after a pause.
-    fn note_holders(&mut self, holders: &[Accepted]) {
-        if self.news.reserved.is_empty() {
+    fn note_holders(&mut self, holders: &[UpstreamTransition]) {
+        if self.results.reserved.is_empty() {
             return;
         }
-        let Self { transition, news, .. } = self;
-        for member in transition.members.iter_mut().filter(|one| news.reserved.contains(&one.id)) {
-            let holds = |one: &&Accepted| one.id != transition.upstream_id && one.ids.contains(&member.id);
+        let Self { transition, results, .. } = self;
+        for member in transition.members.iter_mut().filter(|one| results.reserved.contains(&one.id)) {
+            let holds =
+                |one: &&UpstreamTransition| one.id != transition.upstream_id && one.ids.contains(&member.id);
             if let Some(holder) = holders.iter().find(holds) {
                 tracing::info!(node = member.id, holder = holder.id, "node is held by another transition");
                 member.held_by.clone_from(&holder.id);
@@ -200,15 +212,15 @@ impl Learnt {
                 tracing::info!(node = member.id, "node is held by somebody unknown");
             }
         }
-        news.held = transition.members.iter().filter(|member| outcome::is_held(member)).cloned().collect();
-        let held: HashSet<_> = news.held.iter().map(|member| &member.id).collect();
-        news.refused.retain(|member| !held.contains(&member.id));
+        results.held = transition.members.iter().filter(|member| outcome::is_held(member)).cloned().collect();
+        let held: HashSet<_> = results.held.iter().map(|member| &member.id).collect();
+        results.refused.retain(|member| !held.contains(&member.id));
     }
 
     /// Returns the reports about members without the effect.
     fn failures(&self) -> Vec<ActionReport> {
-        let Self { transition, news, .. } = self;
-        for member in &news.failed {
+        let Self { transition, results, .. } = self;
+        for member in &results.failed {
             tracing::debug!(
                 transition = transition.id,
                 node = member.id,
@@ -218,13 +230,14 @@ impl Learnt {
         }
         // A withdrawn member has not failed, because its next action is due already. A shutdown that never reached its
         // node has failed: otherwise the node would be forced off without having been asked.
-        let ended = news.failed.iter().filter(|member| {
-            transition.withdrawn_at.is_none() || convert::is_unasked_shutdown(transition, member, &news.asked)
+        let ended = results.failed.iter().filter(|member| {
+            transition.withdrawn_at.is_none()
+                || convert::is_unasked_shutdown(transition, member, &results.asked)
         });
-        let mut reports: Vec<_> = convert::ended_without_effect(transition, ended, &news.asked).collect();
-        let refused = news.refused.iter().map(|member| (member, member.error.as_str()));
+        let mut reports: Vec<_> = convert::ended_without_effect(transition, ended, &results.asked).collect();
+        let refused = results.refused.iter().map(|member| (member, member.error.as_str()));
         reports.extend(convert::failures(transition, refused));
-        reports.extend(news.held.iter().map(|member| {
+        reports.extend(results.held.iter().map(|member| {
             convert::told(transition, member, Some(&convert::waiting_for_holder(&member.held_by)))
         }));
         reports
@@ -233,7 +246,7 @@ impl Learnt {
     /// Returns the power states that results show.
     fn shown(&self) -> impl Iterator<Item = PowerState> {
         let action = convert::action(&self.transition);
-        let succeeded = self.news.succeeded.iter();
+        let succeeded = self.results.succeeded.iter();
         succeeded.filter_map(move |member| convert::shown(action?, member, self.asked_at))
     }
 }

@@ -10,22 +10,23 @@ use proto::{
 };
 
 use super::{
-    Command, Event, Moment, PowerEngine, Situation, TransitionId, attempts, deliver::shows_wait, step_after,
+    EngineCommand, EngineEvent, EventContext, PointInTime, PowerEngine, TransitionId, attempts,
+    deliver::shows_wait, step_after,
 };
-use crate::{convert, journal::Changes, outcome};
+use crate::{convert, journal::JournalChanges, outcome};
 
 /// End of transitions, in the order in which it is carried out.
 #[derive(Debug, Default)]
-pub(super) struct Ending {
+pub(super) struct EndingCommands {
     /// Reports that precede the record.
     reports: Vec<ActionReport>,
     /// Transitions that are over, and those that continue them.
     put: Vec<Transition>,
     /// Commands that follow the record.
-    after: Vec<Command>,
+    after: Vec<EngineCommand>,
 }
 
-impl Ending {
+impl EndingCommands {
     /// Adds another end, to be recorded in the same write.
     pub(super) fn join(&mut self, other: Self) {
         self.reports.extend(other.reports);
@@ -34,17 +35,17 @@ impl Ending {
     }
 
     /// Returns the commands that report `reports` first, and record `put` in the same write.
-    pub(super) fn with(mut self, mut reports: Vec<ActionReport>, put: Vec<Transition>) -> Vec<Command> {
+    pub(super) fn with(mut self, mut reports: Vec<ActionReport>, put: Vec<Transition>) -> Vec<EngineCommand> {
         reports.append(&mut self.reports);
         self.put.extend(put);
-        let record = Command::Write(Changes { put: self.put, delete: Vec::new() });
-        let mut commands = vec![Command::Report(reports), record];
+        let record = EngineCommand::Write(JournalChanges { put: self.put, delete: Vec::new() });
+        let mut commands = vec![EngineCommand::Report(reports), record];
         commands.append(&mut self.after);
         commands
     }
 
     /// Returns the commands in their order.
-    pub(super) fn commands(self) -> Vec<Command> {
+    pub(super) fn commands(self) -> Vec<EngineCommand> {
         self.with(Vec::new(), Vec::new())
     }
 }
@@ -55,8 +56,8 @@ impl PowerEngine {
         &mut self,
         transition: Transition,
         upstream_id: String,
-        seen: Situation<'_>,
-    ) -> Vec<Command> {
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
         let nodes = transition.members.len();
         let action = transition.action().as_str_name();
         tracing::info!(transition = transition.id, upstream_id, action, nodes, "transition accepted");
@@ -67,7 +68,7 @@ impl PowerEngine {
             ..convert::with_trouble(transition, None)
         };
         self.transitions.taken(&accepted, seen.now.instant);
-        let clear = Command::Report(match self.shows_error(&accepted, seen) {
+        let clear = EngineCommand::Report(match self.shows_error(&accepted, seen) {
             // Only a poll shows whether a reservation is gone.
             true => {
                 let free = accepted.members.iter().filter(|member| member.reservations == 0);
@@ -86,11 +87,11 @@ impl PowerEngine {
         self.nodes.follow(&accepted, true);
         let id = accepted.id.as_str().into();
         // Old errors are cleared before the first poll; otherwise the clear could erase a new failure.
-        vec![Command::put(accepted), clear, Command::Tell(Event::Followed(id))]
+        vec![EngineCommand::put(accepted), clear, EngineCommand::Tell(EngineEvent::Followed(id))]
     }
 
     /// Begins to poll a transition whose acceptance is on record.
-    pub(super) fn followed(&mut self, id: &str, now: Moment) -> Vec<Command> {
+    pub(super) fn followed(&mut self, id: &str, now: PointInTime) -> Vec<EngineCommand> {
         self.transitions.begin_polls(id);
         let transition = self.transitions.get(id).cloned();
         transition.map(|transition| self.poll_later(&transition, now)).into_iter().collect()
@@ -98,7 +99,7 @@ impl PowerEngine {
 
     /// Returns whether a member still shows that the upstream was not reached. A restart forgets that it was shown, the
     /// component does not.
-    fn shows_error(&self, transition: &Transition, seen: Situation<'_>) -> bool {
+    fn shows_error(&self, transition: &Transition, seen: EventContext<'_>) -> bool {
         self.transitions.shown(&transition.id).is_some()
             || transition.members.iter().any(|member| {
                 let component = seen.facts.component(&member.id);
@@ -112,8 +113,8 @@ impl PowerEngine {
         &mut self,
         transition: Transition,
         error: &str,
-        seen: Situation<'_>,
-    ) -> Vec<Command> {
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
         let nodes = transition.members.len();
         tracing::warn!(transition = transition.id, error, nodes, "transition refused");
         let failed = transition.members.iter().map(|member| (member, error));
@@ -125,7 +126,12 @@ impl PowerEngine {
     }
 
     /// Ends a transition. The power of members without a result shows once it was read again.
-    pub(super) fn end(&mut self, transition: Transition, error: &str, seen: Situation<'_>) -> Ending {
+    pub(super) fn end(
+        &mut self,
+        transition: Transition,
+        error: &str,
+        seen: EventContext<'_>,
+    ) -> EndingCommands {
         let unresolved = transition.members.iter().filter(|member| outcome::is_unresolved(member)).count();
         let nodes = transition.members.len();
         tracing::info!(transition = transition.id, error, nodes, unresolved, "transition finished");
@@ -137,17 +143,17 @@ impl PowerEngine {
         self.nodes.leave_open(&transition, seen.now);
         let finished = convert::with_trouble(transition, Trouble::failed(error).as_ref());
         let finished = Transition { delivery: Delivery::Finished.into(), ..finished };
-        Ending { reports, ..self.finish(finished, seen.now) }
+        EndingCommands { reports, ..self.finish(finished, seen.now) }
     }
 
     /// Ends a transition that an operator has abandoned. Only new readings show the power of its nodes.
-    pub(super) fn abandon(&mut self, id: &str, seen: Situation<'_>) -> Vec<Command> {
+    pub(super) fn abandon(&mut self, id: &str, seen: EventContext<'_>) -> Vec<EngineCommand> {
         let Some(mut transition) = self.transitions.get(id).cloned() else { return Vec::new() };
         let upstream_id = transition.upstream_id.clone();
         tracing::warn!(transition = transition.id, upstream_id, "transition abandoned");
-        let mut commands = vec![Command::Report(self.clear_silence(&transition, seen))];
+        let mut commands = vec![EngineCommand::Report(self.clear_silence(&transition, seen))];
         if !upstream_id.is_empty() {
-            commands.push(Command::GiveUp(upstream_id));
+            commands.push(EngineCommand::GiveUp(upstream_id));
         }
         // No end of a holder is waited for any more.
         for member in &mut transition.members {
@@ -161,7 +167,7 @@ impl PowerEngine {
     /// Records that a transition is over. Its members may get actions again, and a newer generation of them may have
     /// waited for that. Members that another transition held continue in a transition of their own, with the same
     /// attempts.
-    fn finish(&mut self, transition: Transition, now: Moment) -> Ending {
+    fn finish(&mut self, transition: Transition, now: PointInTime) -> EndingCommands {
         let held = convert::continuations(&transition, now.at);
         let goes_on: HashSet<_> = held.iter().flat_map(attempts).collect();
         let over = attempts(&transition).filter(|attempt| !goes_on.contains(attempt));
@@ -174,11 +180,11 @@ impl PowerEngine {
         let put = std::iter::once(transition).chain(held.clone()).collect();
         let mut after = Vec::from(Self::judge_again(ids));
         after.extend(held.into_iter().map(|held| self.hold(held, now)));
-        Ending { reports: Vec::new(), put, after }
+        EndingCommands { reports: Vec::new(), put, after }
     }
 
     /// Continues a transition whose members are held, after a pause.
-    fn hold(&mut self, held: Transition, now: Moment) -> Command {
+    fn hold(&mut self, held: Transition, now: PointInTime) -> EngineCommand {
         let id = TransitionId::from(held.id.as_str());
         let waits = convert::trouble(&held);
         let reservations = held.members.iter().map(|member| member.reservations).max();

@@ -9,14 +9,14 @@ use crate::{Migrator, finished::MOST_TRANSITIONS, testing::until};
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Journal, and the role under which it is written.
-struct Scene {
+struct JournalScene {
     context: Context,
     database: DatabaseConnection,
     role: Role,
-    journal: Journal,
+    journal: TransitionJournal,
 }
 
-impl Scene {
+impl JournalScene {
     async fn on(url: &str) -> Self {
         let context = Context::new(Settings::default());
         let database = chassis::store::database::connect::<Migrator>(url).await.unwrap();
@@ -24,7 +24,7 @@ impl Scene {
         let role = Role::start(&context, "power-controller", &database).await.unwrap();
         role.take_part();
         let term = term(&role).await;
-        Self { context, database, role, journal: Journal::new(ledger, term) }
+        Self { context, database, role, journal: TransitionJournal::new(ledger, term) }
     }
 
     async fn put(&self, transitions: Vec<Transition>) {
@@ -50,7 +50,7 @@ async fn term(role: &Role) -> Term {
     }
 }
 
-impl Drop for Scene {
+impl Drop for JournalScene {
     fn drop(&mut self) {
         self.context.tasks.shutdown().cancel();
     }
@@ -73,7 +73,7 @@ fn as_many_as_are_kept() -> Vec<Transition> {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_refused_record_would_have_pushed_out_goes_with_the_next_one() {
     let Some(url) = test_databases::on_postgres().await else { return };
-    let scene = Scene::on(&url).await;
+    let scene = JournalScene::on(&url).await;
     scene.put(as_many_as_are_kept()).await;
     let late = transition("late", Delivery::Refused, Duration::ZERO);
     let take = "UPDATE roles SET holder = '', epoch = epoch + 1";
@@ -81,7 +81,7 @@ async fn what_a_refused_record_would_have_pushed_out_goes_with_the_next_one() {
     assert!(scene.journal.put(late.clone()).await.is_err());
     assert_eq!(scene.journal.all().len(), MOST_TRANSITIONS, "nothing was written");
     until("a new term", || async {
-        let journal = Journal::new(scene.journal.ledger.clone(), term(&scene.role).await);
+        let journal = TransitionJournal::new(scene.journal.ledger.clone(), term(&scene.role).await);
         journal.put(late.clone()).await.ok()
     })
     .await;
@@ -93,7 +93,7 @@ async fn what_a_refused_record_would_have_pushed_out_goes_with_the_next_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn finished_transitions_go_when_they_are_old_and_open_ones_stay() {
     for database in test_databases::every_kind().await {
-        let scene = Scene::on(&database.url).await;
+        let scene = JournalScene::on(&database.url).await;
         let old = 30 * DAY;
         scene
             .put(vec![
@@ -117,7 +117,7 @@ async fn finished_transitions_go_when_they_are_old_and_open_ones_stay() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_restored_gives_way_to_what_is_open_and_not_to_what_only_came_back() {
     for database in test_databases::every_kind().await {
-        let scene = Scene::on(&database.url).await;
+        let scene = JournalScene::on(&database.url).await;
         let of_node = |id| Transition {
             members: vec![TransitionMember { id: "x1".to_owned(), ..TransitionMember::default() }],
             ..transition(id, Delivery::Accepted, Duration::ZERO)
@@ -136,7 +136,7 @@ async fn what_is_restored_gives_way_to_what_is_open_and_not_to_what_only_came_ba
 #[tokio::test(flavor = "multi_thread")]
 async fn late_write_does_not_open_a_transition_that_is_over() {
     for database in test_databases::every_kind().await {
-        let scene = Scene::on(&database.url).await;
+        let scene = JournalScene::on(&database.url).await;
         for delivery in [Delivery::Accepted, Delivery::Finished, Delivery::Accepted] {
             scene.journal.put(transition("t", delivery, Duration::ZERO)).await.unwrap();
         }

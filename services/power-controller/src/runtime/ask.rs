@@ -1,4 +1,4 @@
-//! Asks the upstream the questions of the engine.
+//! Makes the upstream calls of the engine.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -8,17 +8,19 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::PowerRuntime;
 use crate::{
-    driver::{Accepted, Search},
-    engine::{Event, HolderSearch, Moment, PollAnswer, Question, TransitionId},
+    driver::{UpstreamSearch, UpstreamTransition},
+    engine::{EngineEvent, HolderSearch, PointInTime, PollAnswer, TransitionId, UpstreamCall},
     journal::is_open,
 };
 
 impl PowerRuntime {
-    /// Asks a question and tells the engine of the answer.
-    pub(super) async fn pursue(self: Arc<Self>, question: Question) {
-        let Some(answer) = self.answer(question).await else { return };
+    /// Makes a call and reports the answer to the engine.
+    pub(super) async fn pursue(self: Arc<Self>, call: UpstreamCall) {
+        let Some(answer) = self.answer(call).await else { return };
         let started = match &answer {
-            Event::Started { id, answer: Ok(upstream_id) } => Some((Arc::clone(id), upstream_id.clone())),
+            EngineEvent::Started { id, answer: Ok(upstream_id) } => {
+                Some((Arc::clone(id), upstream_id.clone()))
+            }
             _ => None,
         };
         match (self.try_to_handle(answer).await, started) {
@@ -38,35 +40,35 @@ impl PowerRuntime {
     }
 
     /// Returns the answer of the upstream; `None`: the term is over.
-    async fn answer(&self, question: Question) -> Option<Event> {
+    async fn answer(&self, call: UpstreamCall) -> Option<EngineEvent> {
         let deadline = self.known.upstream_deadline();
-        match question {
-            Question::Poll { id, upstream_id } => {
+        match call {
+            UpstreamCall::Poll { id, upstream_id } => {
                 let _permit = permit(&self.outbox.polls).await;
-                Some(Event::Polled(self.poll(id, &upstream_id).await))
+                Some(EngineEvent::Polled(self.poll(id, &upstream_id).await))
             }
-            Question::Withdraw { id, upstream_id } => {
+            UpstreamCall::Withdraw { id, upstream_id } => {
                 let _permit = permit(&self.outbox.polls).await;
                 let answer = self.driver.abort(&upstream_id, deadline, self.known.still_ours()).await;
-                Some(Event::Withdrawn { id, answer })
+                Some(EngineEvent::Withdrawn { id, answer })
             }
-            Question::Start { id, action, nodes } => self.start(id, action, nodes).await,
-            Question::Search { ids, asked_at, search } => {
+            UpstreamCall::Start { id, action, nodes } => self.start(id, action, nodes).await,
+            UpstreamCall::Search { ids, asked_at, search } => {
                 let _permit = permit(&self.outbox.calls).await;
                 Some(self.search(ids, asked_at, search).await)
             }
-            Question::Holders(search) => {
+            UpstreamCall::Holders(search) => {
                 let _permit = permit(&self.outbox.calls).await;
                 Some(self.holders(search).await)
             }
-            Question::PollHolders { id, holders } => {
+            UpstreamCall::PollHolders { id, holders } => {
                 let _permit = permit(&self.outbox.calls).await;
                 Some(self.poll_holders(id, holders).await)
             }
         }
     }
 
-    async fn start(&self, id: TransitionId, action: Action, nodes: Vec<String>) -> Option<Event> {
+    async fn start(&self, id: TransitionId, action: Action, nodes: Vec<String>) -> Option<EngineEvent> {
         let _permit = permit(&self.outbox.calls).await;
         // If our lease expired since the write, the call is left to the holder of the role.
         let still_ours = self.known.still_ours();
@@ -74,11 +76,11 @@ impl PowerRuntime {
             return None;
         }
         let answer = self.driver.start(action, nodes, self.known.upstream_deadline(), still_ours).await;
-        Some(Event::Started { id, answer })
+        Some(EngineEvent::Started { id, answer })
     }
 
     async fn poll(&self, id: TransitionId, upstream_id: &str) -> PollAnswer {
-        let Moment { at: asked_at, instant: began } = Moment::now();
+        let PointInTime { at: asked_at, instant: began } = PointInTime::now();
         let answer = self.driver.follow(upstream_id, self.known.upstream_deadline()).await;
         PollAnswer { id, began, asked_at, clock: self.driver.clock(), answer }
     }
@@ -87,25 +89,25 @@ impl PowerRuntime {
         &self,
         ids: Vec<TransitionId>,
         asked_at: std::time::Instant,
-        mut search: Search,
-    ) -> Event {
+        mut search: UpstreamSearch,
+    ) -> EngineEvent {
         let finished: Vec<_> = self.journal.all().into_iter().filter(|one| !is_open(one)).collect();
         let named = finished.iter().filter(|one| !one.upstream_id.is_empty());
         search.known.extend(named.map(|one| one.upstream_id.clone()));
         let answer = self.driver.find(&search, self.known.upstream_deadline()).await;
-        let found: &[Accepted] = answer.as_ref().map_or(&[], |found| &found.accepted);
+        let found: &[UpstreamTransition] = answer.as_ref().map_or(&[], |found| &found.accepted);
         let is_found = |one: &Arc<Transition>| found.iter().any(|found| found.id == one.upstream_id);
         let finished = finished.iter().filter(|one| is_found(one)).cloned().collect();
-        Event::Searched { ids, asked_at, answer, finished }
+        EngineEvent::Searched { ids, asked_at, answer, finished }
     }
 
-    async fn holders(&self, search: HolderSearch) -> Event {
+    async fn holders(&self, search: HolderSearch) -> EngineEvent {
         let answer = self.driver.holders(&search.nodes, self.known.upstream_deadline()).await;
-        Event::HoldersFound { search, answer, abandoned: self.journal.abandoned() }
+        EngineEvent::HoldersFound { search, answer, abandoned: self.journal.abandoned() }
     }
 
     /// Polls the transitions that hold members. One that an operator has abandoned is not waited for.
-    async fn poll_holders(&self, id: TransitionId, holders: HashSet<String>) -> Event {
+    async fn poll_holders(&self, id: TransitionId, holders: HashSet<String>) -> EngineEvent {
         let abandoned = self.journal.abandoned();
         let mut ended = HashSet::new();
         for holder in holders {
@@ -121,7 +123,7 @@ impl PowerRuntime {
                 }
             }
         }
-        Event::HoldersPolled { id, ended }
+        EngineEvent::HoldersPolled { id, ended }
     }
 }
 

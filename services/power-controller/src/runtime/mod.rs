@@ -21,14 +21,15 @@ use tracing::Instrument;
 
 use self::polls::PollAnswers;
 use crate::{
-    driver::Driver,
+    driver::PowerUpstream,
     engine::{
-        Command, Event, Moment, PollAnswer, PowerFacts, Question, SharedEngine, StepPause, TransitionId,
+        EngineCommand, EngineEvent, PointInTime, PollAnswer, PowerFacts, SharedEngine, StepPause,
+        TransitionId, UpstreamCall,
     },
-    journal::{Journal, Lost},
-    known::Known,
-    queues::Queues,
-    reporter::Reporter,
+    journal::{RoleLost, TransitionJournal},
+    known::DecisionData,
+    queues::EngineQueues,
+    reporter::ActionReporter,
 };
 
 /// Components decided on in one round: a whole machine, so that its nodes share few transitions.
@@ -46,40 +47,44 @@ const MOST_POLLS: usize = 64;
 
 /// Runtime of the engine for one term.
 pub(crate) struct PowerRuntime {
-    pub(crate) known: Known,
-    pub(crate) queues: Queues,
-    pub(crate) journal: Journal,
-    pub(crate) driver: Driver,
-    pub(crate) reporter: Reporter,
+    pub(crate) known: DecisionData,
+    pub(crate) queues: EngineQueues,
+    pub(crate) journal: TransitionJournal,
+    pub(crate) driver: PowerUpstream,
+    pub(crate) reporter: ActionReporter,
     pub(crate) engine: SharedEngine,
     /// Channel for power states that results of actions show.
     pub(crate) results: mpsc::Sender<Vec<PowerState>>,
     pub(crate) outbox: PowerOutbox,
 }
 
-/// Questions on their way to the task that asks them, and answers on their way back to it.
+/// Upstream calls on their way to the task that makes them, and answers on their way back to it.
 pub(crate) struct PowerOutbox {
     /// At most some for each open transition.
-    questions: mpsc::UnboundedSender<Question>,
+    upstream_calls: mpsc::UnboundedSender<UpstreamCall>,
     /// Answers to polls that wait for others, at most one for each open transition.
     heard: mpsc::UnboundedSender<PollAnswer>,
     calls: Semaphore,
     polls: Semaphore,
 }
 
-/// Ends of the channels of [`PowerOutbox`], for the task that asks.
+/// Ends of the channels of [`PowerOutbox`], for the task that makes the calls.
 pub(crate) struct PowerInbox {
-    questions: mpsc::UnboundedReceiver<Question>,
+    upstream_calls: mpsc::UnboundedReceiver<UpstreamCall>,
     heard: mpsc::UnboundedReceiver<PollAnswer>,
 }
 
 impl PowerOutbox {
     pub(crate) fn new() -> (Self, PowerInbox) {
-        let (questions, asked) = mpsc::unbounded_channel();
+        let (upstream_calls, requested) = mpsc::unbounded_channel();
         let (heard, answers) = mpsc::unbounded_channel();
-        let outbox =
-            Self { questions, heard, calls: Semaphore::new(MOST_CALLS), polls: Semaphore::new(MOST_POLLS) };
-        (outbox, PowerInbox { questions: asked, heard: answers })
+        let outbox = Self {
+            upstream_calls,
+            heard,
+            calls: Semaphore::new(MOST_CALLS),
+            polls: Semaphore::new(MOST_POLLS),
+        };
+        (outbox, PowerInbox { upstream_calls: requested, heard: answers })
     }
 }
 
@@ -109,7 +114,7 @@ impl PowerRuntime {
             // The registry may have begun another incarnation, of which no component is known yet.
             self.known.complete().await;
             let _turn = self.known.term.turn("decide");
-            self.handle(Event::Changed(ids)).await;
+            self.handle(EngineEvent::Changed(ids)).await;
         }
     }
 
@@ -118,11 +123,11 @@ impl PowerRuntime {
         loop {
             let ids = self.queues.undelivered.next(MOST_STEPS).await;
             let _turn = self.known.term.turn("deliver");
-            self.handle(Event::Due(ids)).await;
+            self.handle(EngineEvent::Due(ids)).await;
         }
     }
 
-    /// Asks the questions of the engine, and polls transitions when they are due.
+    /// Makes the upstream calls of the engine, and polls transitions when they are due.
     pub(crate) async fn ask(self: Arc<Self>, mut inbox: PowerInbox) -> anyhow::Result<Infallible> {
         let mut answers = PollAnswers::default();
         let mut polling = JoinSet::new();
@@ -130,10 +135,12 @@ impl PowerRuntime {
         loop {
             let due = answers.due(polling.is_empty());
             tokio::select! {
-                // A question that a poll leads to counts before the end of the poll does.
+                // A call that a poll leads to counts before the end of the poll does.
                 biased;
-                Some(question) = inbox.questions.recv() => match question {
-                    Question::Poll { .. } => drop(polling.spawn(Arc::clone(&self).pursue(question).in_current_span())),
+                Some(call) = inbox.upstream_calls.recv() => match call {
+                    UpstreamCall::Poll { .. } => {
+                        drop(polling.spawn(Arc::clone(&self).pursue(call).in_current_span()));
+                    }
                     other => drop(others.spawn(Arc::clone(&self).pursue(other).in_current_span())),
                 },
                 Some(answer) = inbox.heard.recv() => {
@@ -141,26 +148,26 @@ impl PowerRuntime {
                 }
                 ids = self.queues.unfollowed.next(MOST_POLLS), if polling.len() < MOST_POLLS => {
                     for id in ids {
-                        polling.spawn(Arc::clone(&self).apply(Event::PollDue(id)).in_current_span());
+                        polling.spawn(Arc::clone(&self).apply(EngineEvent::PollDue(id)).in_current_span());
                     }
                 }
                 Some(polled) = polling.join_next() => polled.context("a poll of a transition")?,
                 Some(done) = others.join_next() => done.context("a question to the upstream")?,
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
-                    let heard = Event::Heard(answers.take());
+                    let heard = EngineEvent::Heard(answers.take());
                     others.spawn(Arc::clone(&self).apply(heard).in_current_span());
                 }
             }
         }
     }
 
-    async fn apply(self: Arc<Self>, event: Event) {
-        let _turn = matches!(event, Event::Heard(_)).then(|| self.known.term.turn("follow"));
+    async fn apply(self: Arc<Self>, event: EngineEvent) {
+        let _turn = matches!(event, EngineEvent::Heard(_)).then(|| self.known.term.turn("follow"));
         self.handle(event).await;
     }
 
     /// Tells the engine of an event and carries out what it commands.
-    pub(crate) async fn handle(&self, event: Event) {
+    pub(crate) async fn handle(&self, event: EngineEvent) {
         if let Err(lost) = self.try_to_handle(event).await {
             tracing::info!(why = %lost, "transitions are left to the holder of the role");
         }
@@ -170,10 +177,10 @@ impl PowerRuntime {
     ///
     /// # Errors
     /// When the term is over. The commands that were left are void then.
-    async fn try_to_handle(&self, event: Event) -> Result<(), Lost> {
+    async fn try_to_handle(&self, event: EngineEvent) -> Result<(), RoleLost> {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
-            let commands = self.engine.lock().apply(event, self, Moment::now());
+            let commands = self.engine.lock().apply(event, self, PointInTime::now());
             for command in commands {
                 events.extend(self.carry_out(command).await?);
             }
@@ -182,34 +189,34 @@ impl PowerRuntime {
     }
 
     /// Carries out one command. Returns the event that answers it, if one does at once.
-    async fn carry_out(&self, command: Command) -> Result<Option<Event>, Lost> {
+    async fn carry_out(&self, command: EngineCommand) -> Result<Option<EngineEvent>, RoleLost> {
         match command {
-            Command::Begin(wanted) => {
+            EngineCommand::Begin(wanted) => {
                 let begun = self.journal.begin(wanted.clone()).await?;
-                return Ok(Some(Event::Begun { wanted, begun }));
+                return Ok(Some(EngineEvent::Begun { wanted, begun }));
             }
-            Command::Announce { reports, announcement } => {
+            EngineCommand::Announce { reports, announcement } => {
                 let stale = self.reporter.report(reports).await;
-                return Ok(Some(Event::Announced { announcement, stale }));
+                return Ok(Some(EngineEvent::Announced { announcement, stale }));
             }
-            Command::Report(reports) => drop(self.reporter.report(reports).await),
-            Command::Write(changes) => self.journal.write(changes).await?,
-            Command::Tell(event) => return Ok(Some(event)),
+            EngineCommand::Report(reports) => drop(self.reporter.report(reports).await),
+            EngineCommand::Write(changes) => self.journal.write(changes).await?,
+            EngineCommand::Tell(event) => return Ok(Some(event)),
             // The receivers are gone only when the term ends, and the next one reads all power again.
-            Command::Ask(question) => drop(self.outbox.questions.send(question)),
-            Command::Collect(answer) => drop(self.outbox.heard.send(answer)),
-            Command::ShowPower(states) if states.is_empty() => {}
-            Command::ShowPower(states) => drop(self.results.send(states).await),
-            Command::Step { ids, pause } => self.queue_steps(ids, pause),
-            Command::Poll { ids, at, failures } => self.queue_polls(ids, at.into(), failures),
-            Command::Decide { ids, pause } if pause.is_zero() => self.queues.undecided.mark(ids),
-            Command::Decide { ids, pause } => {
+            EngineCommand::Ask(call) => drop(self.outbox.upstream_calls.send(call)),
+            EngineCommand::Collect(answer) => drop(self.outbox.heard.send(answer)),
+            EngineCommand::ShowPower(states) if states.is_empty() => {}
+            EngineCommand::ShowPower(states) => drop(self.results.send(states).await),
+            EngineCommand::Step { ids, pause } => self.queue_steps(ids, pause),
+            EngineCommand::Poll { ids, at, failures } => self.queue_polls(ids, at.into(), failures),
+            EngineCommand::Decide { ids, pause } if pause.is_zero() => self.queues.undecided.mark(ids),
+            EngineCommand::Decide { ids, pause } => {
                 let at = Instant::now() + pause;
                 ids.into_iter().for_each(|id: ComponentId| self.queues.undecided.mark_at(id, at));
             }
-            Command::Rest(ids) => ids.iter().for_each(|id| self.queues.undecided.unmark(id)),
-            Command::Read(ids) => self.queues.unread.mark(ids),
-            Command::GiveUp(upstream_id) => self.driver.give_up(&upstream_id),
+            EngineCommand::Rest(ids) => ids.iter().for_each(|id| self.queues.undecided.unmark(id)),
+            EngineCommand::Read(ids) => self.queues.unread.mark(ids),
+            EngineCommand::GiveUp(upstream_id) => self.driver.give_up(&upstream_id),
         }
         Ok(None)
     }

@@ -4,9 +4,9 @@
 //!
 //! One task does all of it, so that an older reading cannot overwrite a newer one.
 
+mod outage;
 mod pushes;
 mod rhythm;
-mod silence;
 mod take;
 
 use std::{
@@ -38,16 +38,16 @@ use tokio::{
 use tracing::Instrument;
 
 use self::{
-    pushes::{Push, pushes},
-    rhythm::Rhythm,
-    silence::Silence,
+    outage::NodeOutages,
+    pushes::{PushEvent, pushes},
+    rhythm::PollRhythm,
 };
 use crate::{
     convert::AskedFor,
-    driver::{Driver, Failure, Reading},
+    driver::{DriverFailure, NodeReading, PowerUpstream},
     engine::SharedEngine,
-    known::Known,
-    queues::Queues,
+    known::DecisionData,
+    queues::EngineQueues,
 };
 
 /// Pushes that are stored together, so that a burst of single changes costs few commits.
@@ -62,21 +62,21 @@ const WHEN_QUIET: u32 = 6;
 const BEAT: Duration = Duration::from_secs(1);
 
 /// Task that reads power states.
-pub(crate) struct Sense {
-    known: Known,
-    driver: Driver,
-    queues: Queues,
+pub(crate) struct PowerPoller {
+    known: DecisionData,
+    driver: PowerUpstream,
+    queues: EngineQueues,
     engine: SharedEngine,
     /// Power states that results of actions show.
     results: mpsc::Receiver<Vec<PowerState>>,
     /// Schedule of polls.
-    rhythm: Rhythm,
-    seen: HashMap<ComponentId, Seen>,
+    rhythm: PollRhythm,
+    seen: HashMap<ComponentId, ReadingOrigin>,
     /// Nodes whose power is not needed any more.
     unwanted: HashSet<ComponentId>,
     /// Power that results of actions showed last, so that earlier readings are recognised.
     shown: HashMap<ComponentId, Shown>,
-    silence: Silence,
+    outages: NodeOutages,
     /// Number of times that listening began. Readings from before may have missed changes.
     listening: u64,
     /// Number of requests, pushes and results, to order them.
@@ -86,7 +86,7 @@ pub(crate) struct Sense {
 
 /// Origin of the stored reading of a component.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct ReadingOrigin {
     listening: u64,
     clock: u64,
     at: Instant,
@@ -96,38 +96,38 @@ struct Seen {
     as_of: Option<Timestamp>,
 }
 
-/// Node in a request.
+/// Node whose power is requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Asked {
+struct NodeQuery {
     id: ComponentId,
     asked_for: AskedFor,
 }
 
-/// Nodes that were requested together.
-struct Question {
-    nodes: Vec<Asked>,
+/// Queries about nodes that were sent together.
+struct NodeQueryBatch {
+    nodes: Vec<NodeQuery>,
     clock: u64,
     listening: u64,
     asked_at: Instant,
 }
 
-type Answer = (Question, Result<Vec<(String, Reading)>, Failure>);
+type NodeQueryAnswer = (NodeQueryBatch, Result<Vec<(String, NodeReading)>, DriverFailure>);
 
-impl Sense {
+impl PowerPoller {
     /// Creates the task. `pause`: the time between polls of a node that was just acted on. An idle node is polled less
     /// often, and so is every node where the upstream pushes changes.
     pub(crate) fn new(
-        known: Known,
-        driver: Driver,
-        queues: Queues,
+        known: DecisionData,
+        driver: PowerUpstream,
+        queues: EngineQueues,
         engine: SharedEngine,
         results: mpsc::Receiver<Vec<PowerState>>,
         pause: Duration,
     ) -> Self {
         let longest = pause.saturating_mul(WHEN_QUIET);
-        let rhythm = Rhythm::new(Instant::now(), if driver.tells() { longest } else { pause }, longest);
+        let rhythm = PollRhythm::new(Instant::now(), if driver.tells() { longest } else { pause }, longest);
         let (seen, unwanted) = (HashMap::new(), HashSet::new());
-        let (shown, silence) = (HashMap::new(), Silence::default());
+        let (shown, outages) = (HashMap::new(), NodeOutages::default());
         let (listening, clock, failures) = (0, 0, 0);
         Self {
             known,
@@ -139,7 +139,7 @@ impl Sense {
             seen,
             unwanted,
             shown,
-            silence,
+            outages,
             listening,
             clock,
             failures,
@@ -149,9 +149,9 @@ impl Sense {
     /// Reads and listens for ever.
     pub(crate) async fn run(mut self) -> anyhow::Result<Infallible> {
         self.known.components.reached(1).await;
-        self.known.pulse.beat();
+        self.known.freshness.beat();
         let mut pushes = std::pin::pin!(pushes(self.driver.clone()).ready_chunks(MOST_PUSHES));
-        let mut questions = JoinSet::new();
+        let mut queries = JoinSet::new();
         loop {
             self.notice_gap().await;
             let most = self.known.options.in_force().batch_size(self.driver.most_nodes());
@@ -164,21 +164,21 @@ impl Sense {
                     let _turn = self.turn();
                     self.take_results(results).await;
                 }
-                Some(answer) = questions.join_next() => {
+                Some(answer) = queries.join_next() => {
                     let _turn = self.turn();
                     let mut answers = vec![answer.context("a question")?];
-                    while let Some(more) = questions.try_join_next() {
+                    while let Some(more) = queries.try_join_next() {
                         answers.push(more.context("a question")?);
                     }
                     self.take_answers(answers).await;
                 }
                 () = sleep(BEAT) => {}
-                ids = self.queues.unread.next(most), if questions.len() < self.driver.most_questions() => {
+                ids = self.queues.unread.next(most), if queries.len() < self.driver.most_queries() => {
                     let _turn = self.turn();
-                    self.ask(ids, &mut questions).await;
+                    self.ask(ids, &mut queries).await;
                 }
             }
-            if questions.is_empty() {
+            if queries.is_empty() {
                 self.forget_unwanted();
             }
         }
@@ -201,7 +201,7 @@ impl Sense {
             }
             self.queues.unread.mark(enabled);
         }
-        self.known.pulse.beat();
+        self.known.freshness.beat();
     }
 
     /// Forgets when nodes were read whose power is not needed any more. While an answer is on its way, the time is
@@ -217,7 +217,7 @@ impl Sense {
     }
 
     /// Requests the power of nodes that need it. Stored states of components that are gone are deleted.
-    async fn ask(&mut self, ids: Vec<ComponentId>, questions: &mut JoinSet<Answer>) {
+    async fn ask(&mut self, ids: Vec<ComponentId>, queries: &mut JoinSet<NodeQueryAnswer>) {
         let (mut nodes, mut gone, now) = (Vec::new(), Vec::new(), Instant::now());
         let mut overtaken: HashMap<_, Vec<_>> = HashMap::new();
         for id in ids {
@@ -232,7 +232,7 @@ impl Sense {
                 Some(at) if at <= now => {
                     // Long-lived keys use the id in the memory of the component.
                     let (id, asked_for) = (component.id.clone(), AskedFor::of(&component));
-                    nodes.push(Asked { id, asked_for });
+                    nodes.push(NodeQuery { id, asked_for });
                 }
                 Some(at) => self.queues.unread.mark_at(id, at),
                 None if !component.is_enabled() => self.unwanted.extend([component.id.clone()]),
@@ -247,14 +247,14 @@ impl Sense {
         self.clock += 1;
         let (clock, listening, asked_at) = (self.clock, self.listening, Instant::now());
         for nodes in self.driver.apart(nodes, |node| node.id.as_str()) {
-            let question = Question { nodes, clock, listening, asked_at };
+            let batch = NodeQueryBatch { nodes, clock, listening, asked_at };
             let (driver, deadline) = (self.driver.clone(), self.known.upstream_deadline());
             let ask = async move {
-                let ids = question.nodes.iter().map(|node| node.id.as_str().to_owned()).collect();
+                let ids = batch.nodes.iter().map(|node| node.id.as_str().to_owned()).collect();
                 let answer = driver.power(ids, deadline).await;
-                (question, answer)
+                (batch, answer)
             };
-            questions.spawn(ask.in_current_span());
+            queries.spawn(ask.in_current_span());
         }
     }
 
@@ -301,7 +301,7 @@ impl Sense {
     }
 
     /// Returns until when a component need not be polled.
-    fn fresh_until(&self, seen: &Seen, component: &Component) -> Instant {
+    fn fresh_until(&self, seen: &ReadingOrigin, component: &Component) -> Instant {
         let quiet = component.last_action_at().map_or(Duration::MAX, |at| clock::now().since(at));
         self.rhythm.after(seen.at, quiet)
     }
@@ -314,7 +314,7 @@ impl Sense {
         for id in &ids {
             self.seen.remove(id.as_str());
             self.shown.remove(id.as_str());
-            self.silence.heard(id);
+            self.outages.heard(id);
         }
         if let Err(fault) = self.known.forget(ids).await {
             tracing::debug!(%fault, "cannot delete the power states of components that are gone");
@@ -323,7 +323,7 @@ impl Sense {
 }
 
 /// Returns the next pushes; waits for ever if the stream ends, which it never does.
-async fn next(pushes: &mut (impl Stream<Item = Vec<Push>> + Unpin)) -> Vec<Push> {
+async fn next(pushes: &mut (impl Stream<Item = Vec<PushEvent>> + Unpin)) -> Vec<PushEvent> {
     match pushes.next().await {
         Some(pushes) => pushes,
         None => std::future::pending().await,

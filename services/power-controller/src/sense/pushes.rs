@@ -4,51 +4,51 @@ use chassis::process::pause;
 use futures_util::{Stream, StreamExt, stream};
 use tokio::time::Instant;
 
-use super::silence::SILENCE;
-use crate::driver::{Driver, Failure, Reading, Readings};
+use super::outage::SILENCE;
+use crate::driver::{DriverFailure, NodeReading, PowerUpstream, ReadingStream};
 
 /// Event of the stream of pushes.
-pub(crate) enum Push {
+pub(crate) enum PushEvent {
     /// The connection was down for a while, for this reason: known states may be out of date.
     Lost(String),
     /// No change is missed from here on. Changes before are unknown.
     Began,
     /// The power of these nodes changed.
-    Changed(Vec<(String, Reading)>),
+    Changed(Vec<(String, NodeReading)>),
 }
 
 /// Listens to the upstream without end. After a break it connects again and reports the break.
-pub(crate) fn pushes(driver: Driver) -> impl Stream<Item = Push> + Send {
+pub(crate) fn pushes(driver: PowerUpstream) -> impl Stream<Item = PushEvent> + Send {
     stream::unfold(
-        Listener { driver, messages: None, failures: 0, silence: None },
+        PushListener { driver, messages: None, failures: 0, outage: None },
         |mut listener| async move { Some((listener.next().await, listener)) },
     )
 }
 
-struct Listener {
-    driver: Driver,
-    messages: Option<Readings>,
+struct PushListener {
+    driver: PowerUpstream,
+    messages: Option<ReadingStream>,
     /// Breaks since the last message.
     failures: u32,
-    silence: Option<Silence>,
+    outage: Option<PushOutage>,
 }
 
 /// Time without a connection.
-struct Silence {
+struct PushOutage {
     since: Instant,
     told: bool,
 }
 
-impl Listener {
-    async fn next(&mut self) -> Push {
+impl PushListener {
+    async fn next(&mut self) -> PushEvent {
         loop {
             let heard = match &mut self.messages {
-                Some(messages) => messages.next().await.map(|message| message.map(Push::Changed)),
-                None => Some(self.begin().await.map(|()| Push::Began)),
+                Some(messages) => messages.next().await.map(|message| message.map(PushEvent::Changed)),
+                None => Some(self.begin().await.map(|()| PushEvent::Began)),
             };
             match heard {
                 Some(Ok(push)) => {
-                    if let Push::Changed(_) = push {
+                    if let PushEvent::Changed(_) = push {
                         self.failures = 0;
                     }
                     return push;
@@ -57,7 +57,7 @@ impl Listener {
                     let error = failure.to_string();
                     self.pause(&error).await;
                     if self.is_lost() {
-                        return Push::Lost(error);
+                        return PushEvent::Lost(error);
                     }
                 }
                 None => self.messages = None,
@@ -65,17 +65,17 @@ impl Listener {
         }
     }
 
-    /// Returns whether the silence has just become too long.
+    /// Returns whether the outage has just become too long.
     fn is_lost(&mut self) -> bool {
-        let silence = self.silence.get_or_insert_with(|| Silence { since: Instant::now(), told: false });
-        let lost = !silence.told && silence.since.elapsed() >= SILENCE;
-        silence.told |= lost;
+        let outage = self.outage.get_or_insert_with(|| PushOutage { since: Instant::now(), told: false });
+        let lost = !outage.told && outage.since.elapsed() >= SILENCE;
+        outage.told |= lost;
         lost
     }
 
-    async fn begin(&mut self) -> Result<(), Failure> {
+    async fn begin(&mut self) -> Result<(), DriverFailure> {
         self.messages = Some(self.driver.watch_power().await?);
-        self.silence = None;
+        self.outage = None;
         Ok(())
     }
 

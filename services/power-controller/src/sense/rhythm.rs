@@ -8,13 +8,13 @@ use tokio::time::Instant;
 /// Beats of a clock. Nodes that were polled at about the same time are polled again on the same beat, and so in one
 /// request.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rhythm {
+pub(super) struct PollRhythm {
     start: Instant,
     least: Duration,
     most: Duration,
 }
 
-impl Rhythm {
+impl PollRhythm {
     /// Creates beats that are between `least` and `most` apart.
     pub(super) fn new(start: Instant, least: Duration, most: Duration) -> Self {
         Self { start, least: least.max(Duration::from_millis(1)), most }
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn those_who_come_about_the_same_time_meet_on_a_beat() {
         let start = Instant::now();
-        let rhythm = Rhythm::new(start, Duration::from_secs(5), Duration::from_secs(30));
+        let rhythm = PollRhythm::new(start, Duration::from_secs(5), Duration::from_secs(30));
         for (after, quiet, beat) in [
             (0, 0, 5),
             (2_499, 0, 5),

@@ -13,41 +13,43 @@ use domain::{
 use proto::power::{PowerReading, PowerState};
 use tokio::time::Instant;
 
-use super::{Answer, Asked, Question, Seen, Sense, is_doubtful, pushes::Push};
+use super::{
+    NodeQuery, NodeQueryAnswer, NodeQueryBatch, PowerPoller, ReadingOrigin, is_doubtful, pushes::PushEvent,
+};
 use crate::{
     convert::{self, AskedFor},
-    driver::{Failure, Reading},
+    driver::{DriverFailure, NodeReading},
     engine::OpenAction,
 };
 
 /// Pause before polling a node again whose reading may be from before the end of an action.
 const LEFT_OPEN: Duration = Duration::from_secs(1);
 
-impl Sense {
+impl PowerPoller {
     /// Stores answers that arrived at the same time together. Of two answers about one node the later request counts.
-    pub(super) async fn take_answers(&mut self, mut answers: Vec<Answer>) {
-        answers.sort_by_key(|(question, _)| question.clock);
+    pub(super) async fn take_answers(&mut self, mut answers: Vec<NodeQueryAnswer>) {
+        answers.sort_by_key(|(batch, _)| batch.clock);
         let mut states = HashMap::new();
-        for (question, answer) in answers {
+        for (batch, answer) in answers {
             match answer {
                 Ok(readings) => {
                     self.failures = 0;
-                    question.nodes.iter().for_each(|node| self.silence.heard(node.id.as_str()));
-                    let read = self.weigh(question, readings.into_iter().collect());
+                    batch.nodes.iter().for_each(|node| self.outages.heard(node.id.as_str()));
+                    let read = self.weigh(batch, readings.into_iter().collect());
                     states.extend(read.into_iter().map(|(id, state, seen)| (id, (state, seen))));
                 }
-                Err(failure) => self.take_failure(question, &failure).await,
+                Err(failure) => self.take_failure(batch, &failure).await,
             }
         }
         self.store(states.into_iter().map(|(id, (state, seen))| (id, state, seen)).collect()).await;
     }
 
-    async fn take_failure(&mut self, question: Question, failure: &Failure) {
+    async fn take_failure(&mut self, batch: NodeQueryBatch, failure: &DriverFailure) {
         if self.failures == 0 {
             tracing::warn!(error = %failure, "cannot read power states, trying again");
         }
-        let ids: Vec<_> = question.nodes.into_iter().map(|node| node.id).collect();
-        let lost = self.silence.unheard(&ids, question.asked_at, Instant::now());
+        let ids: Vec<_> = batch.nodes.into_iter().map(|node| node.id).collect();
+        let lost = self.outages.unheard(&ids, batch.asked_at, Instant::now());
         self.lose_touch(lost, &failure.to_string()).await;
         self.ask_again_later(ids);
     }
@@ -55,28 +57,28 @@ impl Sense {
     /// Returns the states that an answer is evidence for. The other nodes are requested again.
     fn weigh(
         &mut self,
-        question: Question,
-        mut readings: HashMap<String, Reading>,
-    ) -> Vec<(ComponentId, PowerState, Seen)> {
+        batch: NodeQueryBatch,
+        mut readings: HashMap<String, NodeReading>,
+    ) -> Vec<(ComponentId, PowerState, ReadingOrigin)> {
         let now = clock::now();
         let options = self.known.options.in_force();
-        let seen = Seen { asked_at: question.asked_at, ..Self::seen_at(question.clock, question.listening) };
+        let seen = ReadingOrigin { asked_at: batch.asked_at, ..Self::seen_at(batch.clock, batch.listening) };
         let mut states = Vec::new();
-        for Asked { id, asked_for } in question.nodes {
+        for NodeQuery { id, asked_for } in batch.nodes {
             // Another generation has begun meanwhile, and has its own request.
             let generation = asked_for.generation;
             let component = self.known.components.get(id.as_str()).filter(|one| one.generation == generation);
             let Some(component) = component else { continue };
-            let reading = readings.remove(id.as_str()).unwrap_or_else(Reading::missing);
+            let reading = readings.remove(id.as_str()).unwrap_or_else(NodeReading::missing);
             if self.is_outdated(&id, &reading, now) {
                 self.seen.remove(&id);
                 self.ask_at(&id, std::iter::once(self.fresh_until(&seen, &component)));
                 continue;
             }
-            let seen = Seen { as_of: reading.as_of, ..seen };
+            let seen = ReadingOrigin { as_of: reading.as_of, ..seen };
             let state = convert::power_state(&id, reading, asked_for, now);
             // Something newer arrived during the request; if the two differ, it is unknown which of them is true now.
-            let overtaken = self.seen.get(&id).is_some_and(|seen| seen.clock > question.clock);
+            let overtaken = self.seen.get(&id).is_some_and(|seen| seen.clock > batch.clock);
             if overtaken && self.contradicts(&state) {
                 self.seen.remove(&id);
                 self.queues.unread.mark([id]);
@@ -88,7 +90,7 @@ impl Sense {
     }
 
     /// Returns whether the reading is from a time before the result of the last action on the node.
-    fn is_outdated(&self, id: &ComponentId, reading: &Reading, now: Timestamp) -> bool {
+    fn is_outdated(&self, id: &ComponentId, reading: &NodeReading, now: Timestamp) -> bool {
         let rule_reading = convert::rule_reading(reading.reading);
         let shown = self.shown.get(id);
         shown.is_some_and(|shown| power::is_outdated(rule_reading, reading.as_of, *shown, now))
@@ -125,17 +127,17 @@ impl Sense {
         }
     }
 
-    pub(super) async fn take_pushes(&mut self, pushes: Vec<Push>) {
+    pub(super) async fn take_pushes(&mut self, pushes: Vec<PushEvent>) {
         let now = clock::now();
         let mut newest = HashMap::new();
         for push in pushes {
             match push {
-                Push::Lost(error) => {
+                PushEvent::Lost(error) => {
                     let enabled = self.known.components.enabled().collect();
                     self.lose_touch(enabled, &error).await;
                 }
-                Push::Began => self.begin_to_listen(),
-                Push::Changed(readings) => {
+                PushEvent::Began => self.begin_to_listen(),
+                PushEvent::Changed(readings) => {
                     let seen = self.seen_now();
                     newest.extend(readings.into_iter().map(|(id, reading)| (id, (reading, seen))));
                 }
@@ -235,18 +237,18 @@ impl Sense {
         self.queues.unread.mark(self.known.components.enabled());
     }
 
-    fn seen_now(&mut self) -> Seen {
+    fn seen_now(&mut self) -> ReadingOrigin {
         self.clock += 1;
         Self::seen_at(self.clock, self.listening)
     }
 
-    fn seen_at(clock: u64, listening: u64) -> Seen {
+    fn seen_at(clock: u64, listening: u64) -> ReadingOrigin {
         let now = Instant::now();
-        Seen { listening, clock, at: now, asked_at: now, as_of: None }
+        ReadingOrigin { listening, clock, at: now, asked_at: now, as_of: None }
     }
 
     /// Stores the states that differ from the known ones.
-    async fn store(&mut self, states: Vec<(ComponentId, PowerState, Seen)>) {
+    async fn store(&mut self, states: Vec<(ComponentId, PowerState, ReadingOrigin)>) {
         let changed: Vec<_> =
             states.iter().map(|(_, state, _)| state).filter(|state| self.differs(state)).cloned().collect();
         if !changed.is_empty()
@@ -275,7 +277,7 @@ impl Sense {
         &self,
         id: &ComponentId,
         state: &PowerState,
-        seen: Seen,
+        seen: ReadingOrigin,
         options: &Options,
         now: Timestamp,
     ) {
@@ -305,7 +307,7 @@ impl Sense {
     }
 
     /// Notes the origin of a reading; a reading that only confirms a newer one does not make it older.
-    fn note(&mut self, id: ComponentId, seen: Seen) {
+    fn note(&mut self, id: ComponentId, seen: ReadingOrigin) {
         let known = self.seen.entry(id).or_insert(seen);
         if seen.clock >= known.clock {
             (known.asked_at, known.as_of) = (seen.asked_at, seen.as_of);

@@ -14,8 +14,8 @@ impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         Migrations::default()
             .replacing(&["migration", "revision_indexes"])
-            .kind::<PowerStates>()
-            .kind::<Transitions>()
+            .kind::<PowerStateTable>()
+            .kind::<TransitionTable>()
             .with(lease::Migration)
             .with(lease::RoleMigration)
             .into_vec()
@@ -23,9 +23,9 @@ impl MigratorTrait for Migrator {
 }
 
 /// Table of the last reading of each node. The columns beside `record` are for people who read the database.
-pub struct PowerStates;
+pub struct PowerStateTable;
 
-impl Table for PowerStates {
+impl Table for PowerStateTable {
     type Kind = PowerState;
     type Pool = ();
 
@@ -43,9 +43,9 @@ impl Table for PowerStates {
 }
 
 /// Table of the requests to the power upstream. The columns beside `record` are for people who read the database.
-pub struct Transitions;
+pub struct TransitionTable;
 
-impl Table for Transitions {
+impl Table for TransitionTable {
     type Kind = Transition;
     type Pool = ();
 

@@ -30,7 +30,7 @@ fn transition(id: &str, delivery: Delivery) -> Transition {
 }
 
 /// One run of the service on the database at `url`.
-async fn run<T>(url: &str, work: impl AsyncFn(Ledger<PowerStates>, Ledger<Transitions>) -> T) -> T {
+async fn run<T>(url: &str, work: impl AsyncFn(Ledger<PowerStateTable>, Ledger<TransitionTable>) -> T) -> T {
     let context = Context::new(Settings::default());
     let database = chassis::store::database::connect::<Migrator>(url).await.unwrap();
     let states = Ledger::open(&context, database.clone()).await.unwrap();

@@ -22,18 +22,18 @@ use tokio::net::TcpListener;
 /// Service at an address of its own, which ends when it is dropped.
 pub(crate) struct FakePcs {
     pub(crate) url: String,
-    world: Arc<Mutex<World>>,
+    world: Arc<Mutex<PcsWorld>>,
     serving: tokio::task::JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct World {
+struct PcsWorld {
     /// Entries of power-status by node. Nodes without an entry are left out of answers.
     nodes: BTreeMap<String, Value>,
     transitions: Vec<Value>,
     /// Every call: method, path, and body.
     calls: Vec<(String, Value)>,
-    troubles: BTreeMap<&'static str, Trouble>,
+    troubles: BTreeMap<&'static str, PcsTrouble>,
     /// Number of seconds by which the clock of the service is ahead.
     ahead: i64,
     /// Ids for the answers to the next calls, in place of those of the transitions.
@@ -42,7 +42,7 @@ struct World {
 
 /// Trouble with calls of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum PcsTrouble {
     /// Calls are taken and never answered, and have no effect.
     Hangs,
     /// Calls have their effect and are not answered.
@@ -63,7 +63,7 @@ impl FakePcs {
     pub(crate) async fn start_at(address: &str) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let world = Arc::new(Mutex::new(World::default()));
+        let world = Arc::new(Mutex::new(PcsWorld::default()));
         let routes = Router::new()
             .route("/power-status", post(serve))
             .route("/transitions", get(serve).post(serve))
@@ -132,7 +132,7 @@ impl FakePcs {
     }
 
     /// Begins or ends a trouble. `kind`: `status`, `create`, `list`, `get` or `abort`.
-    pub(crate) fn trouble(&self, kind: &'static str, trouble: Option<Trouble>) {
+    pub(crate) fn trouble(&self, kind: &'static str, trouble: Option<PcsTrouble>) {
         let mut world = self.world.lock();
         match trouble {
             Some(trouble) => world.troubles.insert(kind, trouble),
@@ -218,7 +218,7 @@ impl Drop for FakePcs {
     }
 }
 
-type Shared = State<Arc<Mutex<World>>>;
+type Shared = State<Arc<Mutex<PcsWorld>>>;
 
 async fn serve(state: Shared, method: Method, uri: Uri, body: Bytes) -> Response {
     serve_one(state, Path(String::new()), method, uri, body).await
@@ -245,16 +245,18 @@ async fn serve_one(
         (world.troubles.get(kind).cloned(), world.ahead)
     };
     match trouble {
-        Some(Trouble::Hangs) => std::future::pending().await,
-        Some(Trouble::Answers(status, text)) => answer(status, text, ahead),
-        Some(Trouble::Over(most, status, text)) if nodes(&body) > most => answer(status, text, ahead),
-        Some(Trouble::Refuses(node, status, text)) if is_about(&body, &node) => answer(status, text, ahead),
-        Some(Trouble::LosesAnswers) => {
+        Some(PcsTrouble::Hangs) => std::future::pending().await,
+        Some(PcsTrouble::Answers(status, text)) => answer(status, text, ahead),
+        Some(PcsTrouble::Over(most, status, text)) if nodes(&body) > most => answer(status, text, ahead),
+        Some(PcsTrouble::Refuses(node, status, text)) if is_about(&body, &node) => {
+            answer(status, text, ahead)
+        }
+        Some(PcsTrouble::LosesAnswers) => {
             let _lost = world.lock().answer(kind, &id, &body);
             tokio::time::sleep(Duration::from_secs(60)).await;
             answer(500, String::new(), ahead)
         }
-        Some(Trouble::Over(..) | Trouble::Refuses(..)) | None => {
+        Some(PcsTrouble::Over(..) | PcsTrouble::Refuses(..)) | None => {
             let (status, value) = world.lock().answer(kind, &id, &body);
             answer(status, value.to_string(), ahead)
         }
@@ -286,7 +288,7 @@ fn problem(status: u16, detail: &str) -> (u16, Value) {
     (status, json!({"type": "about:blank", "detail": detail, "status": status, "title": "Trouble"}))
 }
 
-impl World {
+impl PcsWorld {
     fn answer(&mut self, kind: &str, id: &str, body: &Value) -> (u16, Value) {
         match kind {
             "status" => self.status(body),

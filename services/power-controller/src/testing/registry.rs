@@ -40,12 +40,12 @@ use tonic::{Request, Response, Status, async_trait};
 /// Registry. Clones share it.
 #[derive(Clone)]
 pub(crate) struct FakeRegistry {
-    world: Arc<watch::Sender<World>>,
+    world: Arc<watch::Sender<RegistryWorld>>,
     reports: Arc<Mutex<Vec<report::ActionReport>>>,
 }
 
 #[derive(Clone, Default)]
-struct World {
+struct RegistryWorld {
     revision: u64,
     components: BTreeMap<String, Component>,
     options: Options,
@@ -58,7 +58,7 @@ type Responses<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Sen
 impl FakeRegistry {
     /// Serves on an address of its own until the context ends, and returns that address.
     pub(crate) async fn start(context: &Context, options: Options) -> (Self, String) {
-        let world = World { revision: 1, options, ..World::default() };
+        let world = RegistryWorld { revision: 1, options, ..RegistryWorld::default() };
         let registry = Self { world: Arc::new(watch::Sender::new(world)), reports: Arc::default() };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -107,7 +107,7 @@ impl FakeRegistry {
     }
 }
 
-impl World {
+impl RegistryWorld {
     fn put(&mut self, component: Component) {
         self.revision += 1;
         let component = Component { revision: self.revision, ..component };
@@ -256,8 +256,8 @@ impl OptionsService for FakeRegistry {
         &self,
         _: Request<WatchOptionsRequest>,
     ) -> Result<Response<Self::WatchOptionsStream>, Status> {
-        let tell = |told: Option<&World>| {
-            let record = |world: &World| {
+        let tell = |told: Option<&RegistryWorld>| {
+            let record = |world: &RegistryWorld| {
                 let options = Some(options::to_wire(world.options.clone()));
                 OptionsRecord { options, revision: world.revision }
             };

@@ -5,7 +5,7 @@ use proto::power::AbandonTransitionRequest;
 use serde_json::json;
 
 use super::*;
-use crate::testing::pcs::Trouble;
+use crate::testing::pcs::PcsTrouble;
 
 /// Changes the wish of the node to on, in a newer generation.
 fn wanted_on_anew(component: &mut Component) {
@@ -21,8 +21,8 @@ fn later() -> String {
 }
 
 /// Returns a mesh with an overdue shutdown, which the upstream never ends by itself, after a restart.
-async fn overdue_shutdown() -> Mesh {
-    let mut mesh = Mesh::started().await;
+async fn overdue_shutdown() -> ControllerMesh {
+    let mut mesh = ControllerMesh::started().await;
     mesh.power_off(&["x1"]);
     mesh.until_taken(1).await;
     let accepted = mesh.until_delivery(Delivery::Accepted).await;
@@ -75,7 +75,7 @@ async fn a_restart_waits_for_a_withdrawn_transition() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newer_generation_waits_for_the_transition_of_an_older_one() {
-    let mesh = Mesh::started().await;
+    let mesh = ControllerMesh::started().await;
     mesh.power_off(&["x1"]);
     mesh.until_taken(1).await;
     mesh.until_delivery(Delivery::Accepted).await;
@@ -94,7 +94,7 @@ async fn a_newer_generation_waits_for_the_transition_of_an_older_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forgotten_transition_needs_a_reading_of_after_its_end() {
-    let mesh = Mesh::started().await;
+    let mesh = ControllerMesh::started().await;
     mesh.power_off(&["x1"]);
     mesh.until_taken(1).await;
     mesh.until_delivery(Delivery::Accepted).await;
@@ -111,7 +111,7 @@ async fn a_forgotten_transition_needs_a_reading_of_after_its_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_was_set_hides_no_open_transition() {
-    let mut mesh = Mesh::started().await;
+    let mut mesh = ControllerMesh::started().await;
     mesh.power_off(&["x1"]);
     mesh.until_taken(1).await;
     mesh.until_delivery(Delivery::Accepted).await;
@@ -154,7 +154,7 @@ async fn an_operator_gives_up_a_transition_that_never_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn swapped_answers_are_put_right() {
-    let mut mesh = Mesh::new(Options { max_component_batch_size: 1, ..Options::default() }).await;
+    let mut mesh = ControllerMesh::new(Options { max_component_batch_size: 1, ..Options::default() }).await;
     mesh.start().await;
     mesh.pcs.mistake_ids(&["t-2", "t-1"]);
     mesh.power_on(&["x1", "x2"]);
@@ -187,9 +187,9 @@ fn foreign(id: &str, operation: &str, node: &str) -> serde_json::Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_foreign_transition_that_began_before_ours_is_not_adopted() {
-    let mesh = Mesh::started().await;
+    let mesh = ControllerMesh::started().await;
     mesh.pcs.add_transition(foreign("admin", "On", "x1"));
-    mesh.pcs.trouble("create", Some(Trouble::Hangs));
+    mesh.pcs.trouble("create", Some(PcsTrouble::Hangs));
     mesh.power_on(&["x1"]);
     mesh.until_delivery(Delivery::Unknown).await;
     mesh.pcs.trouble("create", None);
@@ -201,7 +201,7 @@ async fn a_foreign_transition_that_began_before_ours_is_not_adopted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn released_nodes_do_not_wait_for_nodes_that_are_held() {
-    let mesh = Mesh::started().await;
+    let mesh = ControllerMesh::started().await;
     mesh.pcs.add_transition(foreign("admin1", "Soft-Off", "x1"));
     mesh.pcs.add_transition(foreign("admin2", "Soft-Off", "x2"));
     mesh.power_on(&["x1", "x2"]);
@@ -224,7 +224,7 @@ async fn released_nodes_do_not_wait_for_nodes_that_are_held() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reservation_by_a_known_transition_spends_no_attempt() {
-    let mesh = Mesh::started().await;
+    let mesh = ControllerMesh::started().await;
     mesh.pcs.add_transition(foreign("admin", "Soft-Off", "x1"));
     mesh.power_on(&["x1"]);
     mesh.until_taken(2).await;
@@ -245,7 +245,7 @@ async fn a_reservation_by_a_known_transition_spends_no_attempt() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_that_an_operator_gave_up_is_over() {
-    let mut mesh = Mesh::new(Options { max_power_on_wait_time: 1, ..Options::default() }).await;
+    let mut mesh = ControllerMesh::new(Options { max_power_on_wait_time: 1, ..Options::default() }).await;
     mesh.start().await;
     mesh.pcs.add_transition(foreign("admin", "Soft-Off", "x1"));
     mesh.power_on(&["x1"]);
@@ -262,9 +262,12 @@ async fn a_wait_that_an_operator_gave_up_is_over() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reservation_by_somebody_unknown_spends_no_attempt() {
-    let mut mesh =
-        Mesh::new(Options { max_power_off_wait_time: 1, default_retry_policy: 1, ..Options::default() })
-            .await;
+    let mut mesh = ControllerMesh::new(Options {
+        max_power_off_wait_time: 1,
+        default_retry_policy: 1,
+        ..Options::default()
+    })
+    .await;
     mesh.start().await;
     mesh.power_off(&["x1", "x2"]);
     let words = "waiting for the unknown holder of a reservation of the node at the power upstream";
@@ -273,7 +276,7 @@ async fn a_reservation_by_somebody_unknown_spends_no_attempt() {
         let taken = mesh.until_taken(times).await;
         assert_eq!(taken[times - 1], if times == 1 { "Soft-Off x1 x2" } else { "Soft-Off x1" });
         mesh.until_delivery(Delivery::Accepted).await;
-        let trouble = (times == 2).then(|| Trouble::Answers(503, String::new()));
+        let trouble = (times == 2).then(|| PcsTrouble::Answers(503, String::new()));
         mesh.pcs.trouble("list", trouble);
         mesh.pcs.set_tasks(&["x1"], "failed", "Failed to achieve transition", "Unable to reserve component");
         mesh.pcs.set_tasks(&["x2"], "succeeded", "", "");

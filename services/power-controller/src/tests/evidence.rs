@@ -1,17 +1,17 @@
 //! Readings count from their time until the task that reads power stops.
 
 use super::*;
-use crate::testing::pcs::Trouble;
+use crate::testing::pcs::PcsTrouble;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reading_of_before_a_start_is_history() {
-    let mut mesh = Mesh::started().await;
+    let mut mesh = ControllerMesh::started().await;
     mesh.pcs.set_power(&["x1"], "off", LONG_AGO);
     mesh.registry.put([node("x1", Phase::Configuring)]);
     mesh.until_read("x1", PowerReading::Off).await;
     mesh.stop().await;
 
-    mesh.pcs.trouble("status", Some(Trouble::Hangs));
+    mesh.pcs.trouble("status", Some(PcsTrouble::Hangs));
     mesh.registry.change("x1", wants_power_on);
     mesh.start().await;
     let request = WatchPowerStatesRequest { resume_revision: 0 };
@@ -28,7 +28,7 @@ async fn a_reading_of_before_a_start_is_history() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn power_is_read_again_when_a_power_on_is_over() {
-    let mesh = Mesh::started().await;
+    let mesh = ControllerMesh::started().await;
     mesh.pcs.set_power(&["x1"], "off", LONG_AGO);
     mesh.registry.put([node("x1", Phase::Configuring)]);
     assert_eq!(mesh.until_read("x1", PowerReading::Off).await.spent_power_ons, 0);

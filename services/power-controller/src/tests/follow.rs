@@ -4,11 +4,11 @@ use domain::boot::component::Action;
 use proto::power::TaskOutcome;
 
 use super::*;
-use crate::testing::pcs::Trouble;
+use crate::testing::pcs::PcsTrouble;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_result_is_power_evidence_long_before_the_transition_ends_and_older_readings_are_not() {
-    let mesh = Mesh::started().await;
+    let mesh = ControllerMesh::started().await;
     mesh.power_on(&["x1", "x2"]);
     assert_eq!(mesh.until_taken(1).await, ["On x1 x2"]);
     mesh.until_delivery(Delivery::Accepted).await;
@@ -40,7 +40,7 @@ async fn a_result_is_power_evidence_long_before_the_transition_ends_and_older_re
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_opposite_is_asked_for_while_the_upstream_holds_the_nodes() {
-    let mesh = Mesh::started().await;
+    let mesh = ControllerMesh::started().await;
     mesh.power_off(&["x1", "x2"]);
     assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1 x2"]);
     mesh.pcs.set_tasks(&["x1", "x2"], "succeeded", "Transition confirmed, gracefulshutdown", "");
@@ -54,7 +54,7 @@ async fn nothing_opposite_is_asked_for_while_the_upstream_holds_the_nodes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_task_is_told_once_and_of_its_node_alone() {
-    let mesh = Mesh::started().await;
+    let mesh = ControllerMesh::started().await;
     mesh.power_on(&["x1", "x2", "x3"]);
     mesh.until_taken(1).await;
     mesh.pcs.set_tasks(&["x2"], "failed", "Failed to achieve transition", "Missing xname");
@@ -77,7 +77,7 @@ async fn a_failed_task_is_told_once_and_of_its_node_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn those_that_were_sent_together_are_looked_at_in_turn_and_tell_together_what_one_of_them_tells() {
     const NODES: usize = 8;
-    let mut mesh = Mesh::new(Options { max_component_batch_size: 1, ..Options::default() }).await;
+    let mut mesh = ControllerMesh::new(Options { max_component_batch_size: 1, ..Options::default() }).await;
     // There are so many polls in turn that the last would come long after the first.
     mesh.settings.power.follow_seconds = 1.0;
     mesh.settings.power.poll_seconds = 60.0;
@@ -108,7 +108,7 @@ async fn those_that_were_sent_together_are_looked_at_in_turn_and_tell_together_w
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_whose_time_is_over_is_ended_before_the_node_is_forced_off() {
     let options = Options { max_power_off_wait_time: 1, ..Options::default() };
-    let mut mesh = Mesh::new(options).await;
+    let mut mesh = ControllerMesh::new(options).await;
     mesh.start().await;
     mesh.power_off(&["x1"]);
     assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1"]);
@@ -138,7 +138,7 @@ async fn a_shutdown_is_forced_only_if_it_reached_the_node() {
     ] {
         // The pause before the second attempt is at most this long.
         let options = Options { max_power_off_wait_time: 1, default_retry_policy: 2, ..Options::default() };
-        let mut mesh = Mesh::new(options).await;
+        let mut mesh = ControllerMesh::new(options).await;
         mesh.start().await;
         mesh.power_off(&["x1"]);
         assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1"]);
@@ -165,7 +165,7 @@ async fn a_shutdown_is_forced_only_if_it_reached_the_node() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_that_was_ended_before_it_reached_the_node_is_asked_again() {
     let options = Options { max_power_off_wait_time: 1, default_retry_policy: 2, ..Options::default() };
-    let mut mesh = Mesh::new(options).await;
+    let mut mesh = ControllerMesh::new(options).await;
     mesh.start().await;
     mesh.power_off(&["x1"]);
     assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1"]);
@@ -179,9 +179,9 @@ async fn a_shutdown_that_was_ended_before_it_reached_the_node_is_asked_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_that_could_not_be_ended_is_ended_later() {
     let options = Options { max_power_off_wait_time: 1, ..Options::default() };
-    let mut mesh = Mesh::new(options).await;
+    let mut mesh = ControllerMesh::new(options).await;
     mesh.start().await;
-    mesh.pcs.trouble("abort", Some(Trouble::Answers(503, String::new())));
+    mesh.pcs.trouble("abort", Some(PcsTrouble::Answers(503, String::new())));
     mesh.power_off(&["x1"]);
     mesh.until_called("DELETE /transitions/t-1", 1).await;
     mesh.pcs.trouble("abort", None);
@@ -199,7 +199,7 @@ async fn a_shutdown_that_could_not_be_ended_is_ended_later() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_goes_on_following_and_sends_nothing_again() {
-    let mut mesh = Mesh::started().await;
+    let mut mesh = ControllerMesh::started().await;
     mesh.power_on(&["x1", "x2"]);
     // The nodes share a transition unless one was decided on a moment earlier.
     mesh.until_members_taken(2).await;
@@ -220,7 +220,7 @@ async fn a_restart_goes_on_following_and_sends_nothing_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_transition_that_is_forgotten_power_tells_what_became() {
-    let mesh = Mesh::started().await;
+    let mesh = ControllerMesh::started().await;
     mesh.power_on(&["x1"]);
     mesh.until_taken(1).await;
     mesh.until_delivery(Delivery::Accepted).await;
@@ -233,11 +233,11 @@ async fn of_a_transition_that_is_forgotten_power_tells_what_became() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lone_answer_that_knows_no_transition_ends_none() {
-    let mesh = Mesh::started().await;
+    let mesh = ControllerMesh::started().await;
     mesh.power_on(&["x1"]);
     mesh.until_taken(1).await;
     mesh.until_delivery(Delivery::Accepted).await;
-    mesh.pcs.trouble("get", Some(Trouble::Answers(404, "<html>no such page</html>".into())));
+    mesh.pcs.trouble("get", Some(PcsTrouble::Answers(404, "<html>no such page</html>".into())));
     let polls = mesh.pcs.count("GET /transitions/t-1");
     mesh.until_called("GET /transitions/t-1", polls + 3).await;
     assert_eq!(mesh.transitions().await[0].delivery(), Delivery::Accepted);
@@ -248,13 +248,14 @@ async fn a_lone_answer_that_knows_no_transition_ends_none() {
     assert_eq!(finished.members[0].outcome(), TaskOutcome::Succeeded);
 }
 
-impl Mesh {
+impl ControllerMesh {
     /// Rewrites the record of a transition as if it had been sent `age` earlier.
     pub(super) async fn age(&self, transition: &Transition, age: Duration) {
         let context = Context::new(self.settings.clone());
         let url = context.database_url("power-controller", "").unwrap();
         let database = chassis::store::database::connect::<crate::Migrator>(&url).await.unwrap();
-        let ledger = chassis::store::ledger::Ledger::<crate::Transitions>::open(&context, database.clone());
+        let ledger =
+            chassis::store::ledger::Ledger::<crate::TransitionTable>::open(&context, database.clone());
         let ledger = ledger.await.unwrap();
         let mut aged = transition.clone();
         for at in [&mut aged.sent_at, &mut aged.accepted_at] {
@@ -273,7 +274,7 @@ impl Mesh {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_nodes_that_are_acted_on_are_asked_about_and_all_in_one_question() {
-    let mesh = Mesh::started().await;
+    let mesh = ControllerMesh::started().await;
     let ids: Vec<_> = (0..20).map(|n| format!("x{n:02}")).collect();
     let ids: Vec<_> = ids.iter().map(String::as_str).collect();
     mesh.pcs.set_power(&ids, "on", LONG_AGO);
@@ -293,8 +294,8 @@ async fn only_nodes_that_are_acted_on_are_asked_about_and_all_in_one_question() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn members_of_a_transition_that_nothing_is_heard_of_say_so_until_it_is_heard_of() {
-    let mesh = Mesh::started().await;
-    mesh.pcs.trouble("get", Some(Trouble::Answers(503, String::new())));
+    let mesh = ControllerMesh::started().await;
+    mesh.pcs.trouble("get", Some(PcsTrouble::Answers(503, String::new())));
     mesh.power_on(&["x1", "x2"]);
     mesh.until_taken(1).await;
     let unheard = |one: &Component| one.power_error().starts_with("no results from PCS at ");

@@ -38,7 +38,7 @@ fn now() -> String {
     chrono::Utc::now().to_rfc3339()
 }
 
-struct Mesh {
+struct ControllerMesh {
     pcs: FakePcs,
     registry: FakeRegistry,
     around: Context,
@@ -47,7 +47,7 @@ struct Mesh {
     _directory: TempDir,
 }
 
-impl Mesh {
+impl ControllerMesh {
     /// Creates a mesh without a running power controller, with a patience of a second with the service.
     async fn new(options: Options) -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -176,7 +176,7 @@ async fn run(settings: Settings) -> (Context, PowerServiceClient<chassis::Channe
     (context, PowerServiceClient::new(chassis::channel(&url).unwrap()))
 }
 
-impl Drop for Mesh {
+impl Drop for ControllerMesh {
     fn drop(&mut self) {
         self.around.tasks.shutdown().cancel();
         if let Some((context, _)) = &self.running {

@@ -15,7 +15,7 @@ use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_waits_for_the_bmc_of_another() {
-    let mut mesh = Mesh::new(Options::default()).await;
+    let mut mesh = ControllerMesh::new(Options::default()).await;
     let system = Router::new().route("/redfish/v1/Systems/1", get(async || r#"{"PowerState": "On"}"#));
     let fine = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut machine = bmc("fine", &fine);
@@ -68,7 +68,7 @@ async fn stubborn_bmc(id: &str) -> (String, Arc<Mutex<Vec<String>>>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn endless_reset_is_shown_and_can_be_given_up() {
-    let mut mesh = Mesh::new(Options { max_power_off_wait_time: 1, ..Options::default() }).await;
+    let mut mesh = ControllerMesh::new(Options { max_power_off_wait_time: 1, ..Options::default() }).await;
     let (machine, resets) = stubborn_bmc("x1").await;
     mesh.settings.machine_file = mesh.settings.data_dir.join("machine.toml");
     std::fs::write(&mesh.settings.machine_file, machine).unwrap();

@@ -7,7 +7,7 @@ use super::*;
 #[tokio::test(flavor = "multi_thread")]
 async fn standby_follows_what_the_last_holder_began() {
     let Some(database) = test_databases::on_postgres().await else { return };
-    let mut mesh = Mesh::new(Options::default()).await;
+    let mut mesh = ControllerMesh::new(Options::default()).await;
     mesh.settings.power_controller.database_url = database;
     mesh.start().await;
     mesh.power_off(&["x1", "x2"]);
@@ -47,7 +47,7 @@ async fn lose(kind: &str, table: &str, url: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transition_that_the_database_loses_is_seen_through_and_not_asked_for_again() {
     let Some(url) = test_databases::on_postgres().await else { return };
-    let mut mesh = Mesh::new(Options::default()).await;
+    let mut mesh = ControllerMesh::new(Options::default()).await;
     mesh.settings.power_controller.database_url.clone_from(&url);
     mesh.start().await;
     mesh.power_off(&["x1"]);
@@ -71,7 +71,7 @@ async fn a_transition_that_the_database_loses_is_seen_through_and_not_asked_for_
 #[tokio::test(flavor = "multi_thread")]
 async fn power_states_that_the_database_loses_are_read_again_during_a_transition() {
     let Some(url) = test_databases::on_postgres().await else { return };
-    let mut mesh = Mesh::new(Options::default()).await;
+    let mut mesh = ControllerMesh::new(Options::default()).await;
     mesh.settings.power_controller.database_url.clone_from(&url);
     mesh.start().await;
     mesh.power_off(&["x1"]);

@@ -7,7 +7,7 @@ use crate::testing::fleet::SilentFleet;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_which_nobody_tells_is_found_after_a_while() {
-    let mut mesh = Mesh::new(Options::default()).await;
+    let mut mesh = ControllerMesh::new(Options::default()).await;
     let (fleet, url) = SilentFleet::start(&mesh.around).await;
     mesh.settings.power.driver = PowerDriver::Simulated;
     mesh.settings.simulator.url = url;
@@ -21,7 +21,7 @@ async fn a_change_of_which_nobody_tells_is_found_after_a_while() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn overdue_transition_without_a_record_shows_that_it_is_waited_for() {
-    let mut mesh = Mesh::new(Options::default()).await;
+    let mut mesh = ControllerMesh::new(Options::default()).await;
     let (fleet, url) = SilentFleet::start(&mesh.around).await;
     mesh.settings.power.driver = PowerDriver::Simulated;
     mesh.settings.simulator.url = url;

@@ -8,13 +8,13 @@ use domain::{
 };
 
 use super::*;
-use crate::testing::pcs::Trouble;
+use crate::testing::pcs::PcsTrouble;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_answer_is_found_and_nothing_is_sent_twice() {
-    let mesh = Mesh::started().await;
-    mesh.pcs.trouble("create", Some(Trouble::LosesAnswers));
-    mesh.pcs.trouble("list", Some(Trouble::Answers(500, String::new())));
+    let mesh = ControllerMesh::started().await;
+    mesh.pcs.trouble("create", Some(PcsTrouble::LosesAnswers));
+    mesh.pcs.trouble("list", Some(PcsTrouble::Answers(500, String::new())));
     mesh.power_on(&["x1"]);
     mesh.until_taken(1).await;
     let waits = |one: &Component| one.waits_for_power_upstream();
@@ -30,9 +30,9 @@ async fn a_lost_answer_is_found_and_nothing_is_sent_twice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_answer_is_found_whatever_the_clock_of_the_upstream_says() {
     for ahead in [-3600, 3600] {
-        let mesh = Mesh::started().await;
+        let mesh = ControllerMesh::started().await;
         mesh.pcs.set_ahead(ahead);
-        mesh.pcs.trouble("create", Some(Trouble::LosesAnswers));
+        mesh.pcs.trouble("create", Some(PcsTrouble::LosesAnswers));
         mesh.power_on(&["x1"]);
         assert_eq!(mesh.until_delivery(Delivery::Accepted).await.upstream_id, "t-1");
         assert_eq!(mesh.pcs.taken().len(), 1, "{ahead} s ahead");
@@ -42,8 +42,8 @@ async fn a_lost_answer_is_found_whatever_the_clock_of_the_upstream_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_did_not_arrive_is_made_again_as_the_same_attempt() {
-    let mesh = Mesh::started().await;
-    mesh.pcs.trouble("create", Some(Trouble::Hangs));
+    let mesh = ControllerMesh::started().await;
+    mesh.pcs.trouble("create", Some(PcsTrouble::Hangs));
     mesh.power_on(&["x1"]);
     mesh.until_delivery(Delivery::Unknown).await;
     mesh.pcs.trouble("create", None);
@@ -55,9 +55,9 @@ async fn a_call_that_did_not_arrive_is_made_again_as_the_same_attempt() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transition_that_is_too_large_is_split_and_spends_nothing() {
-    let mesh = Mesh::started().await;
+    let mesh = ControllerMesh::started().await;
     let text = r#"{"detail": "etcdserver: request is too large"}"#;
-    mesh.pcs.trouble("create", Some(Trouble::Over(2, 500, text.into())));
+    mesh.pcs.trouble("create", Some(PcsTrouble::Over(2, 500, text.into())));
     let ids = ["x1", "x2", "x3", "x4", "x5"];
     mesh.power_on(&ids);
     let mut taken = mesh.until_taken(3).await;
@@ -69,8 +69,8 @@ async fn a_transition_that_is_too_large_is_split_and_spends_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_refused_while_others_are_taken_spends_its_attempt() {
-    let mesh = Mesh::started().await;
-    let refusal = Trouble::Refuses("x1".into(), 400, r#"{"detail": "no such node"}"#.into());
+    let mesh = ControllerMesh::started().await;
+    let refusal = PcsTrouble::Refuses("x1".into(), 400, r#"{"detail": "no such node"}"#.into());
     mesh.pcs.trouble("create", Some(refusal));
     mesh.power_on(&["x1", "x2", "x3"]);
     let refused = mesh.until_component("x1", "refused", |one| one.last_action_failed()).await;
@@ -81,8 +81,8 @@ async fn a_node_that_is_refused_while_others_are_taken_spends_its_attempt() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_of_everybody_spends_nothing_and_costs_few_calls() {
-    let mesh = Mesh::started().await;
-    mesh.pcs.trouble("create", Some(Trouble::Answers(400, r#"{"detail": "not now"}"#.into())));
+    let mesh = ControllerMesh::started().await;
+    mesh.pcs.trouble("create", Some(PcsTrouble::Answers(400, r#"{"detail": "not now"}"#.into())));
     let ids: Vec<_> = (0..2_000).map(|number| format!("x{number:04}")).collect();
     let ids: Vec<_> = ids.iter().map(String::as_str).collect();
     mesh.power_on(&ids);
@@ -103,8 +103,8 @@ async fn a_refusal_of_everybody_spends_nothing_and_costs_few_calls() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_bad_node_among_thousands_is_found_in_few_calls() {
-    let mesh = Mesh::started().await;
-    mesh.pcs.trouble("create", Some(Trouble::Refuses("x0777".into(), 400, r#"{"detail": "bad"}"#.into())));
+    let mesh = ControllerMesh::started().await;
+    mesh.pcs.trouble("create", Some(PcsTrouble::Refuses("x0777".into(), 400, r#"{"detail": "bad"}"#.into())));
     let ids: Vec<_> = (0..2_000).map(|number| format!("x{number:04}")).collect();
     mesh.power_on(&ids.iter().map(String::as_str).collect::<Vec<_>>());
     mesh.until_component("x0777", "refused", |one| one.last_action_failed()).await;
@@ -114,7 +114,7 @@ async fn one_bad_node_among_thousands_is_found_in_few_calls() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_spends_nothing_and_shows_one_text_until_it_is_over() {
-    let mut mesh = Mesh::started().await;
+    let mut mesh = ControllerMesh::started().await;
     let ids = ["x1", "x2"];
     mesh.pcs.set_power(&ids, "on", LONG_AGO);
     mesh.registry.put(ids.map(|id| node(id, Phase::Configuring)));
@@ -143,9 +143,9 @@ async fn an_outage_spends_nothing_and_shows_one_text_until_it_is_over() {
 }
 
 /// Returns a mesh whose power controller was stopped while x1 waited to be switched on.
-async fn stopped_while_it_waits() -> Mesh {
-    let mut mesh = Mesh::started().await;
-    mesh.pcs.trouble("create", Some(Trouble::Answers(429, String::new())));
+async fn stopped_while_it_waits() -> ControllerMesh {
+    let mut mesh = ControllerMesh::started().await;
+    mesh.pcs.trouble("create", Some(PcsTrouble::Answers(429, String::new())));
     mesh.power_on(&["x1"]);
     mesh.until_component("x1", "waits", |one| one.waits_for_power_upstream()).await;
     mesh.until_delivery(Delivery::Prepared).await;
@@ -202,8 +202,8 @@ fn copy_files(from: &Path, to: &Path) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_locked_while_its_action_waits_is_not_acted_on_until_it_is_unlocked() {
-    let mesh = Mesh::started().await;
-    mesh.pcs.trouble("create", Some(Trouble::Answers(429, String::new())));
+    let mesh = ControllerMesh::started().await;
+    mesh.pcs.trouble("create", Some(PcsTrouble::Answers(429, String::new())));
     mesh.power_on(&["x1", "x2"]);
     let waits = |one: &Component| one.waits_for_power_upstream();
     let counted = mesh.until_component("x1", "waits", waits).await;
@@ -224,8 +224,8 @@ async fn a_node_that_is_locked_while_its_action_waits_is_not_acted_on_until_it_i
 
 #[tokio::test(flavor = "multi_thread")]
 async fn node_gone_from_the_inventory_is_left_out_of_what_waits() {
-    let mesh = Mesh::started().await;
-    mesh.pcs.trouble("create", Some(Trouble::Answers(429, String::new())));
+    let mesh = ControllerMesh::started().await;
+    mesh.pcs.trouble("create", Some(PcsTrouble::Answers(429, String::new())));
     mesh.power_on(&["x1", "x2"]);
     mesh.until_component("x1", "waits", |one| one.waits_for_power_upstream()).await;
     let since = chassis::process::clock::now();
@@ -240,7 +240,7 @@ async fn node_gone_from_the_inventory_is_left_out_of_what_waits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_id_and_a_node_that_is_left_out_hide_nobody() {
-    let mesh = Mesh::started().await;
+    let mesh = ControllerMesh::started().await;
     mesh.pcs.set_power(&["x1", "x2"], "off", LONG_AGO);
     mesh.registry.put(["x1", "bogus", "x2", "x3"].map(|id| node(id, Phase::PoweringOn)));
     let bogus = mesh.until_read("bogus", PowerReading::Undefined).await;
@@ -252,8 +252,8 @@ async fn a_bad_id_and_a_node_that_is_left_out_hide_nobody() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_a_transition_cannot_be_looked_at_the_power_of_its_nodes_tells() {
-    let mesh = Mesh::started().await;
-    mesh.pcs.trouble("get", Some(Trouble::Answers(500, String::new())));
+    let mesh = ControllerMesh::started().await;
+    mesh.pcs.trouble("get", Some(PcsTrouble::Answers(500, String::new())));
     mesh.power_on(&["x1"]);
     mesh.until_taken(1).await;
     mesh.pcs.set_power(&["x1"], "on", &now());
@@ -266,7 +266,7 @@ async fn while_a_transition_cannot_be_looked_at_the_power_of_its_nodes_tells() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_settings_are_named_at_the_start() {
-    let mesh = Mesh::new(Options::default()).await;
+    let mesh = ControllerMesh::new(Options::default()).await;
     for (key, change) in [
         ("power.pcs.url", (|settings| settings.power.pcs.url = String::new()) as fn(&mut Settings)),
         ("power.pcs.url", |settings| settings.power.pcs.plain_http = false),
@@ -284,8 +284,8 @@ async fn bad_settings_are_named_at_the_start() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_is_not_let_in_waits_until_people_have_mended_that() {
-    let mesh = Mesh::started().await;
-    mesh.pcs.trouble("create", Some(Trouble::Answers(401, String::new())));
+    let mesh = ControllerMesh::started().await;
+    mesh.pcs.trouble("create", Some(PcsTrouble::Answers(401, String::new())));
     mesh.power_on(&["x1"]);
     let waits = |one: &Component| one.waits_for_power_upstream();
     let waiting = mesh.until_component("x1", "waits", waits).await;
@@ -299,12 +299,12 @@ async fn whoever_is_not_let_in_waits_until_people_have_mended_that() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_whose_transition_goes_on_after_an_outage_is_read_again() {
-    let mesh = Mesh::started().await;
+    let mesh = ControllerMesh::started().await;
     mesh.power_on(&["x1"]);
     mesh.until_taken(1).await;
     mesh.until_delivery(Delivery::Accepted).await;
     for kind in ["get", "status"] {
-        mesh.pcs.trouble(kind, Some(Trouble::Answers(503, String::new())));
+        mesh.pcs.trouble(kind, Some(PcsTrouble::Answers(503, String::new())));
     }
     mesh.until_read("x1", PowerReading::Unspecified).await;
     // The poll of the transition succeeds first.
@@ -318,9 +318,9 @@ async fn a_node_whose_transition_goes_on_after_an_outage_is_read_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_needs_no_action_after_a_restart_does_not_go_on_waiting() {
-    let mut mesh = Mesh::started().await;
-    mesh.pcs.trouble("create", Some(Trouble::Hangs));
-    mesh.pcs.trouble("list", Some(Trouble::Answers(500, String::new())));
+    let mut mesh = ControllerMesh::started().await;
+    mesh.pcs.trouble("create", Some(PcsTrouble::Hangs));
+    mesh.pcs.trouble("list", Some(PcsTrouble::Answers(500, String::new())));
     mesh.power_on(&["x1"]);
     let waits = |one: &Component| one.waits_for_power_upstream();
     mesh.until_component("x1", "waits", waits).await;

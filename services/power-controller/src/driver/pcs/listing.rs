@@ -4,15 +4,15 @@ use std::{collections::HashSet, sync::Arc};
 
 use tokio::{sync::Mutex, time::Instant};
 
-use crate::driver::Failure;
+use crate::driver::DriverFailure;
 
 /// Newest list, or the failure to get it.
 #[derive(Default)]
-pub(super) struct SharedListing(Mutex<Option<Listing>>);
+pub(super) struct SharedListing(Mutex<Option<ListedTransitions>>);
 
-struct Listing {
+struct ListedTransitions {
     began: Instant,
-    ids: Result<Arc<HashSet<String>>, Failure>,
+    ids: Result<Arc<HashSet<String>>, DriverFailure>,
 }
 
 impl SharedListing {
@@ -25,9 +25,9 @@ impl SharedListing {
         &self,
         earliest: Instant,
         list: impl FnOnce() -> F,
-    ) -> Result<Arc<HashSet<String>>, Failure>
+    ) -> Result<Arc<HashSet<String>>, DriverFailure>
     where
-        F: Future<Output = Result<HashSet<String>, Failure>>,
+        F: Future<Output = Result<HashSet<String>, DriverFailure>>,
     {
         let mut newest = self.0.lock().await;
         if let Some(listing) = newest.as_ref().filter(|listing| listing.began >= earliest) {
@@ -35,7 +35,7 @@ impl SharedListing {
         }
         let began = Instant::now();
         let ids = list().await.map(Arc::new);
-        *newest = Some(Listing { began, ids: ids.clone() });
+        *newest = Some(ListedTransitions { began, ids: ids.clone() });
         ids
     }
 }
@@ -58,7 +58,7 @@ mod tests {
             shared.listed_from(earliest, || async {
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 match calls.fetch_add(1, Ordering::Relaxed) {
-                    0 => Err(Failure::Unreachable("no answer".to_owned())),
+                    0 => Err(DriverFailure::Unreachable("no answer".to_owned())),
                     call => Ok([call.to_string()].into()),
                 }
             })

@@ -29,8 +29,8 @@ use tokio::time::Instant;
 use upstream::{CredentialUse, Peer, Request};
 
 use self::listing::SharedListing;
-use super::{Accepted, Failure, Found, Reading, Search};
-use crate::driver::progress::Progress;
+use super::{DriverFailure, FoundTransitions, NodeReading, UpstreamSearch, UpstreamTransition};
+use crate::driver::progress::TransitionProgress;
 
 /// Time during which a refused node is not requested again while the service took other nodes. Such a node costs the
 /// calls that find it among thousands, and comes from an inventory that an operator has to mend.
@@ -42,7 +42,7 @@ const FEWEST_NODES: usize = 100;
 
 /// Power control service at one address. Clones share their knowledge of the service.
 #[derive(Clone)]
-pub(crate) struct Pcs {
+pub(crate) struct PcsDriver {
     peer: Peer,
     /// Most nodes in one transition, as far as is known.
     most_nodes: Arc<AtomicUsize>,
@@ -66,12 +66,12 @@ struct PowerQuestion {
     parts: Vec<Vec<String>>,
     batch: RefusedBatch,
     round: u32,
-    readings: Vec<(String, Reading)>,
+    readings: Vec<(String, NodeReading)>,
     /// Nodes that were refused alone, with the reason.
     refused: Vec<(String, String)>,
 }
 
-impl Pcs {
+impl PcsDriver {
     /// Returns a driver of the service that the settings name.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Pcs {
         &self,
         ids: Vec<String>,
         deadline: Duration,
-    ) -> Result<Vec<(String, Reading)>, Failure> {
+    ) -> Result<Vec<(String, NodeReading)>, DriverFailure> {
         let mut question = self.begin(ids);
         let mut words = String::new();
         while let Some(part) = question.parts.pop() {
@@ -108,15 +108,15 @@ impl Pcs {
                     self.refusals.lock().memory.take(&part, Instant::now().into_std());
                     question.readings.extend(found);
                 }
-                Err(Failure::TooLarge(_)) if part.len() > 1 => question.halve(part),
-                Err(Failure::Refused(text) | Failure::TooLarge(text)) => {
+                Err(DriverFailure::TooLarge(_)) if part.len() > 1 => question.halve(part),
+                Err(DriverFailure::Refused(text) | DriverFailure::TooLarge(text)) => {
                     words.clone_from(&text);
                     self.refuse(&mut question, part, text);
                 }
                 Err(failure) => return Err(failure),
             }
         }
-        self.judge(question).ok_or(Failure::Unreachable(words))
+        self.judge(question).ok_or(DriverFailure::Unreachable(words))
     }
 
     /// Begins a request for the nodes that are not set aside. While every node is refused, a single node is requested
@@ -152,7 +152,7 @@ impl Pcs {
     }
 
     /// Returns the readings of a completed request; `None` if the service is to blame for its refusals.
-    fn judge(&self, question: PowerQuestion) -> Option<Vec<(String, Reading)>> {
+    fn judge(&self, question: PowerQuestion) -> Option<Vec<(String, NodeReading)>> {
         let PowerQuestion { batch, mut readings, refused, .. } = question;
         let (now, mut refusals) = (Instant::now(), self.refusals.lock());
         refusals.refuses_all = batch.is_refused();
@@ -162,7 +162,7 @@ impl Pcs {
         for (id, text) in refused {
             refusals.memory.blame(&id, batch.is_taken(), now.into_std())?;
             refusals.set_aside.insert(id.clone(), (now, text.clone()));
-            readings.push((id, Reading::undefined(text)));
+            readings.push((id, NodeReading::undefined(text)));
         }
         Some(readings)
     }
@@ -179,20 +179,24 @@ impl Pcs {
     }
 
     /// Splits off nodes that were refused recently, with the reasons of their refusals.
-    fn set_aside(&self, ids: Vec<String>) -> (Vec<String>, Vec<(String, Reading)>) {
+    fn set_aside(&self, ids: Vec<String>) -> (Vec<String>, Vec<(String, NodeReading)>) {
         let set_aside = &mut self.refusals.lock().set_aside;
         set_aside.retain(|_, (since, _)| since.elapsed() < REFUSED_FOR);
         let (mut asked, mut known) = (Vec::with_capacity(ids.len()), Vec::new());
         for id in ids {
             match set_aside.get(&id) {
-                Some((_, text)) => known.push((id, Reading::undefined(text.clone()))),
+                Some((_, text)) => known.push((id, NodeReading::undefined(text.clone()))),
                 None => asked.push(id),
             }
         }
         (asked, known)
     }
 
-    async fn read(&self, ids: &[String], deadline: Duration) -> Result<Vec<(String, Reading)>, Failure> {
+    async fn read(
+        &self,
+        ids: &[String],
+        deadline: Duration,
+    ) -> Result<Vec<(String, NodeReading)>, DriverFailure> {
         let request = Request::post("power_status", "/power-status")
             .json(&wire::PowerQuery { xname: ids })
             .items(ids.len())
@@ -208,23 +212,23 @@ impl Pcs {
         ids: Vec<String>,
         deadline: Duration,
         still_ours: impl Fn() -> bool + Send + Sync + 'static,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, DriverFailure> {
         let Some(operation) = wire::operation_of(action) else {
-            return Err(Failure::Refused(format!("'{}' is not an action on power", action.word())));
+            return Err(DriverFailure::Refused(format!("'{}' is not an action on power", action.word())));
         };
         let body = wire::NewTransition {
             operation,
             task_deadline_minutes: TASK_DEADLINE.as_secs() / 60,
-            location: ids.iter().map(|xname| wire::Location { xname }).collect(),
+            location: ids.iter().map(|xname| wire::TransitionLocation { xname }).collect(),
         };
         let request = Request::post("transitions_create", "/transitions")
             .json(&body)
             .items(ids.len())
             .answer_within(deadline)
             .while_wanted(still_ours);
-        match self.peer.json::<wire::Created>(request).await {
+        match self.peer.json::<wire::CreatedTransition>(request).await {
             Ok(created) if is_id(&created.id) => Ok(created.id),
-            Ok(_) => Err(Failure::Ambiguous("PCS took the transition and gave it no id".to_owned())),
+            Ok(_) => Err(DriverFailure::Ambiguous("PCS took the transition and gave it no id".to_owned())),
             Err(failure) => {
                 if is_too_large(&failure) {
                     self.most_nodes.fetch_min((ids.len() / 2).max(FEWEST_NODES), Ordering::Relaxed);
@@ -234,18 +238,26 @@ impl Pcs {
         }
     }
 
-    pub(crate) async fn follow(&self, id: &str, deadline: Duration) -> Result<Progress, Failure> {
-        Ok(self.transition(id, deadline).await?.map_or_else(super::forgotten, wire::Transition::progress))
+    pub(crate) async fn follow(
+        &self,
+        id: &str,
+        deadline: Duration,
+    ) -> Result<TransitionProgress, DriverFailure> {
+        Ok(self.transition(id, deadline).await?.map_or_else(super::forgotten, wire::WireTransition::progress))
     }
 
     /// Returns the transition; `None`: the service has forgotten it, and its list confirms that.
-    async fn transition(&self, id: &str, deadline: Duration) -> Result<Option<wire::Transition>, Failure> {
+    async fn transition(
+        &self,
+        id: &str,
+        deadline: Duration,
+    ) -> Result<Option<wire::WireTransition>, DriverFailure> {
         let request = Request::get("transitions_get", format!("/transitions/{id}")).answer_within(deadline);
-        match self.peer.json::<wire::Transition>(request).await {
+        match self.peer.json::<wire::WireTransition>(request).await {
             Ok(transition) if transition.id == id => Ok(Some(transition)),
             Ok(other) => {
                 let other = if is_id(&other.id) { other.id } else { "another".to_owned() };
-                Err(Failure::Ambiguous(format!(
+                Err(DriverFailure::Ambiguous(format!(
                     "PCS, which answered about transition {other} in place of {id}"
                 )))
             }
@@ -263,12 +275,12 @@ impl Pcs {
         id: &str,
         not_found: upstream::Failure,
         deadline: Duration,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), DriverFailure> {
         let listed = self.listing.listed_from(Instant::now(), || async {
             Ok(self.list(deadline).await?.into_iter().map(|one| one.id).collect())
         });
         match listed.await?.contains(id) {
-            true => Err(Failure::Ambiguous(super::still_listed(&not_found.text))),
+            true => Err(DriverFailure::Ambiguous(super::still_listed(&not_found.text))),
             false => Ok(()),
         }
     }
@@ -278,7 +290,7 @@ impl Pcs {
         id: &str,
         deadline: Duration,
         still_ours: impl Fn() -> bool + Send + Sync + 'static,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), DriverFailure> {
         let request = Request::delete("transitions_abort", format!("/transitions/{id}"))
             .answer_within(deadline)
             .while_wanted(still_ours);
@@ -295,13 +307,17 @@ impl Pcs {
 
     /// Returns the transitions that match. The list names no nodes, so each unknown transition that fits is read by
     /// itself, the newest first.
-    pub(crate) async fn find(&self, search: &Search, deadline: Duration) -> Result<Found, Failure> {
+    pub(crate) async fn find(
+        &self,
+        search: &UpstreamSearch,
+        deadline: Duration,
+    ) -> Result<FoundTransitions, DriverFailure> {
         let mut candidates = self.list(deadline).await?;
         let clock = self.clock();
         candidates.retain(|one| {
             search.may_be(&one.record(), clock) && one.size().is_none_or(|size| search.sizes.contains(&size))
         });
-        Ok(Found { accepted: self.look_into(candidates, deadline).await?, clock })
+        Ok(FoundTransitions { accepted: self.look_into(candidates, deadline).await?, clock })
     }
 
     /// Returns the transitions that have not ended and hold one of these nodes, the newest first.
@@ -309,7 +325,7 @@ impl Pcs {
         &self,
         ids: &HashSet<String>,
         deadline: Duration,
-    ) -> Result<Vec<Accepted>, Failure> {
+    ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
         let mut candidates = self.list(deadline).await?;
         candidates.retain(|one| !one.is_over());
         let mut held = self.look_into(candidates, deadline).await?;
@@ -317,7 +333,7 @@ impl Pcs {
         Ok(held)
     }
 
-    async fn list(&self, deadline: Duration) -> Result<Vec<wire::Transition>, Failure> {
+    async fn list(&self, deadline: Duration) -> Result<Vec<wire::WireTransition>, DriverFailure> {
         let request = Request::get("transitions_list", "/transitions").answer_within(deadline);
         let list: wire::TransitionList = self.peer.json(request).await?;
         Ok(list.transitions.into_iter().filter(|one| is_id(&one.id)).collect())
@@ -325,13 +341,14 @@ impl Pcs {
 
     async fn look_into(
         &self,
-        mut listed: Vec<wire::Transition>,
+        mut listed: Vec<wire::WireTransition>,
         deadline: Duration,
-    ) -> Result<Vec<Accepted>, Failure> {
+    ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
         listed.sort_by_key(|one| std::cmp::Reverse(one.created_at()));
         let mut found = Vec::with_capacity(listed.len());
         for one in listed {
-            found.extend(self.transition(&one.id, deadline).await?.as_ref().map(wire::Transition::record));
+            found
+                .extend(self.transition(&one.id, deadline).await?.as_ref().map(wire::WireTransition::record));
         }
         Ok(found)
     }
@@ -358,10 +375,10 @@ fn is_id(id: &str) -> bool {
 
 /// Classifies the failure of a call with a list of nodes. A list too large for the store of the service is reported as
 /// a server error and had no effect. An unknown path is no fault of the nodes.
-fn sort(failure: upstream::Failure) -> Failure {
+fn sort(failure: upstream::Failure) -> DriverFailure {
     match failure.status {
-        _ if is_too_large(&failure) => Failure::TooLarge(failure.text),
-        Some(StatusCode::NOT_FOUND) => Failure::Denied(failure.text),
+        _ if is_too_large(&failure) => DriverFailure::TooLarge(failure.text),
+        Some(StatusCode::NOT_FOUND) => DriverFailure::Denied(failure.text),
         _ => failure.into(),
     }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::testing::pcs::{FakePcs, Trouble};
+use crate::testing::pcs::{FakePcs, PcsTrouble};
 
 const DEADLINE: Duration = Duration::from_millis(300);
 
@@ -13,13 +13,13 @@ fn ids(words: &str) -> Vec<String> {
     words.split_whitespace().map(str::to_owned).collect()
 }
 
-fn driver(fake: &FakePcs) -> Pcs {
-    Pcs::new(&fake.settings()).unwrap()
+fn driver(fake: &FakePcs) -> PcsDriver {
+    PcsDriver::new(&fake.settings()).unwrap()
 }
 
-fn show(mut readings: Vec<(String, Reading)>) -> String {
+fn show(mut readings: Vec<(String, NodeReading)>) -> String {
     readings.sort_by(|a, b| a.0.cmp(&b.0));
-    let lines = readings.into_iter().map(|(id, Reading { reading, error, as_of })| {
+    let lines = readings.into_iter().map(|(id, NodeReading { reading, error, as_of })| {
         let as_of = as_of.map(|at| format!(" as of {}", at.0)).unwrap_or_default();
         format!("{id} {reading:?} {error:?}{as_of}\n")
     });
@@ -100,9 +100,9 @@ async fn refusal_of_everybody_costs_few_calls_and_sets_nobody_aside() {
     let pcs = driver(&fake);
     let asked: Vec<_> = (0..2_000).map(|n| format!("x{n:04}")).collect();
     asked.iter().for_each(|id| fake.set_power(&[id], "off", ""));
-    fake.trouble("status", Some(Trouble::Answers(400, r#"{"detail": "no"}"#.into())));
+    fake.trouble("status", Some(PcsTrouble::Answers(400, r#"{"detail": "no"}"#.into())));
     let refused = pcs.power(asked.clone(), DEADLINE).await;
-    assert!(matches!(refused, Err(Failure::Unreachable(_))), "{refused:?}");
+    assert!(matches!(refused, Err(DriverFailure::Unreachable(_))), "{refused:?}");
     assert!(fake.calls().len() <= 4, "{} calls", fake.calls().len());
     assert!(pcs.power(asked.clone(), DEADLINE).await.is_err());
     assert!(fake.calls().len() <= 5, "{} calls", fake.calls().len());
@@ -131,9 +131,9 @@ async fn lone_refused_node_is_blamed_once_another_is_taken() {
     let fake = FakePcs::start().await;
     let pcs = driver(&fake);
     fake.set_power(&["x1", "x2"], "off", "");
-    fake.trouble("status", Some(Trouble::Refuses("x2".into(), 400, r#"{"detail": "no"}"#.into())));
+    fake.trouble("status", Some(PcsTrouble::Refuses("x2".into(), 400, r#"{"detail": "no"}"#.into())));
     let refused = pcs.power(ids("x2"), DEADLINE).await;
-    assert!(matches!(refused, Err(Failure::Unreachable(_))), "{refused:?}");
+    assert!(matches!(refused, Err(DriverFailure::Unreachable(_))), "{refused:?}");
     pcs.power(ids("x1"), DEADLINE).await.unwrap();
     assert!(show(pcs.power(ids("x2"), DEADLINE).await.unwrap()).starts_with("x2 Undefined"));
 }
@@ -143,7 +143,7 @@ async fn a_node_that_was_set_aside_is_asked_for_in_its_next_generation() {
     let fake = FakePcs::start().await;
     let pcs = driver(&fake);
     fake.set_power(&["x1", "x2"], "off", "");
-    fake.trouble("status", Some(Trouble::Refuses("x2".into(), 400, r#"{"detail": "no"}"#.into())));
+    fake.trouble("status", Some(PcsTrouble::Refuses("x2".into(), 400, r#"{"detail": "no"}"#.into())));
     pcs.power(ids("x1 x2"), DEADLINE).await.unwrap();
     fake.trouble("status", None);
     let reading = async || show(pcs.power(ids("x2"), DEADLINE).await.unwrap());
@@ -175,32 +175,32 @@ async fn transitions_are_asked_for_as_the_service_knows_them() {
     "#]]
     .assert_eq(&bodies);
     let other = pcs.start(Action::SessionSetup, ids("x1"), DEADLINE, || true).await;
-    assert!(matches!(other, Err(Failure::Refused(_))), "{other:?}");
+    assert!(matches!(other, Err(DriverFailure::Refused(_))), "{other:?}");
 }
 
 #[tokio::test]
 async fn a_transition_that_was_handed_over_meanwhile_is_not_asked_for() {
     let fake = FakePcs::start().await;
     let left = driver(&fake).start(Action::PoweringOn, ids("x1"), DEADLINE, || false).await;
-    assert!(matches!(left, Err(Failure::Unreachable(_))), "{left:?}");
+    assert!(matches!(left, Err(DriverFailure::Unreachable(_))), "{left:?}");
     assert_eq!(fake.calls(), [] as [String; 0]);
 }
 
 /// Returns the outcomes of a transition and of a power request in trouble.
-async fn in_trouble(trouble: Trouble) -> String {
+async fn in_trouble(trouble: PcsTrouble) -> String {
     let fake = FakePcs::start().await;
     fake.set_power(&["x1", "x2"], "on", "");
     for kind in ["create", "status"] {
         fake.trouble(kind, Some(trouble.clone()));
     }
     let pcs = driver(&fake);
-    let kind = |failure: Failure| {
+    let kind = |failure: DriverFailure| {
         let (kind, text) = match failure {
-            Failure::Refused(text) => ("refused", text),
-            Failure::TooLarge(text) => ("too large", text),
-            Failure::Denied(text) => ("denied", text),
-            Failure::Unreachable(text) => ("unreachable", text),
-            Failure::Ambiguous(text) => ("ambiguous", text),
+            DriverFailure::Refused(text) => ("refused", text),
+            DriverFailure::TooLarge(text) => ("too large", text),
+            DriverFailure::Denied(text) => ("denied", text),
+            DriverFailure::Unreachable(text) => ("unreachable", text),
+            DriverFailure::Ambiguous(text) => ("ambiguous", text),
         };
         assert!(text.contains("PCS"), "{text}");
         kind.to_owned()
@@ -219,19 +219,19 @@ async fn in_trouble(trouble: Trouble) -> String {
 async fn trouble_is_told_by_what_it_did() {
     let problem = |detail: &str| json!({"detail": detail}).to_string();
     let rows = [
-        ("hangs", Trouble::Hangs),
-        ("bad request", Trouble::Answers(400, problem("invalid xnames"))),
-        ("unauthorised", Trouble::Answers(401, String::new())),
-        ("unknown path", Trouble::Answers(404, "no such page".into())),
-        ("too large for the proxy", Trouble::Over(1, 413, String::new())),
-        ("too large for the store", Trouble::Over(1, 500, problem("etcdserver: request is too large"))),
-        ("busy", Trouble::Answers(429, String::new())),
-        ("broken", Trouble::Answers(500, problem("etcdserver: leader changed"))),
-        ("restarting", Trouble::Answers(502, String::new())),
-        ("not JSON", Trouble::Answers(200, "<html>".into())),
-        ("JSON of something else", Trouble::Answers(200, "{}".into())),
-        ("an id that leads elsewhere", Trouble::Answers(200, r#"{"transitionID": "../locks"}"#.into())),
-        ("an answer about power without nodes", Trouble::Answers(200, r#"{"status": null}"#.into())),
+        ("hangs", PcsTrouble::Hangs),
+        ("bad request", PcsTrouble::Answers(400, problem("invalid xnames"))),
+        ("unauthorised", PcsTrouble::Answers(401, String::new())),
+        ("unknown path", PcsTrouble::Answers(404, "no such page".into())),
+        ("too large for the proxy", PcsTrouble::Over(1, 413, String::new())),
+        ("too large for the store", PcsTrouble::Over(1, 500, problem("etcdserver: request is too large"))),
+        ("busy", PcsTrouble::Answers(429, String::new())),
+        ("broken", PcsTrouble::Answers(500, problem("etcdserver: leader changed"))),
+        ("restarting", PcsTrouble::Answers(502, String::new())),
+        ("not JSON", PcsTrouble::Answers(200, "<html>".into())),
+        ("JSON of something else", PcsTrouble::Answers(200, "{}".into())),
+        ("an id that leads elsewhere", PcsTrouble::Answers(200, r#"{"transitionID": "../locks"}"#.into())),
+        ("an answer about power without nodes", PcsTrouble::Answers(200, r#"{"status": null}"#.into())),
     ];
     let mut table = String::new();
     for (name, trouble) in rows {
@@ -260,16 +260,16 @@ async fn a_service_that_is_not_there_was_not_reached() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let pcs = Pcs::new(&settings::Peer { url, ..FakePcs::start().await.settings() }).unwrap();
+    let pcs = PcsDriver::new(&settings::Peer { url, ..FakePcs::start().await.settings() }).unwrap();
     let started = pcs.start(Action::PoweringOn, ids("x1"), DEADLINE, || true).await;
-    assert!(matches!(started, Err(Failure::Unreachable(_))), "{started:?}");
+    assert!(matches!(started, Err(DriverFailure::Unreachable(_))), "{started:?}");
 }
 
 #[test]
 fn settings_that_cannot_be_used_are_named() {
     let peer = |url: &str| settings::Peer { url: url.into(), ..settings::Power::default().pcs };
     for url in ["", "http://pcs"] {
-        let error = Pcs::new(&peer(url)).err().expect("an error").to_string();
+        let error = PcsDriver::new(&peer(url)).err().expect("an error").to_string();
         assert!(error.starts_with("power.pcs.url: "), "{error}");
     }
 }
@@ -337,7 +337,7 @@ async fn tasks_tell_what_becomes_of_nodes_and_the_transition_when_it_is_over() {
         not known any more: ended true []
     "#]]
     .assert_eq(&table);
-    fake.trouble("get", Some(Trouble::Answers(500, String::new())));
+    fake.trouble("get", Some(PcsTrouble::Answers(500, String::new())));
     assert!(pcs.follow("t", DEADLINE).await.is_err());
 }
 
@@ -347,7 +347,7 @@ async fn a_transition_is_forgotten_only_if_the_list_lacks_it_too() {
     for (id, status) in [("t1", "in-progress"), ("t2", "completed")] {
         fake.add_transition(json!({"transitionID": id, "transitionStatus": status, "tasks": []}));
     }
-    let page = || Some(Trouble::Answers(404, "<html>no such page</html>".into()));
+    let page = || Some(PcsTrouble::Answers(404, "<html>no such page</html>".into()));
     for kind in ["get", "abort"] {
         fake.trouble(kind, page());
     }
@@ -355,8 +355,8 @@ async fn a_transition_is_forgotten_only_if_the_list_lacks_it_too() {
     for (list, trouble) in [
         ("read", None),
         ("not found", page()),
-        ("in trouble", Some(Trouble::Answers(503, String::new()))),
-        ("no list", Some(Trouble::Answers(200, "{}".into()))),
+        ("in trouble", Some(PcsTrouble::Answers(503, String::new()))),
+        ("no list", Some(PcsTrouble::Answers(200, "{}".into()))),
     ] {
         fake.trouble("list", trouble);
         for id in ["t1", "t2", "t3"] {
@@ -398,7 +398,7 @@ async fn search_fails_on_404_of_a_listed_transition() {
     let fake = FakePcs::start().await;
     let pcs = driver(&fake);
     pcs.start(Action::PoweringOn, ids("x1"), DEADLINE, || true).await.unwrap();
-    fake.trouble("get", Some(Trouble::Answers(404, "<html>".into())));
+    fake.trouble("get", Some(PcsTrouble::Answers(404, "<html>".into())));
     assert!(pcs.holders(&["x1".to_owned()].into(), DEADLINE).await.is_err());
     fake.trouble("get", None);
     assert_eq!(pcs.holders(&["x1".to_owned()].into(), DEADLINE).await.unwrap().len(), 1);
@@ -414,7 +414,7 @@ async fn a_transition_is_ended_once_and_one_that_is_over_needs_no_end() {
     for id in ["t1", "t2", "t3"] {
         assert_eq!(pcs.abort(id, DEADLINE, || true).await, Ok(()), "{id}");
     }
-    fake.trouble("abort", Some(Trouble::Answers(500, String::new())));
+    fake.trouble("abort", Some(PcsTrouble::Answers(500, String::new())));
     assert!(pcs.abort("t1", DEADLINE, || true).await.is_err());
 }
 
@@ -438,7 +438,7 @@ async fn only_transitions_that_may_be_ours_are_looked_into_the_newest_first() {
     ] {
         fake.add_transition(one);
     }
-    let search = Search {
+    let search = UpstreamSearch {
         from: wire::time("2026-11-20T12:00:00Z").unwrap(),
         until: domain::core::time::Timestamp(i64::MAX),
         actions: vec![Action::PoweringOn],

@@ -11,8 +11,8 @@ use proto::power::PowerReading;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::{
-    Accepted, Reading,
-    progress::{Progress, Task, TaskState},
+    NodeReading, UpstreamTransition,
+    progress::{TaskState, TransitionProgress, UpstreamTask},
 };
 
 /// Longest text of the service that is passed on, in characters.
@@ -41,12 +41,12 @@ pub(super) struct PowerQuery<'a> {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct PowerAnswer {
-    pub(super) status: Vec<NodePower>,
+    pub(super) status: Vec<WireNodePower>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct NodePower {
+pub(super) struct WireNodePower {
     pub(super) xname: String,
     power_state: Option<String>,
     management_state: Option<String>,
@@ -54,15 +54,15 @@ pub(super) struct NodePower {
     last_updated: Option<String>,
 }
 
-impl NodePower {
+impl WireNodePower {
     /// Returns the reading of the entry. Only the two known words count as a state.
-    pub(super) fn reading(self) -> Reading {
+    pub(super) fn reading(self) -> NodeReading {
         let error = one_line(&self.error.unwrap_or_default());
         let as_of = self.last_updated.as_deref().and_then(time);
         // A reading from before the BMC fell silent is not current.
         if self.management_state.is_some_and(|state| state.eq_ignore_ascii_case("unavailable")) {
             let words = if error.is_empty() { error } else { format!(" ({error})") };
-            return Reading { as_of, ..Reading::undefined(format!("{UNREACHABLE}{words}")) };
+            return NodeReading { as_of, ..NodeReading::undefined(format!("{UNREACHABLE}{words}")) };
         }
         let state = self.power_state.unwrap_or_default();
         let (reading, error) = match state.to_ascii_lowercase().as_str() {
@@ -74,7 +74,7 @@ impl NodePower {
             }
             _ => (PowerReading::Undefined, error),
         };
-        Reading { reading, error, as_of }
+        NodeReading { reading, error, as_of }
     }
 }
 
@@ -84,29 +84,29 @@ impl NodePower {
 pub(super) struct NewTransition<'a> {
     pub(super) operation: &'static str,
     pub(super) task_deadline_minutes: u64,
-    pub(super) location: Vec<Location<'a>>,
+    pub(super) location: Vec<TransitionLocation<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Location<'a> {
+pub(super) struct TransitionLocation<'a> {
     pub(super) xname: &'a str,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Created {
+pub(super) struct CreatedTransition {
     #[serde(rename = "transitionID")]
     pub(super) id: String,
 }
 
 #[derive(Debug, Deserialize)]
 pub(super) struct TransitionList {
-    pub(super) transitions: Vec<Transition>,
+    pub(super) transitions: Vec<WireTransition>,
 }
 
 /// Transition as listed, without tasks, or read alone with them.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Transition {
+pub(super) struct WireTransition {
     #[serde(rename = "transitionID")]
     pub(super) id: String,
     #[serde(default)]
@@ -114,12 +114,12 @@ pub(super) struct Transition {
     create_time: Option<String>,
     #[serde(default)]
     transition_status: String,
-    task_counts: Option<TaskCounts>,
+    task_counts: Option<WireTaskCounts>,
     tasks: Option<Vec<WireTask>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct TaskCounts {
+struct WireTaskCounts {
     #[serde(default)]
     total: usize,
 }
@@ -134,7 +134,7 @@ struct WireTask {
     error: Option<String>,
 }
 
-impl Transition {
+impl WireTransition {
     /// Returns the action; `None`: an operation that we never request.
     pub(super) fn action(&self) -> Option<Action> {
         ACTIONS.into_iter().find(|action| {
@@ -171,16 +171,16 @@ impl Transition {
     }
 
     /// Returns the progress of the transition. It holds its nodes until all of it is over, whatever their tasks say.
-    pub(super) fn progress(self) -> Progress {
+    pub(super) fn progress(self) -> TransitionProgress {
         let (ended, record) = (self.is_over(), Some(self.record()));
         let tasks = self.tasks.into_iter().flatten().map(WireTask::task);
-        Progress { tasks: tasks.collect(), ended, record }
+        TransitionProgress { tasks: tasks.collect(), ended, record }
     }
 
     /// Returns the nodes, the action and the time of the transition.
-    pub(super) fn record(&self) -> Accepted {
+    pub(super) fn record(&self) -> UpstreamTransition {
         let (ids, complete) = self.nodes();
-        Accepted {
+        UpstreamTransition {
             id: self.id.clone(),
             action: self.action(),
             ids,
@@ -201,7 +201,7 @@ impl Transition {
 }
 
 impl WireTask {
-    fn task(self) -> Task {
+    fn task(self) -> UpstreamTask {
         let state = match self.task_status.to_ascii_lowercase().as_str() {
             "succeeded" => TaskState::Succeeded,
             "failed" if self.error.as_deref().is_some_and(|error| NOT_BEGUN.contains(&error)) => {
@@ -213,7 +213,7 @@ impl WireTask {
             "unsupported" | "un-supported" => TaskState::Refused { words: self.words(), reserved: false },
             _ => TaskState::Pending,
         };
-        Task { id: self.xname, state }
+        UpstreamTask { id: self.xname, state }
     }
 
     /// Returns whether the node was asked before the task failed.

@@ -15,25 +15,25 @@ pub(super) const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 
 /// Known way to access a BMC.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum BmcAccess {
     /// No way was tried, or the last one does not work any more.
     #[default]
     Unknown,
     /// The credentials are sent with every call, if there are any.
     EveryCall,
-    Session(Session),
+    Session(BmcSession),
 }
 
 /// Session at a BMC.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Session {
+pub(super) struct BmcSession {
     /// Token, marked as sensitive so that it is not printed.
     pub(super) token: HeaderValue,
     /// Path for ending the session; `None`: the BMC did not report one.
     pub(super) path: Option<String>,
 }
 
-impl Session {
+impl BmcSession {
     /// Reads the answer to the request for a session. `None`: the answer has no token.
     pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Option<Self> {
         let mut token = headers.get(&TOKEN)?.clone();
@@ -100,7 +100,7 @@ mod tests {
             let value = |value: &'static str| HeaderValue::from_static(value);
             let headers = [(TOKEN, token.map(value)), (LOCATION, location.map(value))];
             let headers = headers.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-            let session = Session::read(&headers, body.as_bytes());
+            let session = BmcSession::read(&headers, body.as_bytes());
             assert!(!format!("{session:?}").contains("s3cret"));
             assert_eq!(session.as_ref().map(|session| session.path.as_deref()), expected);
             assert!(session.is_none_or(|session| session.token == "s3cret"));

@@ -11,8 +11,8 @@ use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 use upstream::{Answer, CredentialUse, Credentials, Failure, FailureKind, Peer, Request};
 
 use super::{
-    access::{self, Access, Session, TOKEN},
-    system::{self, ResetAction, System},
+    access::{self, BmcAccess, BmcSession, TOKEN},
+    system::{self, ComputerSystem, ResetAction},
 };
 
 /// Path at which every BMC lists its services. The trailing slash is needed: some BMCs answer with a redirect
@@ -24,37 +24,37 @@ const SERVICE_ROOT: &str = "/redfish/v1/";
 const AFTER_REFUSAL: Duration = Duration::from_secs(30);
 
 /// A BMC with many callers. It serves one at a time, in the order in which they arrived.
-pub(super) struct Bmc {
+pub(super) struct BmcClient {
     peer: Peer,
     /// Permits for concurrent calls, shared by all BMCs.
     slots: Arc<Semaphore>,
-    memory: Mutex<Memory>,
+    memory: Mutex<BmcMemory>,
 }
 
 /// Knowledge that is kept from one call to the next.
 #[derive(Default)]
-struct Memory {
-    access: Access,
-    refused: Option<Refusal>,
+struct BmcMemory {
+    access: BmcAccess,
+    refused: Option<CredentialRefusal>,
     /// Path of the only system, once it was read.
     only_system: Option<String>,
 }
 
 /// Credentials that the BMC refused.
-struct Refusal {
+struct CredentialRefusal {
     credentials: Credentials,
     at: Instant,
     failure: Failure,
 }
 
 /// Exclusive right to call a BMC. The next caller waits until it is dropped.
-pub(super) struct Turn<'a> {
+pub(super) struct BmcTurn<'a> {
     peer: &'a Peer,
-    memory: MutexGuard<'a, Memory>,
+    memory: MutexGuard<'a, BmcMemory>,
     _slot: SemaphorePermit<'a>,
 }
 
-impl Bmc {
+impl BmcClient {
     pub(super) fn new(peer: Peer, slots: Arc<Semaphore>) -> Self {
         Self { peer, slots, memory: Mutex::default() }
     }
@@ -70,16 +70,16 @@ impl Bmc {
     }
 
     /// Waits for the BMC, and only then for a permit: callers that wait for a BMC that hangs hold none.
-    pub(super) async fn turn(&self) -> Turn<'_> {
+    pub(super) async fn turn(&self) -> BmcTurn<'_> {
         let memory = self.memory.lock().await;
         let slot = self.slots.acquire().await.expect("nobody closes the slots");
-        Turn { peer: &self.peer, memory, _slot: slot }
+        BmcTurn { peer: &self.peer, memory, _slot: slot }
     }
 
     /// Ends the session, if there is one.
     pub(super) async fn log_out(&self) {
         let mut turn = self.turn().await;
-        let Access::Session(session) = std::mem::take(&mut turn.memory.access) else { return };
+        let BmcAccess::Session(session) = std::mem::take(&mut turn.memory.access) else { return };
         let Some(path) = session.path else { return };
         let request = Request::delete("session_delete", path).header(TOKEN, session.token);
         if let Err(failure) = self.peer.call(request).await {
@@ -88,15 +88,15 @@ impl Bmc {
     }
 }
 
-impl Turn<'_> {
+impl BmcTurn<'_> {
     /// Reads the system at `path`; an empty path stands for the only system. Also returns its path.
-    pub(super) async fn system(&mut self, path: &str) -> Result<(String, System), Failure> {
+    pub(super) async fn system(&mut self, path: &str) -> Result<(String, ComputerSystem), Failure> {
         let path = match path {
             "" => self.only_system().await?,
             path => path.to_owned(),
         };
         let document = self.get("system_get", &path).await?;
-        Ok((path, System::read(&document)))
+        Ok((path, ComputerSystem::read(&document)))
     }
 
     /// Returns the kinds of reset that a system takes; empty: the BMC does not list them.
@@ -157,7 +157,7 @@ impl Turn<'_> {
     /// Makes a call with a session or a password. A session that the BMC has forgotten is replaced by a new one: the
     /// call had no effect then.
     async fn call(&mut self, request: Request) -> Result<Answer, Failure> {
-        let reused = matches!(self.memory.access, Access::Session(_));
+        let reused = matches!(self.memory.access, BmcAccess::Session(_));
         let answered = self.try_call(request.clone()).await;
         match answered {
             Err(failure) if reused && is_unauthorized(&failure) => self.try_call(request).await,
@@ -168,14 +168,14 @@ impl Turn<'_> {
     async fn try_call(&mut self, request: Request) -> Result<Answer, Failure> {
         self.log_in().await?;
         let (request, by_password) = match &self.memory.access {
-            Access::Session(session) => (request.header(TOKEN, session.token.clone()), false),
-            Access::EveryCall | Access::Unknown => (request, true),
+            BmcAccess::Session(session) => (request.header(TOKEN, session.token.clone()), false),
+            BmcAccess::EveryCall | BmcAccess::Unknown => (request, true),
         };
         let answered = self.peer.call(request).await;
         if let Err(failure) = &answered
             && is_unauthorized(failure)
         {
-            self.memory.access = Access::Unknown;
+            self.memory.access = BmcAccess::Unknown;
             if by_password {
                 return Err(self.credentials_refused(failure).await);
             }
@@ -185,7 +185,7 @@ impl Turn<'_> {
 
     /// Finds a way to access the BMC, unless one is known.
     async fn log_in(&mut self) -> Result<(), Failure> {
-        if self.memory.access != Access::Unknown {
+        if self.memory.access != BmcAccess::Unknown {
             return Ok(());
         }
         let credentials = self.peer.secrets().await?;
@@ -204,12 +204,12 @@ impl Turn<'_> {
             | Credentials::Client(_)
             | Credentials::Keys { .. } => None,
         };
-        self.memory.access = session.map_or(Access::EveryCall, Access::Session);
+        self.memory.access = session.map_or(BmcAccess::EveryCall, BmcAccess::Session);
         Ok(())
     }
 
     /// Begins a session; `None` if the BMC grants none.
-    async fn begin_session(&mut self, username: &str, password: &str) -> Result<Option<Session>, Failure> {
+    async fn begin_session(&mut self, username: &str, password: &str) -> Result<Option<BmcSession>, Failure> {
         let root = match self.root().await {
             Ok(root) => root,
             Err(failure) if access::may_do_without_session(&failure) => return Ok(None),
@@ -219,7 +219,7 @@ impl Turn<'_> {
         let body = json!({ "UserName": username, "Password": password });
         let request = Request::post("session_create", sessions).json(&body).anonymous();
         match self.peer.call(request).await {
-            Ok(answer) => Ok(Session::read(&answer.headers, &answer.body)),
+            Ok(answer) => Ok(BmcSession::read(&answer.headers, &answer.body)),
             Err(failure) if access::may_do_without_session(&failure) => {
                 tracing::debug!(bmc = self.peer.name(), status = ?failure.status, "no session, only passwords");
                 Ok(None)
@@ -261,7 +261,7 @@ impl Turn<'_> {
         };
         let failure = Failure { text: format!("{}: {reason}", failure.text), ..failure.clone() };
         let at = Instant::now();
-        self.memory.refused = Some(Refusal { credentials, at, failure: failure.clone() });
+        self.memory.refused = Some(CredentialRefusal { credentials, at, failure: failure.clone() });
         failure
     }
 

@@ -11,20 +11,20 @@ use upstream::{
     machine::{self, Machine, MachineFile},
 };
 
-use super::{bmc::Bmc, node::Node};
+use super::{bmc::BmcClient, node::MachineNode};
 
 /// Text shown for a node without a BMC.
 const NO_BMC: &str = "the machine file names no BMC for the node";
 
 /// Contents of the machine file. A BMC whose entry has not changed is kept, with its session.
-pub(super) struct Fleet {
+pub(super) struct BmcFleet {
     file: MachineFile,
-    common: Common,
-    known: Mutex<Known>,
+    settings: BmcSettings,
+    known: Mutex<LoadedMachine>,
 }
 
 /// Settings shared by all BMCs.
-struct Common {
+struct BmcSettings {
     group: PeerGroup,
     /// Location of the credentials of BMCs for which the file names none.
     credentials: String,
@@ -32,16 +32,16 @@ struct Common {
 }
 
 /// Nodes and BMCs built from one machine file.
-struct Known {
+struct LoadedMachine {
     machine: Arc<Machine>,
-    nodes: HashMap<String, Node>,
-    bmcs: HashMap<String, Entry>,
+    nodes: HashMap<String, MachineNode>,
+    bmcs: HashMap<String, BmcEntry>,
 }
 
 /// BMC as listed in the file, with its client or the reason why it cannot be called.
-type Entry = (machine::Bmc, Result<Arc<Bmc>, String>);
+type BmcEntry = (machine::Bmc, Result<Arc<BmcClient>, String>);
 
-impl Fleet {
+impl BmcFleet {
     /// Reads `file`. No BMC is called yet.
     ///
     /// # Errors
@@ -50,17 +50,17 @@ impl Fleet {
         let group = PeerGroup::new("redfish", settings).context("power.redfish")?;
         let slots = usize::try_from(settings.calls_in_flight)?.min(Semaphore::MAX_PERMITS);
         let (credentials, slots) = (settings.credentials.clone(), Arc::new(Semaphore::new(slots)));
-        let common = Common { group, credentials, slots };
-        let known = common.know(file.current(), HashMap::new());
+        let settings = BmcSettings { group, credentials, slots };
+        let known = settings.know(file.current(), HashMap::new());
         for (_, bmc) in known.bmcs.values() {
             bmc.as_ref().map_err(|reason| anyhow::anyhow!("{reason}"))?;
         }
         known.check_credentials();
-        Ok(Self { file, common, known: Mutex::new(known) })
+        Ok(Self { file, settings, known: Mutex::new(known) })
     }
 
     /// Returns nodes by their ids; `None` for nodes that are not listed.
-    pub(super) fn find(&self, ids: Vec<String>) -> Vec<(String, Option<Node>)> {
+    pub(super) fn find(&self, ids: Vec<String>) -> Vec<(String, Option<MachineNode>)> {
         let known = self.known();
         let found = ids.into_iter().map(|id| {
             let node = known.nodes.get(&id).cloned();
@@ -70,22 +70,22 @@ impl Fleet {
     }
 
     /// Returns the BMCs that can be called.
-    pub(super) fn bmcs(&self) -> Vec<Arc<Bmc>> {
+    pub(super) fn bmcs(&self) -> Vec<Arc<BmcClient>> {
         self.known.lock().bmcs.values().filter_map(|(_, bmc)| bmc.as_ref().ok().cloned()).collect()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, LoadedMachine> {
         let mut known = self.known.lock();
         let machine = self.file.current();
         if !Arc::ptr_eq(&known.machine, &machine) {
             let before = std::mem::take(&mut known.bmcs);
-            *known = self.common.know(machine, before);
+            *known = self.settings.know(machine, before);
         }
         known
     }
 }
 
-impl Known {
+impl LoadedMachine {
     /// Warns of credentials that cannot be used; credentials that BMCs share are checked once.
     fn check_credentials(&self) {
         let mut shared = None;
@@ -103,9 +103,9 @@ impl Known {
     }
 }
 
-impl Common {
+impl BmcSettings {
     /// Builds the nodes and BMCs of `machine`, with the BMCs from `before` whose entries have not changed.
-    fn know(&self, machine: Arc<Machine>, mut before: HashMap<String, Entry>) -> Known {
+    fn know(&self, machine: Arc<Machine>, mut before: HashMap<String, BmcEntry>) -> LoadedMachine {
         let bmcs = machine.bmcs.iter().map(|listed| {
             let entry = match before.remove(&listed.name) {
                 Some(entry) if entry.0 == *listed => entry,
@@ -115,23 +115,23 @@ impl Common {
         });
         let bmcs: HashMap<_, _> = bmcs.collect();
         let nodes = machine.nodes.iter().map(|listed| (listed.id.clone(), node(listed, &bmcs)));
-        Known { nodes: nodes.collect(), machine, bmcs }
+        LoadedMachine { nodes: nodes.collect(), machine, bmcs }
     }
 
-    fn bmc(&self, listed: &machine::Bmc) -> Result<Arc<Bmc>, String> {
+    fn bmc(&self, listed: &machine::Bmc) -> Result<Arc<BmcClient>, String> {
         let place = if listed.credentials.is_empty() { &self.credentials } else { &listed.credentials };
         let peer = self.group.peer(format!("BMC {}", listed.name), &listed.url, place);
         match peer {
-            Ok(peer) => Ok(Arc::new(Bmc::new(peer, Arc::clone(&self.slots)))),
+            Ok(peer) => Ok(Arc::new(BmcClient::new(peer, Arc::clone(&self.slots)))),
             Err(error) => Err(format!("BMC {} of the machine file: {error}", listed.name)),
         }
     }
 }
 
-fn node(listed: &machine::Node, bmcs: &HashMap<String, Entry>) -> Node {
+fn node(listed: &machine::Node, bmcs: &HashMap<String, BmcEntry>) -> MachineNode {
     let bmc = match bmcs.get(&listed.bmc) {
         Some((_, bmc)) => bmc.clone(),
         None => Err(NO_BMC.to_owned()),
     };
-    Node { bmc, system: listed.system.as_str().into() }
+    MachineNode { bmc, system: listed.system.as_str().into() }
 }

@@ -28,24 +28,26 @@ use tracing::Instrument;
 use upstream::machine::MachineFile;
 
 use crate::driver::{
-    Reading,
-    progress::{Progress, TaskState},
+    NodeReading,
+    progress::{TaskState, TransitionProgress},
 };
 
-use self::{actions::Actions, fleet::Fleet, reset::Reset, system::Power, task::Order};
+use self::{
+    actions::RedfishActions, fleet::BmcFleet, reset::ResetKind, system::SystemPower, task::ResetOrder,
+};
 
 /// Longest time that can be set. A longer one is a mistake about the unit.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// All BMCs of a machine file. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Redfish {
-    inner: Arc<Inner>,
+pub(crate) struct RedfishDriver {
+    inner: Arc<RedfishState>,
 }
 
-struct Inner {
-    fleet: Fleet,
-    actions: Arc<Actions>,
+struct RedfishState {
+    fleet: BmcFleet,
+    actions: Arc<RedfishActions>,
     /// Tasks that carry actions out. They end with the last clone.
     running: Mutex<JoinSet<()>>,
     /// Time for the effect of an action.
@@ -54,14 +56,14 @@ struct Inner {
     pause: Duration,
 }
 
-impl Redfish {
+impl RedfishDriver {
     /// Drives the BMCs that `file` lists. None is called yet.
     ///
     /// # Errors
     /// When a setting, or the address or credentials of a BMC cannot be used.
     pub(crate) fn new(file: MachineFile, settings: &settings::Power) -> anyhow::Result<Self> {
-        let inner = Inner {
-            fleet: Fleet::open(file, &settings.redfish)?,
+        let inner = RedfishState {
+            fleet: BmcFleet::open(file, &settings.redfish)?,
             actions: Arc::default(),
             running: Mutex::default(),
             patience: seconds("power.effect_seconds", settings.effect_seconds)?,
@@ -93,7 +95,7 @@ impl Redfish {
     /// gives its nodes an error, never a state.
     ///
     /// `deadline` is the time for a BMC to become free; after that `power.redfish` limits its calls.
-    pub(crate) async fn power(&self, ids: Vec<String>, deadline: Duration) -> Vec<(String, Reading)> {
+    pub(crate) async fn power(&self, ids: Vec<String>, deadline: Duration) -> Vec<(String, NodeReading)> {
         let readings = self.inner.fleet.find(ids).into_iter().filter_map(|(id, node)| {
             let node = node?;
             Some(async move {
@@ -116,8 +118,8 @@ impl Redfish {
         ids: Vec<String>,
         still_ours: impl Fn() -> bool + Send + Sync + 'static,
     ) -> String {
-        let Inner { fleet, actions, patience, pause, .. } = &*self.inner;
-        let Some(reset) = Reset::of(action) else {
+        let RedfishState { fleet, actions, patience, pause, .. } = &*self.inner;
+        let Some(reset) = ResetKind::of(action) else {
             return actions.refuse(ids, &format!("'{}' is not an action on power", action.word()));
         };
         let (id, taken) = actions.begin(reset, ids);
@@ -125,7 +127,7 @@ impl Redfish {
             let (actions, id) = (Arc::clone(actions), id.clone());
             move || actions.is_known(&id) && still_ours()
         };
-        let order = Order { reset, patience: *patience, pause: *pause, still_ours: Arc::new(is_wanted) };
+        let order = ResetOrder { reset, patience: *patience, pause: *pause, still_ours: Arc::new(is_wanted) };
         let tasks = fleet.find(taken).into_iter().map(|(node_id, node)| {
             let (id, actions, order) = (id.clone(), Arc::clone(actions), order.clone());
             async move {
@@ -148,7 +150,7 @@ impl Redfish {
 
     /// Returns the progress of a begun action. `None`: it is not known, because an earlier process began it, it was
     /// handed over, or it ended some minutes ago.
-    pub(crate) fn follow(&self, id: &str) -> Option<Progress> {
+    pub(crate) fn follow(&self, id: &str) -> Option<TransitionProgress> {
         drop(self.running());
         self.inner.actions.progress(id)
     }
@@ -185,12 +187,12 @@ impl Redfish {
 }
 
 /// Returns the reading of a node. A power that is neither on nor off is no state.
-fn reading(power: Result<Power, String>) -> Reading {
-    let known = |reading| Reading { reading, error: String::new(), as_of: None };
+fn reading(power: Result<SystemPower, String>) -> NodeReading {
+    let known = |reading| NodeReading { reading, error: String::new(), as_of: None };
     match power {
-        Ok(Power::On) => known(PowerReading::On),
-        Ok(Power::Off) => known(PowerReading::Off),
-        Ok(Power::Other(text)) | Err(text) => Reading::undefined(text),
+        Ok(SystemPower::On) => known(PowerReading::On),
+        Ok(SystemPower::Off) => known(PowerReading::Off),
+        Ok(SystemPower::Other(text)) | Err(text) => NodeReading::undefined(text),
     }
 }
 

@@ -5,25 +5,25 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    bmc::Bmc,
-    system::Power,
-    task::{Order, Task},
+    bmc::BmcClient,
+    system::SystemPower,
+    task::{ResetOrder, ResetTask},
 };
 use crate::driver::progress::TaskState;
 
 /// A node of the machine file.
 #[derive(Clone)]
-pub(super) struct Node {
+pub(super) struct MachineNode {
     /// BMC of the node, or the reason why there is none that can be called.
-    pub(super) bmc: Result<Arc<Bmc>, String>,
+    pub(super) bmc: Result<Arc<BmcClient>, String>,
     /// Path of the system at the BMC; empty: the only one.
     pub(super) system: Arc<str>,
 }
 
-impl Node {
+impl MachineNode {
     /// Returns the power of the node, or the reason why it is unknown. `deadline` is the time for the BMC to become
     /// free.
-    pub(super) async fn power(&self, deadline: Duration) -> Result<Power, String> {
+    pub(super) async fn power(&self, deadline: Duration) -> Result<SystemPower, String> {
         let bmc = self.bmc.as_ref().map_err(String::clone)?;
         let Ok(mut turn) = timeout_at(Instant::now() + deadline, bmc.turn()).await else {
             return Err(format!(
@@ -36,9 +36,9 @@ impl Node {
     }
 
     /// Carries the order out, and polls until its effect shows.
-    pub(super) async fn carry_out(&self, order: &Order) -> TaskState {
+    pub(super) async fn carry_out(&self, order: &ResetOrder) -> TaskState {
         match &self.bmc {
-            Ok(bmc) => Task { bmc, system: &self.system, order }.carry_out().await,
+            Ok(bmc) => ResetTask { bmc, system: &self.system, order }.carry_out().await,
             Err(reason) => TaskState::Failed(reason.clone()),
         }
     }

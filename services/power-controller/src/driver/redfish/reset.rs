@@ -2,17 +2,17 @@
 
 use domain::boot::component::Action;
 
-use super::system::Power;
+use super::system::SystemPower;
 
 /// Kind of reset of a system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reset {
+pub(super) enum ResetKind {
     On,
     GracefulOff,
     ForcedOff,
 }
 
-impl Reset {
+impl ResetKind {
     /// Returns the reset of an action; `None` if the action has nothing to do with power.
     pub(super) fn of(action: Action) -> Option<Self> {
         match action {
@@ -27,10 +27,10 @@ impl Reset {
     }
 
     /// Returns the `PowerState` after the reset.
-    pub(super) fn target(self) -> Power {
+    pub(super) fn target(self) -> SystemPower {
         match self {
-            Self::On => Power::On,
-            Self::GracefulOff | Self::ForcedOff => Power::Off,
+            Self::On => SystemPower::On,
+            Self::GracefulOff | Self::ForcedOff => SystemPower::Off,
         }
     }
 
@@ -94,7 +94,7 @@ mod tests {
         let mut seen = String::new();
         for (name, allowable) in hardware {
             let allowable: Vec<_> = allowable.iter().map(|&word| word.to_owned()).collect();
-            for reset in [Reset::On, Reset::GracefulOff, Reset::ForcedOff] {
+            for reset in [ResetKind::On, ResetKind::GracefulOff, ResetKind::ForcedOff] {
                 let chosen = reset.choose(&allowable).unwrap_or_else(|text| text);
                 seen += &format!("{name}, {}: {chosen}\n", reset.word());
             }
@@ -123,9 +123,9 @@ mod tests {
 
     #[test]
     fn only_actions_on_power_are_resets() {
-        assert_eq!(Reset::of(Action::PoweringOn), Some(Reset::On));
-        assert_eq!(Reset::of(Action::PoweringOffGracefully), Some(Reset::GracefulOff));
-        assert_eq!(Reset::of(Action::PoweringOffForcefully), Some(Reset::ForcedOff));
-        assert_eq!(Reset::of(Action::SessionSetup), None);
+        assert_eq!(ResetKind::of(Action::PoweringOn), Some(ResetKind::On));
+        assert_eq!(ResetKind::of(Action::PoweringOffGracefully), Some(ResetKind::GracefulOff));
+        assert_eq!(ResetKind::of(Action::PoweringOffForcefully), Some(ResetKind::ForcedOff));
+        assert_eq!(ResetKind::of(Action::SessionSetup), None);
     }
 }

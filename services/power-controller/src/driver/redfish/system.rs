@@ -5,14 +5,14 @@ use serde_json::Value;
 
 /// Computer system as its BMC describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct System {
-    pub(super) power: Power,
+pub(super) struct ComputerSystem {
+    pub(super) power: SystemPower,
     pub(super) reset: ResetAction,
 }
 
 /// Value of `PowerState`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Power {
+pub(super) enum SystemPower {
     On,
     Off,
     /// Neither: in transition, an unknown word, or missing.
@@ -30,7 +30,7 @@ pub(super) struct ResetAction {
     pub(super) info: Option<String>,
 }
 
-impl System {
+impl ComputerSystem {
     /// Reads a `ComputerSystem`. Missing fields are missing in the result.
     pub(super) fn read(document: &Value) -> Self {
         let action = &document["Actions"]["#ComputerSystem.Reset"];
@@ -39,11 +39,11 @@ impl System {
             allowable: words(&action["ResetType@Redfish.AllowableValues"]),
             info: action["@Redfish.ActionInfo"].as_str().and_then(path),
         };
-        Self { power: Power::read(&document["PowerState"]), reset }
+        Self { power: SystemPower::read(&document["PowerState"]), reset }
     }
 }
 
-impl Power {
+impl SystemPower {
     fn read(state: &Value) -> Self {
         match state {
             Value::String(word) if word == "On" => Self::On,
@@ -160,7 +160,7 @@ mod tests {
     fn reads_what_hardware_says() {
         let mut seen = String::new();
         for (name, document) in hardware() {
-            let System { power, reset } = System::read(&document);
+            let ComputerSystem { power, reset } = ComputerSystem::read(&document);
             seen +=
                 &format!("{name}: {power:?}\n  {:?} {:?} {:?}\n", reset.target, reset.allowable, reset.info);
         }

@@ -6,16 +6,16 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use upstream::{Failure, FailureKind};
 
 use super::{
-    bmc::{Bmc, Turn},
-    reset::Reset,
-    system::{Power, ResetAction},
+    bmc::{BmcClient, BmcTurn},
+    reset::ResetKind,
+    system::{ResetAction, SystemPower},
 };
 use crate::driver::progress::TaskState;
 
 /// Instruction for the reset of systems.
 #[derive(Clone)]
-pub(super) struct Order {
-    pub(super) reset: Reset,
+pub(super) struct ResetOrder {
+    pub(super) reset: ResetKind,
     /// Most time until the effect shows.
     pub(super) patience: Duration,
     /// Time between polls of the power.
@@ -24,29 +24,29 @@ pub(super) struct Order {
     pub(super) still_ours: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
-impl Order {
+impl ResetOrder {
     pub(super) fn is_ours(&self) -> bool {
         (self.still_ours)()
     }
 }
 
 /// Order for one system.
-pub(super) struct Task<'a> {
-    pub(super) bmc: &'a Bmc,
+pub(super) struct ResetTask<'a> {
+    pub(super) bmc: &'a BmcClient,
     /// Path of the system; empty: the only one.
     pub(super) system: &'a str,
-    pub(super) order: &'a Order,
+    pub(super) order: &'a ResetOrder,
 }
 
 /// Whether the reset was requested from the BMC.
-enum Asked {
+enum ResetRequest {
     No,
     Yes,
     /// The BMC may have received the request or not; the text has the reason of the doubt.
     Perhaps(String),
 }
 
-impl Asked {
+impl ResetRequest {
     fn without_effect(&self, words: String) -> TaskState {
         match self {
             Self::No => TaskState::Failed(words),
@@ -56,13 +56,13 @@ impl Asked {
 }
 
 /// Result of one step.
-enum Step {
+enum ResetStep {
     Done,
     /// The effect may still come; the text has the present state.
     Wait(String),
 }
 
-impl Task<'_> {
+impl ResetTask<'_> {
     /// Carries the order out: requests the reset once, unless the power is as wanted, and polls until it is.
     ///
     /// A BMC that is not reached is tried again until the time is over, since nothing has happened. A BMC that may have
@@ -72,7 +72,7 @@ impl Task<'_> {
     /// there is no effect in time, or the action is not ours any more. Nothing is requested after that.
     pub(super) async fn carry_out(&self) -> TaskState {
         let deadline = Instant::now() + self.order.patience;
-        let mut asked = Asked::No;
+        let mut asked = ResetRequest::No;
         let mut last = "its turn did not come".to_owned();
         while self.order.is_ours() {
             let next = Instant::now() + self.order.pause;
@@ -80,8 +80,8 @@ impl Task<'_> {
             let step = self.step(&mut turn, &mut asked, deadline).await;
             drop(turn);
             match step {
-                Ok(Step::Done) => return TaskState::Succeeded,
-                Ok(Step::Wait(seen)) => last = seen,
+                Ok(ResetStep::Done) => return TaskState::Succeeded,
+                Ok(ResetStep::Wait(seen)) => last = seen,
                 Err(failure) => return asked.without_effect(failure.text),
             }
             if next >= deadline {
@@ -94,30 +94,35 @@ impl Task<'_> {
     }
 
     /// Polls the system, and requests the reset if it is due.
-    async fn step(&self, turn: &mut Turn<'_>, asked: &mut Asked, deadline: Instant) -> Result<Step, Failure> {
+    async fn step(
+        &self,
+        turn: &mut BmcTurn<'_>,
+        asked: &mut ResetRequest,
+        deadline: Instant,
+    ) -> Result<ResetStep, Failure> {
         let (path, system) = match turn.system(self.system).await {
             Ok(found) => found,
             Err(failure) => return wait_for(failure),
         };
         match (system.power, &asked) {
-            (power, _) if power == self.order.reset.target() => Ok(Step::Done),
+            (power, _) if power == self.order.reset.target() => Ok(ResetStep::Done),
             // The power is changing or unknown: neither is a reason to request a reset.
-            (Power::Other(text), _) => Ok(Step::Wait(text)),
-            (Power::On | Power::Off, Asked::No) if Instant::now() < deadline => {
+            (SystemPower::Other(text), _) => Ok(ResetStep::Wait(text)),
+            (SystemPower::On | SystemPower::Off, ResetRequest::No) if Instant::now() < deadline => {
                 self.ask(turn, &path, &system.reset, asked).await
             }
-            (Power::On, _) => Ok(Step::Wait("PowerState is 'On'".to_owned())),
-            (Power::Off, _) => Ok(Step::Wait("PowerState is 'Off'".to_owned())),
+            (SystemPower::On, _) => Ok(ResetStep::Wait("PowerState is 'On'".to_owned())),
+            (SystemPower::Off, _) => Ok(ResetStep::Wait("PowerState is 'Off'".to_owned())),
         }
     }
 
     async fn ask(
         &self,
-        turn: &mut Turn<'_>,
+        turn: &mut BmcTurn<'_>,
         path: &str,
         action: &ResetAction,
-        asked: &mut Asked,
-    ) -> Result<Step, Failure> {
+        asked: &mut ResetRequest,
+    ) -> Result<ResetStep, Failure> {
         let allowable = match turn.allowable(action).await {
             Ok(allowable) => allowable,
             Err(failure) => return wait_for(failure),
@@ -125,31 +130,31 @@ impl Task<'_> {
         let reset_type = self.order.reset.choose(&allowable).map_err(|reason| turn.refusal(&reason))?;
         let failure = match turn.reset(path, action, &reset_type, Arc::clone(&self.order.still_ours)).await {
             Ok(()) => {
-                *asked = Asked::Yes;
-                return Ok(Step::Wait(format!("{reset_type} was accepted")));
+                *asked = ResetRequest::Yes;
+                return Ok(ResetStep::Wait(format!("{reset_type} was accepted")));
             }
             Err(failure) => failure,
         };
         match failure.kind {
-            FailureKind::Unreachable => Ok(Step::Wait(failure.text)),
+            FailureKind::Unreachable => Ok(ResetStep::Wait(failure.text)),
             FailureKind::Ambiguous => {
-                *asked = Asked::Perhaps(failure.text.clone());
-                Ok(Step::Wait(failure.text))
+                *asked = ResetRequest::Perhaps(failure.text.clone());
+                Ok(ResetStep::Wait(failure.text))
             }
             // The BMC may refuse because another client changed the power since the poll.
             FailureKind::Refused | FailureKind::Denied => match turn.system(path).await {
-                Ok((_, system)) if system.power == self.order.reset.target() => Ok(Step::Done),
+                Ok((_, system)) if system.power == self.order.reset.target() => Ok(ResetStep::Done),
                 Ok(_) | Err(_) => Err(failure),
             },
         }
     }
 
-    fn out_of_time(&self, asked: &Asked, last: &str) -> String {
+    fn out_of_time(&self, asked: &ResetRequest, last: &str) -> String {
         let (name, word, patience) = (self.bmc.name(), self.order.reset.word(), self.order.patience);
         match asked {
-            Asked::No => format!("{name} could not be asked for {word} within {patience:?}: {last}"),
-            Asked::Yes => format!("{name}: {word} had no effect within {patience:?}: {last}"),
-            Asked::Perhaps(doubt) => {
+            ResetRequest::No => format!("{name} could not be asked for {word} within {patience:?}: {last}"),
+            ResetRequest::Yes => format!("{name}: {word} had no effect within {patience:?}: {last}"),
+            ResetRequest::Perhaps(doubt) => {
                 format!("{name}: {word} had no effect within {patience:?}: {last}; when asked: {doubt}")
             }
         }
@@ -157,9 +162,9 @@ impl Task<'_> {
 }
 
 /// Returns the step after a failed poll: trouble may pass, a refusal does not.
-fn wait_for(failure: Failure) -> Result<Step, Failure> {
+fn wait_for(failure: Failure) -> Result<ResetStep, Failure> {
     match failure.kind {
-        FailureKind::Unreachable | FailureKind::Ambiguous => Ok(Step::Wait(failure.text)),
+        FailureKind::Unreachable | FailureKind::Ambiguous => Ok(ResetStep::Wait(failure.text)),
         FailureKind::Refused | FailureKind::Denied => Err(failure),
     }
 }

@@ -15,7 +15,7 @@ use domain::{
 use proto::power::{PowerReading, PowerState, Transition, TransitionMember};
 
 use super::{AwaitedEffect, LeftOpen, NodeHolder, NodeRecords, OpenAction};
-use crate::{convert, engine::Moment, outcome};
+use crate::{convert, engine::PointInTime, outcome};
 
 impl NodeRecords {
     /// Begins the effects of a transition, which the upstream may take from now on. An earlier action is superseded:
@@ -137,7 +137,7 @@ impl NodeRecords {
     /// Marks the power as open for nodes of an ended transition about whose power the upstream said nothing certain:
     /// earlier readings do not count any more. If the upstream reported nothing at all about a node, its readings may
     /// show the earlier power for a while. Nodes that have reported their boot need no reading.
-    pub(crate) fn leave_open(&mut self, transition: &Transition, now: Moment) {
+    pub(crate) fn leave_open(&mut self, transition: &Transition, now: PointInTime) {
         for member in transition.members.iter().filter(|member| outcome::leaves_power_open(member)) {
             let Ok(id) = ComponentId::parse(&member.id) else { continue };
             let record = self.records.entry(id).or_default();

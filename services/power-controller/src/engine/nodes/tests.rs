@@ -10,7 +10,7 @@ use expect_test::expect;
 use proto::power::{PowerReading, PowerState, TaskOutcome, TransitionMember};
 
 use super::*;
-use crate::engine::{Moment, plan::batches};
+use crate::engine::{PointInTime, plan::batches};
 
 const NOW: Timestamp = Timestamp(1_000_000);
 const ON: Action = Action::PoweringOn;
@@ -43,8 +43,8 @@ fn holder() -> NodeHolder {
     NodeHolder { transition: "".into(), upstream_id: "t-1".into(), generation: 1 }
 }
 
-fn now() -> Moment {
-    Moment { at: NOW, instant: Instant::now() }
+fn now() -> PointInTime {
+    PointInTime { at: NOW, instant: Instant::now() }
 }
 
 fn id() -> ComponentId {
@@ -270,13 +270,13 @@ fn node_id(text: &str) -> ComponentId {
     ComponentId::parse(text).unwrap()
 }
 
-fn attempt(generation: u64, action: Action, number: u32) -> Attempt {
-    Attempt { generation, action, number }
+fn attempt(generation: u64, action: Action, number: u32) -> PowerAttempt {
+    PowerAttempt { generation, action, number }
 }
 
 #[test]
 fn an_attempt_is_opened_once_and_none_while_another_is_open() {
-    use Opening::{Blocked, Opened, Repeated};
+    use AttemptOpening::{Blocked, Opened, Repeated};
     let mut nodes = NodeRecords::default();
     let node = node_id("x1");
     let first = attempt(1, OFF, 1);
@@ -301,7 +301,7 @@ fn an_attempt_is_opened_once_and_none_while_another_is_open() {
 #[test]
 fn attempts_with_an_outcome_or_a_successor_are_over() {
     let (node, first) = (node_id("x1"), attempt(1, OFF, 1));
-    let of = |attempt: Attempt| {
+    let of = |attempt: PowerAttempt| {
         let (_, members) = batches(vec![(node.clone(), attempt)], &Options::default(), 1).remove(0);
         convert::prepared(attempt.action, members, Timestamp(0))
     };
@@ -318,7 +318,7 @@ fn attempts_with_an_outcome_or_a_successor_are_over() {
 
 #[test]
 fn only_open_attempts_are_withdrawn() {
-    use Opening::{Blocked, Opened, Repeated};
+    use AttemptOpening::{Blocked, Opened, Repeated};
     let mut nodes = NodeRecords::default();
     for name in ["x1", "x2", "x3"] {
         nodes.open(&node_id(name), attempt(1, ON, 1));
@@ -339,9 +339,9 @@ fn the_open_attempt_is_recalled_whatever_the_order() {
             recalled.reverse();
         }
         recalled.into_iter().for_each(|(attempt, open)| nodes.recall_attempt(node_id("x1"), attempt, open));
-        assert_eq!(nodes.open(&node_id("x1"), attempt(1, ON, 3)), Opening::Blocked);
+        assert_eq!(nodes.open(&node_id("x1"), attempt(1, ON, 3)), AttemptOpening::Blocked);
         nodes.close(&node_id("x1"), attempt(1, ON, 2));
-        assert_eq!(nodes.open(&node_id("x1"), attempt(1, ON, 2)), Opening::Repeated);
+        assert_eq!(nodes.open(&node_id("x1"), attempt(1, ON, 2)), AttemptOpening::Repeated);
     }
 }
 
@@ -363,7 +363,7 @@ fn older_transition_holds_its_node_until_it_ends_or_is_seen() {
     ];
     for (name, end) in ends {
         let mut nodes = NodeRecords::default();
-        attempts(&on).for_each(|(id, attempt)| assert_eq!(nodes.open(&id, attempt), Opening::Opened));
+        attempts(&on).for_each(|(id, attempt)| assert_eq!(nodes.open(&id, attempt), AttemptOpening::Opened));
         nodes.begin(&on);
         assert_eq!(held(&nodes), None, "{name}: nobody answered yet");
         nodes.follow(&on, true);

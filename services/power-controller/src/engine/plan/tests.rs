@@ -14,8 +14,8 @@ fn id(text: &str) -> ComponentId {
     ComponentId::parse(text).unwrap()
 }
 
-fn attempt(generation: u64, action: Action, number: u32) -> Attempt {
-    Attempt { generation, action, number }
+fn attempt(generation: u64, action: Action, number: u32) -> PowerAttempt {
+    PowerAttempt { generation, action, number }
 }
 
 fn member(id: &str) -> TransitionMember {
@@ -142,8 +142,8 @@ fn an_attempt_that_was_not_made_stays_due_until_the_component_moves_on() {
     for (why, action, component, now) in rows {
         table += &format!("{}, {why}\n   ", action.word());
         for (name, power) in &powers {
-            let standing = standing(&component, power, action, &member("x1"), &Options::default(), now);
-            table += &format!(" {name}: {standing:?}");
+            let step = attempt_step(&component, power, action, &member("x1"), &Options::default(), now);
+            table += &format!(" {name}: {step:?}");
         }
         table += "\n";
     }
@@ -214,8 +214,8 @@ fn a_shutdown_is_overdue_when_a_node_of_it_is_to_be_forced_off() {
     }
 }
 
-fn theirs(id: &str, action: Option<Action>, ids: &[&str]) -> Accepted {
-    Accepted {
+fn theirs(id: &str, action: Option<Action>, ids: &[&str]) -> UpstreamTransition {
+    UpstreamTransition {
         id: id.into(),
         action,
         ids: ids.iter().map(ToString::to_string).collect(),
@@ -235,70 +235,90 @@ fn ours() -> Transition {
 }
 
 /// Returns a window between 49 and 52 s by a clock that agrees with ours.
-fn window() -> Window {
+fn window() -> SearchWindow {
     let at = Timestamp(50_000);
     let clock = ClockOffset::measure(at, at, at, Duration::from_millis(1));
-    Window { from: Timestamp(49_000), until: Timestamp(52_000), clock }
+    SearchWindow { from: Timestamp(49_000), until: Timestamp(52_000), clock }
 }
 
 #[test]
 fn a_lost_transition_is_recognised_by_action_nodes_and_time() {
     let same = theirs("t1", Some(OFF), &["x1", "x2"]);
-    let at = |at: i64, one: &Accepted| Accepted { at: Timestamp(at), ..one.clone() };
-    let begun = |one: Accepted| Accepted { complete: false, ..one };
+    let at = |at: i64, one: &UpstreamTransition| UpstreamTransition { at: Timestamp(at), ..one.clone() };
+    let begun = |one: UpstreamTransition| UpstreamTransition { complete: false, ..one };
     let undated = at(i64::MAX, &same);
-    let cut = |at: i64| Accepted { at: Timestamp(at), resolution: Duration::from_secs(1), ..same.clone() };
+    let cut = |at: i64| UpstreamTransition {
+        at: Timestamp(at),
+        resolution: Duration::from_secs(1),
+        ..same.clone()
+    };
     let rows = [
-        ("the same", vec![same.clone()], Trace::Found("t1")),
-        ("it began long before ours was sent", vec![at(46_300, &same)], Trace::Missing),
+        ("the same", vec![same.clone()], TransitionEvidence::Found("t1")),
+        ("it began long before ours was sent", vec![at(46_300, &same)], TransitionEvidence::Missing),
         (
             "it began before ours was sent, unless a clock was wrong",
             vec![at(48_800, &same)],
-            Trace::Undated { id: "t1", open: true },
+            TransitionEvidence::Undated { id: "t1", open: true },
         ),
         (
             "ours is beside it",
             vec![at(48_800, &theirs("t0", Some(OFF), &["x1", "x2"])), same.clone()],
-            Trace::Found("t1"),
+            TransitionEvidence::Found("t1"),
         ),
-        ("it began in the second in which ours was sent", vec![cut(48_000)], Trace::Found("t1")),
-        ("it began in the second before", vec![cut(47_000)], Trace::Undated { id: "t1", open: true }),
-        ("it began seconds before", vec![cut(45_000)], Trace::Missing),
-        ("it began after our caller had gone", vec![at(52_200, &same)], Trace::Missing),
+        ("it began in the second in which ours was sent", vec![cut(48_000)], TransitionEvidence::Found("t1")),
+        (
+            "it began in the second before",
+            vec![cut(47_000)],
+            TransitionEvidence::Undated { id: "t1", open: true },
+        ),
+        ("it began seconds before", vec![cut(45_000)], TransitionEvidence::Missing),
+        ("it began after our caller had gone", vec![at(52_200, &same)], TransitionEvidence::Missing),
         (
             "another of ours was taken under the id",
             vec![theirs("old", Some(OFF), &["x1", "x2"])],
-            Trace::Missing,
+            TransitionEvidence::Missing,
         ),
-        ("nobody says when it began", vec![undated.clone()], Trace::Undated { id: "t1", open: true }),
+        (
+            "nobody says when it began",
+            vec![undated.clone()],
+            TransitionEvidence::Undated { id: "t1", open: true },
+        ),
         (
             "nobody says when it began, and it is over",
-            vec![Accepted { open: false, ..undated.clone() }],
-            Trace::Undated { id: "t1", open: false },
+            vec![UpstreamTransition { open: false, ..undated.clone() }],
+            TransitionEvidence::Undated { id: "t1", open: false },
         ),
-        ("an undated one beside ours", vec![undated, at(50_001, &same)], Trace::Found("t1")),
-        ("another action", vec![theirs("t1", Some(FORCE), &["x1", "x2"])], Trace::Missing),
-        ("an action without a name", vec![theirs("t1", None, &["x1", "x2"])], Trace::Missing),
-        ("fewer nodes", vec![theirs("t1", Some(OFF), &["x1"])], Trace::Missing),
-        ("more nodes", vec![theirs("t1", Some(OFF), &["x1", "x2", "x3"])], Trace::Missing),
-        ("no nodes yet", vec![begun(theirs("t1", Some(OFF), &[]))], Trace::Perhaps),
-        ("some of the nodes so far", vec![begun(theirs("t1", Some(OFF), &["x2"]))], Trace::Perhaps),
-        ("other nodes so far", vec![begun(theirs("t1", Some(OFF), &["x3"]))], Trace::Missing),
+        ("an undated one beside ours", vec![undated, at(50_001, &same)], TransitionEvidence::Found("t1")),
+        ("another action", vec![theirs("t1", Some(FORCE), &["x1", "x2"])], TransitionEvidence::Missing),
+        ("an action without a name", vec![theirs("t1", None, &["x1", "x2"])], TransitionEvidence::Missing),
+        ("fewer nodes", vec![theirs("t1", Some(OFF), &["x1"])], TransitionEvidence::Missing),
+        ("more nodes", vec![theirs("t1", Some(OFF), &["x1", "x2", "x3"])], TransitionEvidence::Missing),
+        ("no nodes yet", vec![begun(theirs("t1", Some(OFF), &[]))], TransitionEvidence::Perhaps),
+        (
+            "some of the nodes so far",
+            vec![begun(theirs("t1", Some(OFF), &["x2"]))],
+            TransitionEvidence::Perhaps,
+        ),
+        ("other nodes so far", vec![begun(theirs("t1", Some(OFF), &["x3"]))], TransitionEvidence::Missing),
         (
             "no nodes yet of another",
             vec![begun(theirs("t0", Some(OFF), &[])), same.clone()],
-            Trace::Found("t1"),
+            TransitionEvidence::Found("t1"),
         ),
-        ("nothing", vec![], Trace::Missing),
+        ("nothing", vec![], TransitionEvidence::Missing),
     ];
     for (what, accepted, found) in rows {
-        assert_eq!(trace(&ours(), &accepted, &window(), |one| one.id == "old"), found, "{what}");
+        assert_eq!(evidence(&ours(), &accepted, &window(), |one| one.id == "old"), found, "{what}");
     }
-    let timeless = Window { clock: None, ..window() };
-    let unknown = trace(&ours(), std::slice::from_ref(&same), &timeless, |_| false);
-    assert_eq!(unknown, Trace::Undated { id: "t1", open: true }, "a clock that is not known adopts nothing");
+    let timeless = SearchWindow { clock: None, ..window() };
+    let unknown = evidence(&ours(), std::slice::from_ref(&same), &timeless, |_| false);
+    assert_eq!(
+        unknown,
+        TransitionEvidence::Undated { id: "t1", open: true },
+        "a clock that is not known adopts nothing"
+    );
     let nameless = Transition { action: 0, ..ours() };
-    assert_eq!(trace(&nameless, &[same], &window(), |_| false), Trace::Missing);
+    assert_eq!(evidence(&nameless, &[same], &window(), |_| false), TransitionEvidence::Missing);
 }
 
 #[test]
@@ -308,30 +328,34 @@ fn an_id_is_believed_when_it_stands_for_what_was_asked() {
         ("the same", same.clone(), ReadBack::Same),
         (
             "it is over, and its nodes are forgotten",
-            Accepted { ids: vec![], open: false, ..same.clone() },
+            UpstreamTransition { ids: vec![], open: false, ..same.clone() },
             ReadBack::Same,
         ),
-        ("nobody says when it began", Accepted { at: Timestamp(i64::MAX), ..same.clone() }, ReadBack::Same),
+        (
+            "nobody says when it began",
+            UpstreamTransition { at: Timestamp(i64::MAX), ..same.clone() },
+            ReadBack::Same,
+        ),
         (
             "its nodes are worked out",
-            Accepted { ids: vec![], complete: false, ..same.clone() },
+            UpstreamTransition { ids: vec![], complete: false, ..same.clone() },
             ReadBack::Unclear,
         ),
         ("another action", theirs("t1", Some(ON), &["x1", "x2"]), ReadBack::Other),
         ("other nodes", theirs("t1", Some(OFF), &["x3", "x4"]), ReadBack::Other),
         (
             "other nodes so far",
-            Accepted { complete: false, ..theirs("t1", Some(OFF), &["x3"]) },
+            UpstreamTransition { complete: false, ..theirs("t1", Some(OFF), &["x3"]) },
             ReadBack::Other,
         ),
         (
             "it began before ours was sent",
-            Accepted { at: Timestamp(40_000), ..same.clone() },
+            UpstreamTransition { at: Timestamp(40_000), ..same.clone() },
             ReadBack::Other,
         ),
         (
             "it began in the second in which ours was sent",
-            Accepted { at: Timestamp(48_000), resolution: Duration::from_secs(1), ..same },
+            UpstreamTransition { at: Timestamp(48_000), resolution: Duration::from_secs(1), ..same },
             ReadBack::Same,
         ),
     ];

@@ -96,7 +96,7 @@ fn lone_node_is_blamed_unless_others_are_refused() {
 
 #[test]
 fn trouble_has_one_beginning_and_one_end() {
-    let mut streak = Streak::default();
+    let mut streak = FailureStreak::default();
     assert_eq!(streak.ends(), None);
     assert_eq!([streak.begins(), streak.begins(), streak.begins()], [true, false, false]);
     assert_eq!((streak.ends(), streak.ends()), (Some(3), None));

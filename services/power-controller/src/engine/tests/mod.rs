@@ -15,22 +15,22 @@ use proto::component::ActionReport;
 use super::*;
 use crate::{
     driver::{
-        Accepted, Failure,
-        progress::{Progress, Task, TaskState},
+        DriverFailure, UpstreamTransition,
+        progress::{TaskState, TransitionProgress, UpstreamTask},
     },
-    journal::Changes,
+    journal::JournalChanges,
 };
 
 /// Beginning of every test.
 const START: Timestamp = Timestamp(1_732_119_000_000);
 
 /// Engine with facts around it, and a log of its events and commands.
-struct Scene {
+struct EngineScene {
     engine: PowerEngine,
     facts: TableFacts,
     /// Components whose reports the registry refuses.
     stale: HashSet<String>,
-    now: Moment,
+    now: PointInTime,
     /// Ids of transitions, in the order in which they appeared.
     ids: Vec<String>,
     log: String,
@@ -60,7 +60,7 @@ impl PowerFacts for TableFacts {
     }
 }
 
-impl Scene {
+impl EngineScene {
     /// Returns nodes that are off and are to be switched on.
     fn power_on(nodes: &[&str]) -> Self {
         Self::new(nodes, Phase::PoweringOn, PowerObservation::Off)
@@ -78,7 +78,7 @@ impl Scene {
         Self {
             engine: PowerEngine::new(&[], polls, upstream),
             facts: TableFacts { components, power, options: Options::default() },
-            now: Moment { at: START, instant: Instant::now() },
+            now: PointInTime { at: START, instant: Instant::now() },
             stale: HashSet::new(),
             ids: Vec::new(),
             log: String::new(),
@@ -87,11 +87,11 @@ impl Scene {
 
     fn pass(&mut self, seconds: u64) {
         let time = Duration::from_secs(seconds);
-        self.now = Moment { at: self.now.at.plus(time), instant: self.now.instant + time };
+        self.now = PointInTime { at: self.now.at.plus(time), instant: self.now.instant + time };
     }
 
     /// Tells of the event, answers for registry and journal, and logs the commands.
-    fn tell(&mut self, name: &str, event: Event) {
+    fn tell(&mut self, name: &str, event: EngineEvent) {
         let row = format!("{name}:\n");
         self.log += &row;
         let mut events = std::collections::VecDeque::from([event]);
@@ -99,15 +99,15 @@ impl Scene {
             for command in self.engine.apply(event, &self.facts, self.now) {
                 self.note(&command);
                 match command {
-                    Command::Begin(wanted) => {
-                        events.push_back(Event::Begun { begun: wanted.clone(), wanted });
+                    EngineCommand::Begin(wanted) => {
+                        events.push_back(EngineEvent::Begun { begun: wanted.clone(), wanted });
                     }
-                    Command::Announce { reports, announcement } => {
+                    EngineCommand::Announce { reports, announcement } => {
                         reports.iter().for_each(|report| self.count(report));
-                        events.push_back(Event::Announced { announcement, stale: self.stale.clone() });
+                        events.push_back(EngineEvent::Announced { announcement, stale: self.stale.clone() });
                     }
-                    Command::Tell(event) => events.push_back(event),
-                    Command::Report(reports) => reports.iter().for_each(|report| self.count(report)),
+                    EngineCommand::Tell(event) => events.push_back(event),
+                    EngineCommand::Report(reports) => reports.iter().for_each(|report| self.count(report)),
                     _ => {}
                 }
             }
@@ -143,12 +143,12 @@ impl Scene {
     fn decide(&mut self) {
         let mut ids: Vec<_> = self.facts.components.values().map(|component| component.id.clone()).collect();
         ids.sort_unstable();
-        self.tell("nodes changed", Event::Changed(ids));
+        self.tell("nodes changed", EngineEvent::Changed(ids));
     }
 
     fn due(&mut self, number: usize) {
         let id = self.id(number);
-        self.tell(&format!("T{number} is due"), Event::Due(vec![id]));
+        self.tell(&format!("T{number} is due"), EngineEvent::Due(vec![id]));
     }
 
     /// Takes the first transition to the upstream, which accepts it.
@@ -160,24 +160,24 @@ impl Scene {
         self.log.clear();
     }
 
-    fn answer(&mut self, number: usize, answer: Result<String, Failure>) {
+    fn answer(&mut self, number: usize, answer: Result<String, DriverFailure>) {
         let name = format!("T{number} is answered {answer:?}");
-        self.tell(&name, Event::Started { id: self.id(number), answer });
+        self.tell(&name, EngineEvent::Started { id: self.id(number), answer });
     }
 
     /// Polls the transition and processes the answer.
-    fn poll(&mut self, number: usize, answer: Result<Progress, Failure>) {
+    fn poll(&mut self, number: usize, answer: Result<TransitionProgress, DriverFailure>) {
         let id = self.id(number);
-        self.tell(&format!("T{number} is due for a poll"), Event::PollDue(Arc::clone(&id)));
+        self.tell(&format!("T{number} is due for a poll"), EngineEvent::PollDue(Arc::clone(&id)));
         let (began, asked_at) = (self.now.instant, self.now.at);
         let answer = PollAnswer { id, began, asked_at, clock: None, answer };
-        let commands = self.engine.apply(Event::Polled(answer), &self.facts, self.now);
+        let commands = self.engine.apply(EngineEvent::Polled(answer), &self.facts, self.now);
         let heard = commands.into_iter().filter_map(|command| match command {
-            Command::Collect(answer) => Some(answer),
+            EngineCommand::Collect(answer) => Some(answer),
             _ => None,
         });
         let heard = heard.collect();
-        self.tell("the answer is processed", Event::Heard(heard));
+        self.tell("the answer is processed", EngineEvent::Heard(heard));
     }
 
     fn id(&self, number: usize) -> TransitionId {
@@ -188,7 +188,7 @@ impl Scene {
         self.engine.transitions.get(&self.id(number)).unwrap().clone()
     }
 
-    fn note(&mut self, command: &Command) {
+    fn note(&mut self, command: &EngineCommand) {
         let text = self.text(command);
         if !text.is_empty() {
             self.log += &format!("    {text}\n");
@@ -210,49 +210,55 @@ impl Scene {
     }
 
     /// Returns the command in words; empty: it does nothing.
-    fn text(&mut self, command: &Command) -> String {
+    fn text(&mut self, command: &EngineCommand) -> String {
         match command {
-            Command::Begin(begun) => {
+            EngineCommand::Begin(begun) => {
                 let begun: Vec<_> = begun.iter().map(|one| self.state(one)).collect();
                 format!("begin {}", begun.join("; "))
             }
-            Command::Announce { reports, .. } => format!("announce {}", told(reports)),
-            Command::Report(reports) if reports.is_empty() => String::new(),
-            Command::Report(reports) => format!("report {}", told(reports)),
-            Command::Write(Changes { put, delete }) => {
+            EngineCommand::Announce { reports, .. } => format!("announce {}", told(reports)),
+            EngineCommand::Report(reports) if reports.is_empty() => String::new(),
+            EngineCommand::Report(reports) => format!("report {}", told(reports)),
+            EngineCommand::Write(JournalChanges { put, delete }) => {
                 let put = put.iter().map(|one| self.state(one)).collect::<Vec<_>>();
                 let delete = delete.iter().map(|id| format!("without {}", self.name(id))).collect::<Vec<_>>();
                 let parts = [put, delete].concat();
                 if parts.is_empty() { String::new() } else { format!("write {}", parts.join("; ")) }
             }
-            Command::Ask(Question::Start { nodes, action, .. }) => {
+            EngineCommand::Ask(UpstreamCall::Start { nodes, action, .. }) => {
                 format!("ask for {} of {}", action.word(), nodes.join(" "))
             }
-            Command::Ask(Question::Search { ids, .. }) => format!("search for {}", self.names(ids)),
-            Command::Ask(Question::Holders(_)) => "search for holders".to_owned(),
-            Command::Ask(Question::PollHolders { holders, .. }) => format!("poll holders {holders:?}"),
-            Command::Ask(Question::Withdraw { upstream_id, .. }) => format!("withdraw {upstream_id}"),
-            Command::Ask(Question::Poll { upstream_id, .. }) => format!("poll {upstream_id}"),
-            Command::Tell(_) | Command::Collect(_) | Command::Rest(_) => String::new(),
-            Command::Step { ids, pause } => match pause {
+            EngineCommand::Ask(UpstreamCall::Search { ids, .. }) => format!("search for {}", self.names(ids)),
+            EngineCommand::Ask(UpstreamCall::Holders(_)) => "search for holders".to_owned(),
+            EngineCommand::Ask(UpstreamCall::PollHolders { holders, .. }) => {
+                format!("poll holders {holders:?}")
+            }
+            EngineCommand::Ask(UpstreamCall::Withdraw { upstream_id, .. }) => {
+                format!("withdraw {upstream_id}")
+            }
+            EngineCommand::Ask(UpstreamCall::Poll { upstream_id, .. }) => format!("poll {upstream_id}"),
+            EngineCommand::Tell(_) | EngineCommand::Collect(_) | EngineCommand::Rest(_) => String::new(),
+            EngineCommand::Step { ids, pause } => match pause {
                 _ if ids.is_empty() => String::new(),
                 StepPause::Fixed(pause) => format!("step {} in {} s", self.names(ids), pause.as_secs_f64()),
                 StepPause::Backoff { failures } => {
                     format!("step {} after failure {failures}", self.names(ids))
                 }
             },
-            Command::Poll { ids, at, failures } => {
+            EngineCommand::Poll { ids, at, failures } => {
                 let at = at.saturating_duration_since(self.now.instant).as_secs_f64();
                 format!("poll {} in {at} s, failure {failures}", self.names(ids))
             }
-            Command::Decide { ids, .. } | Command::Read(ids) if ids.is_empty() => String::new(),
-            Command::Decide { ids, pause } => format!("decide on {} in {} s", list(ids), pause.as_secs_f64()),
-            Command::Read(ids) => format!("read {}", list(ids)),
-            Command::ShowPower(states) => {
+            EngineCommand::Decide { ids, .. } | EngineCommand::Read(ids) if ids.is_empty() => String::new(),
+            EngineCommand::Decide { ids, pause } => {
+                format!("decide on {} in {} s", list(ids), pause.as_secs_f64())
+            }
+            EngineCommand::Read(ids) => format!("read {}", list(ids)),
+            EngineCommand::ShowPower(states) => {
                 let shown = states.iter().map(|state| format!("{} is {:?}", state.id, state.reading()));
                 shown.collect::<Vec<_>>().join(", ")
             }
-            Command::GiveUp(upstream_id) => format!("give up {upstream_id}"),
+            EngineCommand::GiveUp(upstream_id) => format!("give up {upstream_id}"),
         }
     }
 
@@ -312,7 +318,7 @@ fn node(id: &str, phase: Phase) -> Component {
 }
 
 /// Returns the progress of a transition with these results: `x1:succeeded x2:reserved x3:words`.
-fn progress(results: &str, ended: bool) -> Progress {
+fn progress(results: &str, ended: bool) -> TransitionProgress {
     let tasks = results.split_whitespace().map(|result| {
         let (id, state) = result.split_once(':').unwrap();
         let state = match state {
@@ -321,14 +327,14 @@ fn progress(results: &str, ended: bool) -> Progress {
             "reserved" => TaskState::Refused { words: "reserved".to_owned(), reserved: true },
             words => TaskState::Failed(words.to_owned()),
         };
-        Task { id: id.to_owned(), state }
+        UpstreamTask { id: id.to_owned(), state }
     });
-    Progress { tasks: tasks.collect(), ended, record: None }
+    TransitionProgress { tasks: tasks.collect(), ended, record: None }
 }
 
 /// Returns the upstream's record of a transition.
-fn record(id: &str, action: Action, nodes: &[&str], complete: bool) -> Accepted {
-    Accepted {
+fn record(id: &str, action: Action, nodes: &[&str], complete: bool) -> UpstreamTransition {
+    UpstreamTransition {
         id: id.to_owned(),
         action: Some(action),
         ids: nodes.iter().map(|id| (*id).to_owned()).collect(),

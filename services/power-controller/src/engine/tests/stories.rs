@@ -4,15 +4,15 @@ use domain::core::clock_offset::ClockOffset;
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::driver::Found;
+use crate::driver::FoundTransitions;
 
-fn check(scene: &Scene, expected: &Expect) {
+fn check(scene: &EngineScene, expected: &Expect) {
     expected.assert_eq(&scene.log);
 }
 
 #[test]
 fn power_on_is_recorded_counted_sent_polled_and_closed() {
-    let mut scene = Scene::power_on(&["x1", "x2"]);
+    let mut scene = EngineScene::power_on(&["x1", "x2"]);
     scene.decide();
     scene.due(1);
     scene.pass(1);
@@ -58,13 +58,13 @@ fn every_answer_to_a_call_has_its_consequence() {
     let words = || "words".to_owned();
     let mut log = String::new();
     for answer in [
-        Err(Failure::Refused(words())),
-        Err(Failure::TooLarge(words())),
-        Err(Failure::Denied(words())),
-        Err(Failure::Unreachable(words())),
-        Err(Failure::Ambiguous(words())),
+        Err(DriverFailure::Refused(words())),
+        Err(DriverFailure::TooLarge(words())),
+        Err(DriverFailure::Denied(words())),
+        Err(DriverFailure::Unreachable(words())),
+        Err(DriverFailure::Ambiguous(words())),
     ] {
-        let mut scene = Scene::power_on(&["x1", "x2"]);
+        let mut scene = EngineScene::power_on(&["x1", "x2"]);
         scene.decide();
         scene.due(1);
         scene.log.clear();
@@ -96,10 +96,10 @@ fn every_answer_to_a_call_has_its_consequence() {
 
 #[test]
 fn members_that_must_wait_or_have_moved_on_hold_up_nobody() {
-    let mut scene = Scene::power_on(&["x1", "x2", "x3", "x4"]);
+    let mut scene = EngineScene::power_on(&["x1", "x2", "x3", "x4"]);
     scene.decide();
     scene.due(1);
-    scene.answer(1, Err(Failure::Unreachable("away".to_owned())));
+    scene.answer(1, Err(DriverFailure::Unreachable("away".to_owned())));
     scene.log.clear();
     scene.change("x1", |node| node.locked = true);
     scene.change("x2", |node| node.generation = 2);
@@ -121,43 +121,44 @@ fn members_that_must_wait_or_have_moved_on_hold_up_nobody() {
 
 #[test]
 fn answers_about_transitions_that_are_over_change_nothing() {
-    let mut scene = Scene::power_on(&["x1"]);
+    let mut scene = EngineScene::power_on(&["x1"]);
     scene.accepted();
     let id = || TransitionId::from("over");
-    let answer = |now: Moment| PollAnswer {
+    let answer = |now: PointInTime| PollAnswer {
         id: id(),
         began: now.instant,
         asked_at: now.at,
         clock: None,
         answer: Ok(progress("x1:succeeded", true)),
     };
-    let found = Found { accepted: vec![record("t-1", Action::PoweringOn, &["x1"], true)], clock: None };
+    let found =
+        FoundTransitions { accepted: vec![record("t-1", Action::PoweringOn, &["x1"], true)], clock: None };
     let nodes = HashSet::from(["x1".to_owned()]);
     let purpose = HolderPurpose::End { id: id(), error: String::new() };
     for event in [
-        Event::Due(vec![id()]),
-        Event::Started { id: id(), answer: Ok("t-2".to_owned()) },
-        Event::Searched {
+        EngineEvent::Due(vec![id()]),
+        EngineEvent::Started { id: id(), answer: Ok("t-2".to_owned()) },
+        EngineEvent::Searched {
             ids: vec![id()],
             asked_at: scene.now.instant,
             answer: Ok(found),
             finished: Vec::new(),
         },
-        Event::HoldersFound {
+        EngineEvent::HoldersFound {
             search: HolderSearch { nodes, purpose },
             answer: Ok(Vec::new()),
             abandoned: HashSet::new(),
         },
-        Event::HoldersPolled { id: id(), ended: HashSet::new() },
-        Event::Followed(id()),
-        Event::PollDue(id()),
-        Event::Withdrawn { id: id(), answer: Ok(()) },
-        Event::Polled(answer(scene.now)),
-        Event::Heard(vec![answer(scene.now)]),
-        Event::Abandoned(Arc::new(Transition { id: id().to_string(), ..scene.transition(1) })),
+        EngineEvent::HoldersPolled { id: id(), ended: HashSet::new() },
+        EngineEvent::Followed(id()),
+        EngineEvent::PollDue(id()),
+        EngineEvent::Withdrawn { id: id(), answer: Ok(()) },
+        EngineEvent::Polled(answer(scene.now)),
+        EngineEvent::Heard(vec![answer(scene.now)]),
+        EngineEvent::Abandoned(Arc::new(Transition { id: id().to_string(), ..scene.transition(1) })),
         // The transition that is not over, in a state in which the answer has no meaning.
-        Event::Started { id: scene.id(1), answer: Ok("t-2".to_owned()) },
-        Event::HoldersPolled { id: scene.id(1), ended: HashSet::new() },
+        EngineEvent::Started { id: scene.id(1), answer: Ok("t-2".to_owned()) },
+        EngineEvent::HoldersPolled { id: scene.id(1), ended: HashSet::new() },
     ] {
         scene.tell("late", event);
     }
@@ -166,22 +167,22 @@ fn answers_about_transitions_that_are_over_change_nothing() {
 }
 
 /// Returns a power-on in doubt.
-fn in_doubt() -> Scene {
-    let mut scene = Scene::power_on(&["x1"]);
+fn in_doubt() -> EngineScene {
+    let mut scene = EngineScene::power_on(&["x1"]);
     scene.decide();
     scene.due(1);
-    scene.answer(1, Err(Failure::Ambiguous("no answer".to_owned())));
+    scene.answer(1, Err(DriverFailure::Ambiguous("no answer".to_owned())));
     scene.log.clear();
     scene
 }
 
 /// Searches for the transition and tells what was found.
-fn search(scene: &mut Scene, accepted: Vec<Accepted>) {
+fn search(scene: &mut EngineScene, accepted: Vec<UpstreamTransition>) {
     scene.due(1);
     let (ids, asked_at) = (vec![scene.id(1)], scene.now.instant);
     let clock = ClockOffset::measure(START, START, START, Duration::from_millis(1));
-    let answer = Ok(Found { accepted, clock });
-    scene.tell("the search ends", Event::Searched { ids, asked_at, answer, finished: Vec::new() });
+    let answer = Ok(FoundTransitions { accepted, clock });
+    scene.tell("the search ends", EngineEvent::Searched { ids, asked_at, answer, finished: Vec::new() });
 }
 
 #[test]
@@ -231,7 +232,7 @@ fn restart_puts_sent_transitions_in_doubt_and_continues_the_others() {
         let prepared = convert::prepared(Action::PoweringOn, vec![member(id)], START);
         Arc::new(Transition { id: id.to_owned(), delivery: delivery.into(), ..prepared })
     };
-    let mut scene = Scene::power_on(&["prepared", "sent", "accepted", "finished"]);
+    let mut scene = EngineScene::power_on(&["prepared", "sent", "accepted", "finished"]);
     let recorded = [
         recorded("prepared", Delivery::Prepared),
         recorded("sent", Delivery::Sent),
@@ -241,7 +242,7 @@ fn restart_puts_sent_transitions_in_doubt_and_continues_the_others() {
     let mut take_over = |name: &str, one: &Arc<Transition>, is_told| {
         let polls = PollSchedule::new(Duration::from_secs(1), Duration::from_secs(5), None);
         scene.engine = PowerEngine::new(&[Arc::clone(one)], polls, scene.engine.upstream);
-        scene.tell(name, Event::TookOver { follows_another: false, is_told });
+        scene.tell(name, EngineEvent::TookOver { follows_another: false, is_told });
     };
     take_over("prepared, counts unknown", &recorded[0], false);
     recorded.iter().for_each(|one| take_over(&one.id, one, true));
@@ -265,12 +266,12 @@ fn restart_puts_sent_transitions_in_doubt_and_continues_the_others() {
 
 #[test]
 fn failed_polls_are_shown_and_nodes_are_read_until_polls_succeed() {
-    let mut scene = Scene::power_on(&["x1"]);
+    let mut scene = EngineScene::power_on(&["x1"]);
     scene.accepted();
-    let silent = || Err(Failure::Unreachable("PCS is away".to_owned()));
+    let silent = || Err(DriverFailure::Unreachable("PCS is away".to_owned()));
     scene.poll(1, silent());
     scene.poll(1, silent());
-    let waits = |scene: &Scene| scene.engine.waits_for_holder("x1", 2).unwrap().text().to_string();
+    let waits = |scene: &EngineScene| scene.engine.waits_for_holder("x1", 2).unwrap().text().to_string();
     assert_eq!(
         waits(&scene),
         "waiting for transition t-1 of the power upstream, about which there is no answer: PCS is away"
@@ -301,7 +302,7 @@ fn failed_polls_are_shown_and_nodes_are_read_until_polls_succeed() {
 
 #[test]
 fn shutdown_that_never_begins_is_withdrawn_when_its_own_time_is_over() {
-    let mut scene = Scene::power_off(&["x1"]);
+    let mut scene = EngineScene::power_off(&["x1"]);
     scene.facts.options.max_power_off_wait_time = 10;
     scene.accepted();
     let mut not_begun = progress("", false);
@@ -312,7 +313,7 @@ fn shutdown_that_never_begins_is_withdrawn_when_its_own_time_is_over() {
     scene.poll(1, Ok(not_begun.clone()));
     scene.log.clear();
     scene.poll(1, Ok(not_begun));
-    scene.tell("it is withdrawn", Event::Withdrawn { id: scene.id(1), answer: Ok(()) });
+    scene.tell("it is withdrawn", EngineEvent::Withdrawn { id: scene.id(1), answer: Ok(()) });
     check(
         &scene,
         &expect![[r#"
@@ -329,22 +330,22 @@ fn shutdown_that_never_begins_is_withdrawn_when_its_own_time_is_over() {
 }
 
 /// Ends the transition because its node is reserved, and tells who holds the node.
-fn reserved(abandoned: &[&str]) -> Scene {
-    let mut scene = Scene::power_on(&["x1"]);
+fn reserved(abandoned: &[&str]) -> EngineScene {
+    let mut scene = EngineScene::power_on(&["x1"]);
     scene.accepted();
     let id = scene.id(1);
-    scene.engine.apply(Event::PollDue(Arc::clone(&id)), &scene.facts, scene.now);
+    scene.engine.apply(EngineEvent::PollDue(Arc::clone(&id)), &scene.facts, scene.now);
     let (began, asked_at) = (scene.now.instant, scene.now.at);
     let answer = PollAnswer { id, began, asked_at, clock: None, answer: Ok(progress("x1:reserved", true)) };
-    let asked = scene.engine.apply(Event::Heard(vec![answer]), &scene.facts, scene.now);
+    let asked = scene.engine.apply(EngineEvent::Heard(vec![answer]), &scene.facts, scene.now);
     let search = asked.into_iter().find_map(|command| match command {
-        Command::Ask(Question::Holders(search)) => Some(search),
+        EngineCommand::Ask(UpstreamCall::Holders(search)) => Some(search),
         _ => None,
     });
     let answer = Ok(vec![record("t-0", Action::PoweringOffGracefully, &["x1"], true)]);
     let abandoned = abandoned.iter().map(|id| (*id).to_owned()).collect();
     let search = search.unwrap();
-    scene.tell("t-0 holds x1", Event::HoldersFound { search, answer, abandoned });
+    scene.tell("t-0 holds x1", EngineEvent::HoldersFound { search, answer, abandoned });
     scene.due(2);
     scene
 }
@@ -380,7 +381,7 @@ fn known_holder_is_waited_for_and_an_abandoned_one_is_not() {
 
 #[test]
 fn released_members_do_not_wait_for_held_ones() {
-    let mut scene = Scene::power_on(&["x1", "x2"]);
+    let mut scene = EngineScene::power_on(&["x1", "x2"]);
     scene.decide();
     let mut transition = scene.transition(1);
     for (member, holder) in transition.members.iter_mut().zip(["a", "b"]) {
@@ -391,7 +392,7 @@ fn released_members_do_not_wait_for_held_ones() {
     for ended in [&[][..], &["a"], &["b"]] {
         let ended = ended.iter().map(|id| (*id).to_owned()).collect();
         let waiting = scene.ids.len();
-        scene.tell("holders were polled", Event::HoldersPolled { id: scene.id(waiting), ended });
+        scene.tell("holders were polled", EngineEvent::HoldersPolled { id: scene.id(waiting), ended });
     }
     check(
         &scene,
@@ -411,18 +412,18 @@ fn released_members_do_not_wait_for_held_ones() {
 
 #[test]
 fn transition_abandoned_during_its_announcement_is_not_sent() {
-    let mut scene = Scene::power_on(&["x1"]);
+    let mut scene = EngineScene::power_on(&["x1"]);
     scene.decide();
-    let commands = scene.engine.apply(Event::Due(vec![scene.id(1)]), &scene.facts, scene.now);
+    let commands = scene.engine.apply(EngineEvent::Due(vec![scene.id(1)]), &scene.facts, scene.now);
     let announcement = commands.into_iter().find_map(|command| match command {
-        Command::Announce { announcement, .. } => Some(announcement),
+        EngineCommand::Announce { announcement, .. } => Some(announcement),
         _ => None,
     });
     let mut marked = scene.transition(1);
     marked.abandoned_at = Some(chassis::mesh::time::to_wire(scene.now.at));
     scene.log.clear();
-    scene.tell("an operator abandons T1", Event::Abandoned(Arc::new(marked)));
-    let answer = Event::Announced { announcement: announcement.unwrap(), stale: HashSet::new() };
+    scene.tell("an operator abandons T1", EngineEvent::Abandoned(Arc::new(marked)));
+    let answer = EngineEvent::Announced { announcement: announcement.unwrap(), stale: HashSet::new() };
     scene.tell("the registry answers", answer);
     assert!(scene.engine.transitions.get(&scene.id(1)).is_none());
     check(
@@ -440,32 +441,35 @@ fn transition_abandoned_during_its_announcement_is_not_sent() {
 
 #[test]
 fn transition_is_not_polled_before_its_last_results_are_on_record() {
-    let mut scene = Scene::power_on(&["x1", "x2"]);
+    let mut scene = EngineScene::power_on(&["x1", "x2"]);
     scene.accepted();
     let id = scene.id(1);
     let (began, asked_at) = (scene.now.instant, scene.now.at);
-    let poll_due = |scene: &mut Scene| {
+    let poll_due = |scene: &mut EngineScene| {
         scene.pass(2);
-        scene.engine.apply(Event::PollDue(Arc::clone(&id)), &scene.facts, scene.now)
+        scene.engine.apply(EngineEvent::PollDue(Arc::clone(&id)), &scene.facts, scene.now)
     };
-    assert!(matches!(poll_due(&mut scene)[..], [Command::Ask(Question::Poll { .. })]));
+    assert!(matches!(poll_due(&mut scene)[..], [EngineCommand::Ask(UpstreamCall::Poll { .. })]));
     let answer = Ok(progress("x1:no-power x2:pending", false));
     let answer = PollAnswer { id: Arc::clone(&id), began, asked_at, clock: None, answer };
-    let commands = scene.engine.apply(Event::Heard(vec![answer]), &scene.facts, scene.now);
-    assert!(matches!(poll_due(&mut scene)[..], [Command::Poll { .. }]), "the report and the write take time");
+    let commands = scene.engine.apply(EngineEvent::Heard(vec![answer]), &scene.facts, scene.now);
+    assert!(
+        matches!(poll_due(&mut scene)[..], [EngineCommand::Poll { .. }]),
+        "the report and the write take time"
+    );
     let recorded = commands.into_iter().find_map(|command| match command {
-        Command::Tell(event) => Some(event),
+        EngineCommand::Tell(event) => Some(event),
         _ => None,
     });
     scene.engine.apply(recorded.unwrap(), &scene.facts, scene.now);
-    assert!(matches!(poll_due(&mut scene)[..], [Command::Ask(Question::Poll { .. })]));
+    assert!(matches!(poll_due(&mut scene)[..], [EngineCommand::Ask(UpstreamCall::Poll { .. })]));
 }
 
 #[test]
 fn abandoned_transition_ends_whatever_its_state() {
     let mut log = String::new();
     for state in ["prepared", "in doubt", "accepted"] {
-        let mut scene = if state == "in doubt" { in_doubt() } else { Scene::power_on(&["x1"]) };
+        let mut scene = if state == "in doubt" { in_doubt() } else { EngineScene::power_on(&["x1"]) };
         match state {
             "prepared" => scene.decide(),
             "accepted" => scene.accepted(),
@@ -474,9 +478,9 @@ fn abandoned_transition_ends_whatever_its_state() {
         let mut marked = scene.transition(1);
         marked.abandoned_at = Some(chassis::mesh::time::to_wire(scene.now.at));
         scene.log = format!("{state}\n");
-        scene.tell("an operator abandons T1", Event::Abandoned(Arc::new(marked)));
+        scene.tell("an operator abandons T1", EngineEvent::Abandoned(Arc::new(marked)));
         match state {
-            "accepted" => scene.tell("T1 is due for a poll", Event::PollDue(scene.id(1))),
+            "accepted" => scene.tell("T1 is due for a poll", EngineEvent::PollDue(scene.id(1))),
             _ => scene.due(1),
         }
         assert!(scene.engine.transitions.get(&scene.id(1)).is_none());

@@ -26,7 +26,7 @@ const BASIC: &str = "Basic cm9vdDpzM2NyZXQ=";
 
 /// State and behaviour of a BMC. Changes apply at once.
 #[derive(Debug)]
-pub(super) struct Hardware {
+pub(super) struct BmcHardware {
     /// `PowerState` by the last part of the path.
     pub(super) power: BTreeMap<String, String>,
     /// Kinds of reset that the system itself lists; `None`: a separate document lists them.
@@ -49,7 +49,7 @@ pub(super) struct Hardware {
     pub(super) most_at_once: usize,
 }
 
-impl Hardware {
+impl BmcHardware {
     /// Returns a BMC with these systems, all of them off, that needs no login.
     pub(super) fn of(systems: &[&str]) -> Self {
         Self {
@@ -166,18 +166,18 @@ pub(super) fn redfish_error(words: &str) -> Value {
 }
 
 /// BMC that answers until it is dropped.
-pub(super) struct Bmc {
+pub(super) struct FakeBmc {
     pub(super) address: SocketAddr,
-    pub(super) hardware: Arc<Mutex<Hardware>>,
+    pub(super) hardware: Arc<Mutex<BmcHardware>>,
     serving: JoinHandle<()>,
 }
 
-impl Bmc {
-    pub(super) async fn start(hardware: Hardware) -> Self {
+impl FakeBmc {
+    pub(super) async fn start(hardware: BmcHardware) -> Self {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), hardware).await
     }
 
-    pub(super) async fn start_at(address: SocketAddr, hardware: Hardware) -> Self {
+    pub(super) async fn start_at(address: SocketAddr, hardware: BmcHardware) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let hardware = Arc::new(Mutex::new(hardware));
@@ -201,13 +201,13 @@ impl Bmc {
     }
 }
 
-impl Drop for Bmc {
+impl Drop for FakeBmc {
     fn drop(&mut self) {
         self.serving.abort();
     }
 }
 
-async fn answer(State(hardware): State<Arc<Mutex<Hardware>>>, request: Request<Body>) -> Response {
+async fn answer(State(hardware): State<Arc<Mutex<BmcHardware>>>, request: Request<Body>) -> Response {
     let (head, body) = request.into_parts();
     let body = to_bytes(body, 1 << 20).await.unwrap();
     let body = serde_json::from_slice(&body).unwrap_or_default();

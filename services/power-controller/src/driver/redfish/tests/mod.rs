@@ -11,7 +11,7 @@ use chassis::settings;
 use super::*;
 use crate::driver::progress::TaskState;
 
-use hardware::{Bmc as Double, Hardware, SYSTEMS, redfish_error};
+use hardware::{BmcHardware, FakeBmc as Double, SYSTEMS, redfish_error};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -46,11 +46,11 @@ fn listed(nodes: &[(&str, SocketAddr, &str)]) -> String {
     text
 }
 
-fn drive(settings: &settings::Power, nodes: &[(&str, SocketAddr, &str)]) -> Redfish {
+fn drive(settings: &settings::Power, nodes: &[(&str, SocketAddr, &str)]) -> RedfishDriver {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("machine.toml");
     // The directory is removed afterwards without effect: its contents were read.
-    Redfish::new(machine_file(&path, &listed(nodes)), settings).unwrap()
+    RedfishDriver::new(machine_file(&path, &listed(nodes)), settings).unwrap()
 }
 
 fn machine_file(path: &Path, text: &str) -> MachineFile {
@@ -67,19 +67,19 @@ fn ids(ids: &[&str]) -> Vec<String> {
 }
 
 /// Returns the reading of a node as one text.
-async fn read(redfish: &Redfish, id: &str) -> String {
+async fn read(redfish: &RedfishDriver, id: &str) -> String {
     let mut readings = redfish.power(ids(&[id]), DEADLINE).await;
-    let (_, Reading { reading, error, .. }) = readings.pop().expect("a node of the machine");
+    let (_, NodeReading { reading, error, .. }) = readings.pop().expect("a node of the machine");
     format!("{} {error}", reading.as_str_name().trim_start_matches("POWER_READING_")).trim().to_owned()
 }
 
 /// Carries an action out and waits for its end. Returns the results in the order of the nodes.
-async fn act(redfish: &Redfish, action: Action, nodes: &[&str]) -> Vec<TaskState> {
+async fn act(redfish: &RedfishDriver, action: Action, nodes: &[&str]) -> Vec<TaskState> {
     let id = redfish.start(action, ids(nodes), || true);
     ended(redfish, &id).await
 }
 
-async fn ended(redfish: &Redfish, id: &str) -> Vec<TaskState> {
+async fn ended(redfish: &RedfishDriver, id: &str) -> Vec<TaskState> {
     let end = async {
         loop {
             let progress = redfish.follow(id).expect("an action of this test");

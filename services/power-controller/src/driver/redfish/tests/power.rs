@@ -4,13 +4,13 @@ use super::*;
 
 const ROOT: &str = "username = 'root'\npassword = 's3cret'";
 
-fn locked(sessions: bool) -> Hardware {
-    Hardware { locked: true, sessions, ..Hardware::of(&["1"]) }
+fn locked(sessions: bool) -> BmcHardware {
+    BmcHardware { locked: true, sessions, ..BmcHardware::of(&["1"]) }
 }
 
 #[tokio::test]
 async fn tells_the_power_that_each_bmc_shows() {
-    let bmc = Double::start(Hardware::of(&["1", "2", "3"])).await;
+    let bmc = Double::start(BmcHardware::of(&["1", "2", "3"])).await;
     bmc.set_power("2", "On");
     bmc.set_power("3", "Paused");
     let nodes = [
@@ -31,8 +31,8 @@ async fn tells_the_power_that_each_bmc_shows() {
 #[tokio::test]
 async fn finds_the_only_system_of_a_bmc() {
     let (one, two) =
-        (Double::start(Hardware::of(&["Self"])).await, Double::start(Hardware::of(&["a", "b"])).await);
-    let none = Double::start(Hardware::of(&[])).await;
+        (Double::start(BmcHardware::of(&["Self"])).await, Double::start(BmcHardware::of(&["a", "b"])).await);
+    let none = Double::start(BmcHardware::of(&[])).await;
     let nodes = [("x1", one.address, ""), ("x2", two.address, ""), ("x3", none.address, "")];
     let redfish = drive(&quick(), &nodes);
     assert_eq!(read(&redfish, "x1").await, "OFF");
@@ -52,7 +52,7 @@ async fn follows_changes_of_the_machine_file() {
     let (old, new) = (Double::start(locked(true)).await, Double::start(locked(true)).await);
     let (one, none) = (system("1"), Vec::new());
     let nodes = [("x1", old.address, &*one), ("x2", new.address, &one)];
-    let redfish = Redfish::new(machine_file(&path, &listed(&nodes[..1])), &settings).unwrap();
+    let redfish = RedfishDriver::new(machine_file(&path, &listed(&nodes[..1])), &settings).unwrap();
     assert_eq!(read(&redfish, "x1").await, "OFF");
     assert_eq!(redfish.power(ids(&["x2"]), DEADLINE).await, none);
     std::fs::write(&path, listed(&nodes)).unwrap();
@@ -130,9 +130,9 @@ async fn says_that_credentials_are_missing() {
 
 #[tokio::test]
 async fn a_bmc_that_is_down_or_hangs_troubles_only_its_own_nodes() {
-    let gone = Double::start(Hardware::of(&["1"])).await;
-    let hung = Double::start(Hardware { hangs: true, ..Hardware::of(&["1", "2", "3"]) }).await;
-    let fine = Double::start(Hardware::of(&["1"])).await;
+    let gone = Double::start(BmcHardware::of(&["1"])).await;
+    let hung = Double::start(BmcHardware { hangs: true, ..BmcHardware::of(&["1", "2", "3"]) }).await;
+    let fine = Double::start(BmcHardware::of(&["1"])).await;
     let (one, two, three) = (system("1"), system("2"), system("3"));
     let nodes = [
         ("x1", gone.address, &*one),
@@ -165,8 +165,8 @@ async fn a_bmc_that_is_down_or_hangs_troubles_only_its_own_nodes() {
 
 #[tokio::test]
 async fn calls_no_more_bmcs_at_once_than_allowed() {
-    let hung = Double::start(Hardware { hangs: true, ..Hardware::of(&["1"]) }).await;
-    let fine = Double::start(Hardware::of(&["1"])).await;
+    let hung = Double::start(BmcHardware { hangs: true, ..BmcHardware::of(&["1"]) }).await;
+    let fine = Double::start(BmcHardware::of(&["1"])).await;
     let one = system("1");
     let mut settings = quick();
     settings.redfish.calls_in_flight = 1;

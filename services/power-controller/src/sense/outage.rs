@@ -11,12 +11,12 @@ pub(super) const SILENCE: Duration = Duration::from_secs(3);
 
 /// Nodes that could not be read, and since when.
 #[derive(Debug, Default)]
-pub(super) struct Silence {
+pub(super) struct NodeOutages {
     since: HashMap<ComponentId, Instant>,
 }
 
-impl Silence {
-    /// Ends the silence of a node that was read.
+impl NodeOutages {
+    /// Ends the outage of a node that was read.
     pub(super) fn heard(&mut self, id: &str) {
         self.since.remove(id);
     }
@@ -43,18 +43,18 @@ mod tests {
 
     #[test]
     fn a_node_is_lost_when_nothing_was_read_of_it_for_a_while() {
-        let (start, mut silence) = (Instant::now(), Silence::default());
+        let (start, mut outages) = (Instant::now(), NodeOutages::default());
         let ids = ["x1", "x2"].map(|id| ComponentId::parse(id).unwrap());
-        let unheard = |silence: &mut Silence, asked_at, now| {
+        let unheard = |outages: &mut NodeOutages, asked_at, now| {
             let [asked_at, now] = [asked_at, now].map(|after| start + Duration::from_millis(after));
-            silence.unheard(&ids, asked_at, now).len()
+            outages.unheard(&ids, asked_at, now).len()
         };
-        assert_eq!(unheard(&mut silence, 0, 1), 0);
-        assert_eq!(unheard(&mut silence, 2_990, 2_999), 0);
-        silence.heard("x2");
-        assert_eq!(unheard(&mut silence, 2_999, 3_000), 1);
-        assert_eq!(unheard(&mut silence, 5_000, 6_000), 2);
-        ids.iter().for_each(|id| silence.heard(id.as_str()));
-        assert_eq!(unheard(&mut silence, 6_000, 9_000), 2, "one question took so long");
+        assert_eq!(unheard(&mut outages, 0, 1), 0);
+        assert_eq!(unheard(&mut outages, 2_990, 2_999), 0);
+        outages.heard("x2");
+        assert_eq!(unheard(&mut outages, 2_999, 3_000), 1);
+        assert_eq!(unheard(&mut outages, 5_000, 6_000), 2);
+        ids.iter().for_each(|id| outages.heard(id.as_str()));
+        assert_eq!(unheard(&mut outages, 6_000, 9_000), 2, "one batch took so long");
     }
 }
