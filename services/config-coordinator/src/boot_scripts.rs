@@ -12,10 +12,10 @@ use proto::boot::{
 };
 use tonic::{Request, Response, Status};
 
-use crate::upstream::boot_parameters::{Driver, built_in::Caller};
+use crate::upstream::boot_parameters::{BootDataUpstream, built_in::NodeIdentity};
 
 pub(crate) struct BootScriptRpc {
-    pub(crate) boot_parameters: Driver,
+    pub(crate) boot_parameters: BootDataUpstream,
 }
 
 #[tonic::async_trait]
@@ -24,16 +24,16 @@ impl BootScriptService for BootScriptRpc {
         &self,
         request: Request<GetBootScriptRequest>,
     ) -> Result<Response<GetBootScriptResponse>, Status> {
-        let Driver::BuiltIn(scripts) = &self.boot_parameters else {
+        let BootDataUpstream::BuiltIn(scripts) = &self.boot_parameters else {
             return Err(Status::failed_precondition("boot scripts are served by another service"));
         };
-        let (caller, name) = match request.into_inner().node {
-            Some(Node::Id(id)) => (Caller::Id(id.clone()), id),
-            Some(Node::Mac(mac)) => (Caller::Mac(mac.clone()), mac),
-            Some(Node::Nid(nid)) => (Caller::Nid(nid), nid.to_string()),
+        let (identity, name) = match request.into_inner().node {
+            Some(Node::Id(id)) => (NodeIdentity::Id(id.clone()), id),
+            Some(Node::Mac(mac)) => (NodeIdentity::Mac(mac.clone()), mac),
+            Some(Node::Nid(nid)) => (NodeIdentity::Nid(nid), nid.to_string()),
             None => return Err(Fault::Invalid(Invalid::new("node", "is missing")).into()),
         };
-        match scripts.script_for(caller) {
+        match scripts.script_for(identity) {
             Ok(Some(script)) => {
                 tracing::info!(node = name, "boot script fetched");
                 Ok(Response::new(GetBootScriptResponse { script }))

@@ -12,14 +12,14 @@ use tokio::time::Instant;
 use crate::{
     groups::ConfigurationGroup,
     isolate::isolate,
-    observe::{ObserveError, Observer},
-    step::Step,
+    observe::{ConfigurationObserver, ObserveError},
+    step::PlacingStep,
     trouble::StepTrouble,
     upstream::{
         Failure, FailureKind,
-        configuration::{Mode, Order},
+        configuration::{ConfigurationMode, ConfigurationOrder},
     },
-    verdicts::Verdicts,
+    verdicts::StepVerdicts,
 };
 
 /// Concurrent calls of one round: enough to hide the latency, few enough that a session of ten thousand nodes does not
@@ -27,14 +27,14 @@ use crate::{
 const CALLS: usize = 8;
 
 /// Sets configurations upstream.
-pub(crate) struct Configurator {
-    observer: Arc<Observer>,
-    verdicts: Verdicts<ComponentId>,
+pub(crate) struct NodeConfigurator {
+    observer: Arc<ConfigurationObserver>,
+    verdicts: StepVerdicts<ComponentId>,
 }
 
-impl Configurator {
-    pub(crate) fn new(observer: Arc<Observer>) -> Self {
-        Self { observer, verdicts: Verdicts::new(Step::Configuration) }
+impl NodeConfigurator {
+    pub(crate) fn new(observer: Arc<ConfigurationObserver>) -> Self {
+        Self { observer, verdicts: StepVerdicts::new(PlacingStep::Configuration) }
     }
 
     /// Returns the most components in one group.
@@ -49,11 +49,12 @@ impl Configurator {
     pub(crate) async fn set(
         &self,
         groups: Vec<ConfigurationGroup>,
-        mode: Mode,
+        mode: ConfigurationMode,
     ) -> HashMap<ComponentId, StepTrouble> {
         let round = self.verdicts.next_round();
         let calls = groups.into_iter().map(|group| async move {
-            let order = Order { configuration: &group.configuration, session: &group.session, mode };
+            let order =
+                ConfigurationOrder { configuration: &group.configuration, session: &group.session, mode };
             let set = |ids: Arc<[ComponentId]>| async move { self.set_some(&ids, order).await };
             isolate(group.ids.clone(), round, set).await
         });
@@ -86,8 +87,12 @@ impl Configurator {
     }
 
     /// Sets a configuration and stores the upstream's confirmations. Returns the components that were not confirmed.
-    async fn set_some(&self, ids: &[ComponentId], order: Order<'_>) -> Result<Vec<ComponentId>, Failure> {
-        let before = self.observer.inquire(ids);
+    async fn set_some(
+        &self,
+        ids: &[ComponentId],
+        order: ConfigurationOrder<'_>,
+    ) -> Result<Vec<ComponentId>, Failure> {
+        let before = self.observer.query_about(ids);
         // A call cannot be fenced: after the end of the lease it is left to the holder of the role.
         if before.about.len() < ids.len() || !self.observer.term.is_current() {
             return Err(term_is_over());

@@ -24,17 +24,17 @@ use domain::{
 use tokio::time::Instant;
 
 use crate::{
-    claims::{Answer, Claims},
-    configure::Configurator,
+    claims::{ClaimAnswer, WorkClaims},
+    configure::NodeConfigurator,
     groups,
-    observe::Observer,
-    power::PowerStates,
-    preparation::Due,
-    prepare::{PreparationRound, Preparer},
+    observe::ConfigurationObserver,
+    power::PowerMirror,
+    preparation::DuePreparation,
+    prepare::{BootPreparer, PreparationRound},
     rounds,
-    store::{BootScript, BootScripts, ConfigurationStates},
+    store::{BootScript, BootScriptTable, ConfigurationStateTable},
     trouble::StepTrouble,
-    upstream::configuration::Mode,
+    upstream::configuration::ConfigurationMode,
 };
 
 /// Components in one round: a whole machine, so that one call serves all components with the same boot data. The round
@@ -46,50 +46,50 @@ const BATCH: usize = 20_000;
 const GATHERING: Duration = Duration::from_millis(200);
 
 /// Prepares and configures components.
-pub(crate) struct Coordinator {
+pub(crate) struct BootCoordinator {
     pub(crate) components: Mirror<Component>,
     pub(crate) options: Mirror<OptionsRecord>,
     /// Power of nodes; only nodes that are off may be prepared.
-    pub(crate) power: PowerStates,
+    pub(crate) power: PowerMirror,
     /// Scripts of our own boot script server, if there is one.
-    pub(crate) scripts: Ledger<BootScripts>,
-    pub(crate) states: Ledger<ConfigurationStates>,
+    pub(crate) scripts: Ledger<BootScriptTable>,
+    pub(crate) states: Ledger<ConfigurationStateTable>,
     /// Fencing token of the term.
     pub(crate) fence: Fence,
-    pub(crate) observer: Arc<Observer>,
-    pub(crate) preparer: Preparer,
-    pub(crate) configurator: Arc<Configurator>,
+    pub(crate) observer: Arc<ConfigurationObserver>,
+    pub(crate) preparer: BootPreparer,
+    pub(crate) configurator: Arc<NodeConfigurator>,
     /// Queued components, because their record or configuration state changed.
     pub(crate) queue: WorkQueue<ComponentId>,
     /// Claims for both kinds of work: a configuration under way for a running node must have arrived before the next
     /// boot is prepared.
-    pub(crate) claims: Claims<Work>,
+    pub(crate) claims: WorkClaims<ComponentWork>,
 }
 
 /// Kind of work on a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum ComponentWork {
     Prepare { generation: u64, attempt: u32 },
     Configure { generation: u64, configuration: String },
 }
 
 /// Work of one round.
 #[derive(Default)]
-struct Agenda {
-    preparations: Vec<Due>,
-    configurations: Vec<Setting>,
+struct RoundAgenda {
+    preparations: Vec<DuePreparation>,
+    configurations: Vec<DueConfiguration>,
     /// Components that no longer exist.
     gone: Vec<ComponentId>,
 }
 
 /// Configuration for a running component.
-struct Setting {
+struct DueConfiguration {
     id: ComponentId,
     configuration: String,
     session: String,
 }
 
-impl Coordinator {
+impl BootCoordinator {
     /// Works on queued components without end. The mirror must be complete.
     pub(crate) async fn run(&self) {
         rounds::run(&self.queue, BATCH, GATHERING, |ids| self.round(ids)).await;
@@ -132,13 +132,13 @@ impl Coordinator {
         // The registry may have begun another incarnation, of which no component is known yet.
         tokio::join!(self.components.reached(1), self.options.reached(1));
         let _turn = self.observer.term.turn("coordinate");
-        let Agenda { preparations, configurations, gone } = self.agenda(ids);
+        let RoundAgenda { preparations, configurations, gone } = self.agenda(ids);
         tokio::join!(self.prepare(preparations), self.configure(configurations), self.forget(gone));
     }
 
-    fn agenda(&self, ids: Vec<ComponentId>) -> Agenda {
+    fn agenda(&self, ids: Vec<ComponentId>) -> RoundAgenda {
         let (options, now) = (self.options.in_force(), Instant::now());
-        let mut agenda = Agenda::default();
+        let mut agenda = RoundAgenda::default();
         for id in ids {
             match self.components.get(id.as_str()) {
                 Some(component) => self.plan(component, &mut agenda, &options, now),
@@ -151,14 +151,14 @@ impl Coordinator {
         agenda
     }
 
-    fn plan(&self, component: Arc<Component>, agenda: &mut Agenda, options: &Options, now: Instant) {
+    fn plan(&self, component: Arc<Component>, agenda: &mut RoundAgenda, options: &Options, now: Instant) {
         let (generation, at) = (component.generation, clock::now());
         let power = self.power.of(&component);
         match preparation::decide(&component, &power, self.refused_at(&component), options, at) {
             PreparationDecision::Prepare(preparation) => {
-                let work = Work::Prepare { generation, attempt: preparation.attempt };
+                let work = ComponentWork::Prepare { generation, attempt: preparation.attempt };
                 if self.claimed(&component.id, work, now) {
-                    agenda.preparations.push(Due { component, preparation });
+                    agenda.preparations.push(DuePreparation { component, preparation });
                 }
             }
             PreparationDecision::Wait { until } => {
@@ -175,16 +175,16 @@ impl Coordinator {
         record.refused_at(component.generation, component.attempts(Action::PoweringOn))
     }
 
-    fn plan_configuration(&self, component: Arc<Component>, agenda: &mut Agenda, now: Instant) {
+    fn plan_configuration(&self, component: Arc<Component>, agenda: &mut RoundAgenda, now: Instant) {
         let generation = component.generation;
         let state = self.states.view().get(component.id.as_str());
         let observed = observation::configuration(state.as_deref(), generation);
         match configuration::decide(&component, &observed) {
             ConfigurationDecision::Set { configuration, session } => {
-                let work = Work::Configure { generation, configuration: configuration.clone() };
+                let work = ComponentWork::Configure { generation, configuration: configuration.clone() };
                 if self.claimed(&component.id, work, now) {
                     let id = component.id.clone();
-                    agenda.configurations.push(Setting { id, configuration, session });
+                    agenda.configurations.push(DueConfiguration { id, configuration, session });
                 }
             }
             ConfigurationDecision::Nothing { reason: _ } => self.rest(&component.id),
@@ -192,15 +192,15 @@ impl Coordinator {
     }
 
     /// Returns whether this round does the work. If the work may not begin yet, the component is queued for later.
-    fn claimed(&self, id: &ComponentId, work: Work, now: Instant) -> bool {
+    fn claimed(&self, id: &ComponentId, work: ComponentWork, now: Instant) -> bool {
         match self.claims.claim(id, work, now) {
-            Answer::Granted => true,
-            Answer::Early(at) => {
+            ClaimAnswer::Granted => true,
+            ClaimAnswer::Early(at) => {
                 self.queue.mark_at(id.clone(), at);
                 false
             }
             // The round that works on the component queues it at its end.
-            Answer::Busy | Answer::Done => false,
+            ClaimAnswer::Busy | ClaimAnswer::Done => false,
         }
     }
 
@@ -210,7 +210,7 @@ impl Coordinator {
         self.queue.unmark(id);
     }
 
-    async fn prepare(&self, due: Vec<Due>) {
+    async fn prepare(&self, due: Vec<DuePreparation>) {
         if due.is_empty() {
             return;
         }
@@ -236,17 +236,18 @@ impl Coordinator {
 
     /// Sets configurations. Afterwards the components are queued again, and those whose configuration still differs
     /// wait for a while: a service that takes a call and does nothing must not be called without end.
-    async fn configure(&self, settings: Vec<Setting>) {
+    async fn configure(&self, settings: Vec<DueConfiguration>) {
         if settings.is_empty() {
             return;
         }
         let wanted = settings.iter().map(|one| (&one.id, one.configuration.as_str(), one.session.as_str()));
         let groups = groups::by_configuration(wanted, self.configurator.most_nodes());
-        let troubles = self.configurator.set(groups, Mode::Running).await;
+        let troubles = self.configurator.set(groups, ConfigurationMode::Running).await;
         if troubles.len() < settings.len() {
             tracing::info!(components = settings.len(), failed = troubles.len(), "configurations set");
         }
-        let is_refusing = |one: &&Setting| matches!(troubles.get(&one.id), Some(StepTrouble::Refusing(_)));
+        let is_refusing =
+            |one: &&DueConfiguration| matches!(troubles.get(&one.id), Some(StepTrouble::Refusing(_)));
         let (refusing, others): (Vec<_>, Vec<_>) = settings.iter().partition(is_refusing);
         self.again(refusing.into_iter().map(|one| &one.id), others.into_iter().map(|one| &one.id));
         if let Err(fault) = self.observer.note(troubles).await {

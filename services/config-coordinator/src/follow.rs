@@ -13,17 +13,17 @@ use tokio::{
     time::{self, sleep, sleep_until},
 };
 
-use crate::observe::{Observer, Stake, Yield};
+use crate::observe::{AnswerWeight, ConfigurationObserver, PollYield};
 
 /// Components whose configuration decides about them, and those whose configuration is awaited.
 #[derive(Default)]
-pub(crate) struct Followed {
-    members: Mutex<Members>,
+pub(crate) struct FollowedComponents {
+    members: Mutex<FollowedSets>,
     come: Notify,
 }
 
 #[derive(Default)]
-struct Members {
+struct FollowedSets {
     decided: BTreeSet<ComponentId>,
     awaited: BTreeSet<ComponentId>,
     /// Components added since the last poll.
@@ -32,16 +32,16 @@ struct Members {
     stirred: Option<Instant>,
 }
 
-impl Followed {
+impl FollowedComponents {
     /// Notes the weight of a component's configuration.
-    pub(crate) fn see(&self, id: &ComponentId, stake: Stake, now: Instant) {
+    pub(crate) fn see(&self, id: &ComponentId, weight: AnswerWeight, now: Instant) {
         let mut members = self.members.lock();
-        if stake == Stake::None {
+        if weight == AnswerWeight::None {
             members.decided.remove(id);
         } else if !members.decided.contains(id) {
             members.decided.insert(id.clone());
         }
-        if stake != Stake::Awaited {
+        if weight != AnswerWeight::Awaited {
             members.leave(id, now);
         } else if !members.awaited.contains(id) {
             members.come(id.clone(), now);
@@ -68,7 +68,7 @@ impl Followed {
     }
 }
 
-impl Members {
+impl FollowedSets {
     fn come(&mut self, id: ComponentId, now: Instant) {
         self.awaited.insert(id);
         let before = self.came.unwrap_or(Arrivals { first: now, last: now, count: 0 });
@@ -87,14 +87,14 @@ impl Members {
 }
 
 /// Poller of changes.
-pub(crate) struct Follower {
-    pub(crate) observer: Arc<Observer>,
-    pub(crate) followed: Arc<Followed>,
+pub(crate) struct ChangePoller {
+    pub(crate) observer: Arc<ConfigurationObserver>,
+    pub(crate) followed: Arc<FollowedComponents>,
     /// Queue for components that are not awaited any more, or whose state is needed again.
     pub(crate) queue: WorkQueue<ComponentId>,
 }
 
-impl Follower {
+impl ChangePoller {
     /// Polls for changes without end. Returns at once if the upstream pushes changes.
     pub(crate) async fn run(&self) {
         let Some(least) = self.observer.upstream.poll_period() else { return };
@@ -106,9 +106,9 @@ impl Follower {
             let began = now();
             let outcome = self.observer.follow(&ids).await;
             let ended = now();
-            let Yield { pages, brought } = outcome.as_ref().copied().unwrap_or_default();
+            let PollYield { pages, brought } = outcome.as_ref().copied().unwrap_or_default();
             last = Look { ended, took: ended - began, pages, brought };
-            self.queue.mark(ids.into_iter().filter(|id| self.observer.stake(id) != Stake::Awaited));
+            self.queue.mark(ids.into_iter().filter(|id| self.observer.weight(id) != AnswerWeight::Awaited));
             match outcome {
                 Ok(_) => failures = 0,
                 Err(error) => {
@@ -151,31 +151,31 @@ mod tests {
 
     #[test]
     fn those_who_went_again_are_not_waited_for() {
-        let (followed, start) = (Followed::default(), Instant::now());
+        let (followed, start) = (FollowedComponents::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         let [one, other] = ["x1", "x2"].map(|id| ComponentId::parse(id).unwrap());
         let (least, most) = (Duration::from_secs(2), Duration::from_secs(15));
         let pace = Pace { least, most, last: Look::none(at(0)) };
-        followed.see(&one, Stake::Awaited, at(10));
-        followed.see(&one, Stake::None, at(20));
+        followed.see(&one, AnswerWeight::Awaited, at(10));
+        followed.see(&one, AnswerWeight::None, at(20));
         assert_eq!((followed.count(), followed.due(&pace)), (0, None));
-        followed.see(&other, Stake::Awaited, at(100));
+        followed.see(&other, AnswerWeight::Awaited, at(100));
         assert_eq!(followed.due(&pace), Some(at(100) + MOMENT));
     }
 
     #[test]
     fn who_is_configured_is_counted_and_not_looked_at() {
-        let (followed, start) = (Followed::default(), Instant::now());
+        let (followed, start) = (FollowedComponents::default(), Instant::now());
         let [one, other] = ["x1", "x2"].map(|id| ComponentId::parse(id).unwrap());
         for id in [&one, &other] {
-            followed.see(id, Stake::Awaited, start);
+            followed.see(id, AnswerWeight::Awaited, start);
         }
-        followed.see(&one, Stake::Known, start);
+        followed.see(&one, AnswerWeight::Known, start);
         assert_eq!((followed.count(), followed.awaited()), (2, vec![other.clone()]));
-        followed.see(&other, Stake::Known, start);
+        followed.see(&other, AnswerWeight::Known, start);
         assert_eq!((followed.count(), followed.awaited()), (2, vec![]));
-        followed.see(&one, Stake::None, start);
-        followed.see(&other, Stake::Awaited, start);
+        followed.see(&one, AnswerWeight::None, start);
+        followed.see(&other, AnswerWeight::Awaited, start);
         assert_eq!((followed.count(), followed.awaited()), (1, vec![other]));
     }
 }

@@ -18,7 +18,7 @@ const AT_ONCE: usize = 4;
 
 /// Outcome of a part of a group.
 #[derive(Debug)]
-pub(crate) struct Part<I, T> {
+pub(crate) struct GroupPart<I, T> {
     pub(crate) items: Arc<[I]>,
     pub(crate) outcome: Result<T, Failure>,
     /// Whether the peer had taken others of the group before this outcome.
@@ -32,7 +32,7 @@ pub(crate) async fn isolate<I, T, F>(
     items: Vec<I>,
     round: u32,
     call: impl Fn(Arc<[I]>) -> F,
-) -> Vec<Part<I, T>>
+) -> Vec<GroupPart<I, T>>
 where
     I: Clone,
     F: Future<Output = Result<T, Failure>>,
@@ -51,7 +51,7 @@ where
     let mut ended = attempts(probes.collect(), &call).await;
     if ended.iter().all(|part| part.outcome.is_err()) {
         if !rest.is_empty() {
-            ended.push(Part { items: rest.into(), ..whole });
+            ended.push(GroupPart { items: rest.into(), ..whole });
         }
         return ended;
     }
@@ -79,7 +79,7 @@ where
     ended
 }
 
-impl<I, T> Part<I, T> {
+impl<I, T> GroupPart<I, T> {
     /// Returns a part that was the only call of its group.
     pub(crate) fn of_single_call(items: Arc<[I]>, outcome: Result<T, Failure>) -> Self {
         Self { items, outcome, after_others: false }
@@ -91,21 +91,25 @@ impl<I, T> Part<I, T> {
     }
 }
 
-async fn attempts<I, T, F>(parts: Vec<Arc<[I]>>, call: &impl Fn(Arc<[I]>) -> F) -> Vec<Part<I, T>>
+async fn attempts<I, T, F>(parts: Vec<Arc<[I]>>, call: &impl Fn(Arc<[I]>) -> F) -> Vec<GroupPart<I, T>>
 where
-    F: Future<Output = Part<I, T>>,
+    F: Future<Output = GroupPart<I, T>>,
 {
     stream::iter(parts.into_iter().map(call)).buffered(AT_ONCE).collect().await
 }
 
 /// Makes the call for a part. `taken`: the peer has taken others of the group.
-async fn attempt<I, T, F>(items: Arc<[I]>, call: &impl Fn(Arc<[I]>) -> F, taken: &AtomicBool) -> Part<I, T>
+async fn attempt<I, T, F>(
+    items: Arc<[I]>,
+    call: &impl Fn(Arc<[I]>) -> F,
+    taken: &AtomicBool,
+) -> GroupPart<I, T>
 where
     F: Future<Output = Result<T, Failure>>,
 {
     let outcome = call(Arc::clone(&items)).await;
     let after_others = taken.fetch_or(outcome.is_ok(), Ordering::Relaxed);
-    Part { items, outcome, after_others }
+    GroupPart { items, outcome, after_others }
 }
 
 /// Returns two parts, or one with a single item.

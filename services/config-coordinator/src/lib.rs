@@ -16,16 +16,16 @@ mod follow;
 mod groups;
 mod isolate;
 mod observe;
-mod order;
+mod observed;
+mod outage;
 mod placing;
 mod power;
 mod preparation;
 mod prepare;
+mod request_clock;
 mod rounds;
 mod rpc;
 mod sense;
-mod sighting;
-mod silence;
 mod step;
 mod store;
 mod taken;
@@ -57,23 +57,23 @@ use tokio::time::Instant;
 
 use crate::{
     boot_scripts::BootScriptRpc,
-    claims::Claims,
-    configure::Configurator,
-    coordinate::Coordinator,
-    follow::{Followed, Follower},
-    observe::{Need, Observer},
-    order::Order,
-    placing::Placer,
-    power::PowerStates,
-    prepare::Preparer,
+    claims::WorkClaims,
+    configure::NodeConfigurator,
+    coordinate::BootCoordinator,
+    follow::{ChangePoller, FollowedComponents},
+    observe::{ConfigurationObserver, QueryReason},
+    outage::OutageTimer,
+    placing::BootDataPlacer,
+    power::PowerMirror,
+    prepare::BootPreparer,
+    request_clock::RequestClock,
     rpc::ConfigurationRpc,
-    sense::Sensor,
-    silence::Silence,
-    step::Step,
-    store::{BootScripts, ConfigurationStates, Migrator, Preparations},
+    sense::ConfigurationPoller,
+    step::PlacingStep,
+    store::{BootScriptTable, ConfigurationStateTable, Migrator, PreparationTable},
     taken::TakenSteps,
     upstream::{boot_parameters, configuration, images},
-    verdicts::Verdicts,
+    verdicts::StepVerdicts,
 };
 
 /// Starts the coordinator and serves configuration states, and boot scripts where it keeps them.
@@ -86,16 +86,16 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let settings = &context.settings;
     let url = context.database_url("config-coordinator", &settings.config_coordinator.database_url)?;
     let database = chassis::store::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
-    let ledgers = Ledgers {
+    let ledgers = CoordinatorLedgers {
         states: Ledger::open(&context, database.clone()).await?,
         preparations: Ledger::open(&context, database.clone()).await?,
         scripts: Ledger::open(&context, database.clone()).await?,
     };
     let role = Role::start(&context, "config-coordinator", &database).await?;
-    let drivers = Drivers {
-        images: images::Driver::new(&settings.images)?,
-        boot_parameters: boot_parameters::Driver::new(settings, ledgers.scripts.clone())?,
-        configuration: configuration::Driver::new(settings)?,
+    let drivers = UpstreamDrivers {
+        images: images::ImageUpstream::new(&settings.images)?,
+        boot_parameters: boot_parameters::BootDataUpstream::new(settings, ledgers.scripts.clone())?,
+        configuration: configuration::ConfigurationUpstream::new(settings)?,
     };
 
     let mut server = chassis::Server::default();
@@ -107,95 +107,95 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let ready = chassis::serve(&context, "config-coordinator", listener, server).await?;
 
     let registry = chassis::channel(&settings.component_registry.url)?;
-    let sources = Sources::start(&context, registry, ledgers, drivers)?;
+    let sources = BootSources::start(&context, registry, ledgers, drivers)?;
     context.tasks.spawn_until_shutdown("coordinator", async move {
         // Components that are not mirrored yet look like deleted ones.
         sources.components.reached(1).await;
         sources.options.reached(1).await;
         ready.now();
-        role.while_held(|term| Engine::new(&sources, &term).run(term)).await
+        role.while_held(|term| CoordinatorEngine::new(&sources, &term).run(term)).await
     });
     Ok(())
 }
 
 /// Collections of this service. Clones share them.
 #[derive(Clone)]
-struct Ledgers {
-    states: Ledger<ConfigurationStates>,
-    preparations: Ledger<Preparations>,
-    scripts: Ledger<BootScripts>,
+struct CoordinatorLedgers {
+    states: Ledger<ConfigurationStateTable>,
+    preparations: Ledger<PreparationTable>,
+    scripts: Ledger<BootScriptTable>,
 }
 
 /// Clients of the upstreams. Clones share the connections.
 #[derive(Clone)]
-struct Drivers {
-    images: images::Driver,
-    boot_parameters: boot_parameters::Driver,
-    configuration: configuration::Driver,
+struct UpstreamDrivers {
+    images: images::ImageUpstream,
+    boot_parameters: boot_parameters::BootDataUpstream,
+    configuration: configuration::ConfigurationUpstream,
 }
 
 /// Data that every replica keeps ready, including standbys.
-struct Sources {
+struct BootSources {
     components: Mirror<Component>,
     options: Mirror<OptionsRecord>,
-    power: PowerStates,
-    ledgers: Ledgers,
-    drivers: Drivers,
+    power: PowerMirror,
+    ledgers: CoordinatorLedgers,
+    drivers: UpstreamDrivers,
     registry: ReportServiceClient<Channel>,
     /// Components whose configuration may have to be requested.
     unseen: WorkQueue<ComponentId>,
     /// Queued components, because their record or configuration state changed.
     queue: WorkQueue<ComponentId>,
     /// Components being requested, by the reason of the request.
-    claims: Arc<Claims<Need>>,
+    claims: Arc<WorkClaims<QueryReason>>,
 }
 
-impl Sources {
+impl BootSources {
     fn start(
         context: &Context,
         registry: Channel,
-        ledgers: Ledgers,
-        drivers: Drivers,
+        ledgers: CoordinatorLedgers,
+        drivers: UpstreamDrivers,
     ) -> anyhow::Result<Self> {
         let (unseen, queue) = (WorkQueue::closed(), WorkQueue::closed());
         let components = Mirror::start(context, registry.clone(), marking([unseen.clone(), queue.clone()]));
-        let claims = Arc::new(Claims::default());
+        let claims = Arc::new(WorkClaims::default());
         let told = told_of_options(&components, [unseen.clone(), queue.clone()], &claims);
         let options = Mirror::of_options(context, registry.clone(), told);
         let power = chassis::channel(&context.settings.power_controller.url)?;
-        let power = PowerStates::start(context, power, &components, [unseen.clone(), queue.clone()]);
+        let power = PowerMirror::start(context, power, &components, [unseen.clone(), queue.clone()]);
         let registry = ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
         Ok(Self { components, options, power, ledgers, drivers, registry, unseen, queue, claims })
     }
 }
 
 /// Everything that prepares and configures nodes. One replica has an engine at a time, for one term.
-struct Engine {
-    sensor: Sensor,
-    follower: Follower,
-    coordinator: Coordinator,
+struct CoordinatorEngine {
+    poller: ConfigurationPoller,
+    change_poller: ChangePoller,
+    coordinator: BootCoordinator,
     _open: [OpenQueue<ComponentId>; 2],
 }
 
-impl Engine {
-    fn new(sources: &Sources, term: &Term) -> Self {
-        let Sources { components, options, power, ledgers, drivers, registry, unseen, queue, claims } =
+impl CoordinatorEngine {
+    fn new(sources: &BootSources, term: &Term) -> Self {
+        let BootSources { components, options, power, ledgers, drivers, registry, unseen, queue, claims } =
             sources;
         let open = [unseen.open(), queue.open()];
         claims.clear();
-        let observer = Arc::new(Observer {
+        let observer = Arc::new(ConfigurationObserver {
             power: power.clone(),
             states: ledgers.states.clone(),
             components: components.clone(),
             options: options.clone(),
             term: term.clone(),
             upstream: drivers.configuration.clone(),
-            order: Arc::new(Mutex::new(Order::default())),
-            silence: Mutex::new(Silence::default()),
+            request_clock: Arc::new(Mutex::new(RequestClock::default())),
+            outage: Mutex::new(OutageTimer::default()),
             changed: queue.clone(),
         });
-        let configurator = Arc::new(Configurator::new(Arc::clone(&observer)));
-        let placer = Placer {
+        let configurator = Arc::new(NodeConfigurator::new(Arc::clone(&observer)));
+        let placer = BootDataPlacer {
             components: components.clone(),
             options: options.clone(),
             power: power.clone(),
@@ -205,25 +205,25 @@ impl Engine {
             configurator: Arc::clone(&configurator),
             projections: TakenSteps::default(),
             tokens: TakenSteps::default(),
-            image_verdicts: Verdicts::new(Step::Images),
-            boot_verdicts: Verdicts::new(Step::BootParameters),
+            image_verdicts: StepVerdicts::new(PlacingStep::Images),
+            boot_verdicts: StepVerdicts::new(PlacingStep::BootParameters),
         };
         let preparations = ledgers.preparations.clone();
-        let preparer = Preparer { preparations, placer, registry: registry.clone(), fence: term.fence() };
-        let followed = Arc::new(Followed::default());
-        let follower = Follower {
+        let preparer = BootPreparer { preparations, placer, registry: registry.clone(), fence: term.fence() };
+        let followed = Arc::new(FollowedComponents::default());
+        let change_poller = ChangePoller {
             observer: Arc::clone(&observer),
             followed: Arc::clone(&followed),
             queue: unseen.clone(),
         };
-        let sensor = Sensor::new(
+        let poller = ConfigurationPoller::new(
             Arc::clone(&observer),
             components.clone(),
             unseen.clone(),
             Arc::clone(claims),
             followed,
         );
-        let coordinator = Coordinator {
+        let coordinator = BootCoordinator {
             components: components.clone(),
             options: options.clone(),
             power: power.clone(),
@@ -234,9 +234,9 @@ impl Engine {
             preparer,
             configurator,
             queue: queue.clone(),
-            claims: Claims::default(),
+            claims: WorkClaims::default(),
         };
-        Self { sensor, follower, coordinator, _open: open }
+        Self { poller, change_poller, coordinator, _open: open }
     }
 
     /// Takes over the record, and works on all components until the term is over and this future is dropped.
@@ -245,13 +245,13 @@ impl Engine {
         self.coordinator.observer.withdraw_inherited().await;
         term.took_over();
         let ids = self.coordinator.all();
-        self.sensor.mark(&ids);
+        self.poller.mark(&ids);
         self.coordinator.mark(ids);
         tokio::join!(
-            self.sensor.ask(),
-            self.sensor.listen(),
-            self.sensor.recover_losses(),
-            self.follower.run(),
+            self.poller.ask(),
+            self.poller.listen(),
+            self.poller.recover_losses(),
+            self.change_poller.run(),
             self.coordinator.run()
         );
         std::future::pending().await
@@ -272,7 +272,7 @@ fn marking(queues: [WorkQueue<ComponentId>; 2]) -> impl Fn(&[Change<Component>])
 fn told_of_options(
     components: &Mirror<Component>,
     queues: [WorkQueue<ComponentId>; 2],
-    claims: &Arc<Claims<Need>>,
+    claims: &Arc<WorkClaims<QueryReason>>,
 ) -> impl Fn() + Send + Sync + 'static {
     let (components, claims) = (components.clone(), Arc::clone(claims));
     move || {

@@ -24,16 +24,16 @@ use proto::configuration::{ConfigurationReading, ConfigurationState};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    order::Order,
-    power::PowerStates,
-    sighting::Sighting,
-    silence::Silence,
-    step::Step,
-    store::ConfigurationStates,
+    observed::ObservedConfiguration,
+    outage::OutageTimer,
+    power::PowerMirror,
+    request_clock::RequestClock,
+    step::PlacingStep,
+    store::ConfigurationStateTable,
     trouble::{StepTrouble, waiting_for},
     upstream::{
         Failure,
-        configuration::{Driver, News, Question, Said},
+        configuration::{ConfigurationQuery, ConfigurationUpstream, NamedObservation, PolledChanges},
     },
 };
 
@@ -44,17 +44,17 @@ const UNREADABLE: &str = "the configuration upstream: what it says of this node 
 ///
 /// Answers may overtake each other: the answer to an earlier request never replaces that to a later one. Only answers
 /// that differ from the stored state are written.
-pub(crate) struct Observer {
-    pub(crate) states: Ledger<ConfigurationStates>,
+pub(crate) struct ConfigurationObserver {
+    pub(crate) states: Ledger<ConfigurationStateTable>,
     pub(crate) components: Mirror<Component>,
     pub(crate) options: Mirror<OptionsRecord>,
     /// Power of nodes; the state of running nodes has to be known before they are switched off.
-    pub(crate) power: PowerStates,
+    pub(crate) power: PowerMirror,
     pub(crate) term: Term,
-    pub(crate) upstream: Driver,
-    pub(crate) order: Arc<Mutex<Order>>,
+    pub(crate) upstream: ConfigurationUpstream,
+    pub(crate) request_clock: Arc<Mutex<RequestClock>>,
     /// Time since which no request about components was answered.
-    pub(crate) silence: Mutex<Silence>,
+    pub(crate) outage: Mutex<OutageTimer>,
     /// Queue for components with a new state.
     pub(crate) changed: WorkQueue<ComponentId>,
 }
@@ -82,7 +82,7 @@ impl ObserveError {
 
 /// Reason for a request about a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum QueryReason {
     /// No state of this generation is known.
     Evidence { generation: u64 },
     /// Decisions depend on the known state, which may have changed unnoticed: pushes may get lost.
@@ -91,27 +91,27 @@ pub(crate) enum Need {
 
 /// Cost and gain of a poll for changes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Yield {
+pub(crate) struct PollYield {
     /// Pages of lists that were read.
     pub(crate) pages: usize,
     /// Number of components with a new state.
     pub(crate) brought: usize,
 }
 
-/// Questions with the time of their request.
-pub(crate) struct Inquiry {
-    pub(crate) about: Vec<Question>,
+/// Queries with the time of their request.
+pub(crate) struct ConfigurationQueryBatch {
+    pub(crate) about: Vec<ConfigurationQuery>,
     asked: u64,
 }
 
-impl Inquiry {
-    /// Returns the answer as one observation per component asked about, with the generation of its question.
-    fn learnt(&self, said: Vec<Said>) -> Vec<(ComponentId, Sighting, u64)> {
+impl ConfigurationQueryBatch {
+    /// Returns the answer as one observation per component asked about, with the generation of its query.
+    fn learnt(&self, said: Vec<NamedObservation>) -> Vec<(ComponentId, ObservedConfiguration, u64)> {
         let mut said: HashMap<_, _> = said.into_iter().collect();
-        let learnt = self.about.iter().filter_map(|question| {
-            let sighting = Sighting::of(said.remove(question.id.as_str())?);
-            let sighting = sighting.unwrap_or_else(|| Sighting::Lost(waiting_for(UNREADABLE)));
-            Some((question.id.clone(), sighting, question.generation))
+        let learnt = self.about.iter().filter_map(|query| {
+            let observed = ObservedConfiguration::of(said.remove(query.id.as_str())?);
+            let observed = observed.unwrap_or_else(|| ObservedConfiguration::Lost(waiting_for(UNREADABLE)));
+            Some((query.id.clone(), observed, query.generation))
         });
         learnt.collect()
     }
@@ -119,7 +119,7 @@ impl Inquiry {
 
 /// Weight of the upstream's answers about a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stake {
+pub(crate) enum AnswerWeight {
     /// No decision depends on its configuration.
     None,
     /// The known configuration may become outdated.
@@ -128,35 +128,35 @@ pub(crate) enum Stake {
     Awaited,
 }
 
-impl Observer {
+impl ConfigurationObserver {
     /// Returns why the upstream has to be asked about a component; `None` if the known state suffices, if the component
     /// is not enabled and its state is not needed, or if it is not needed before the boot.
-    pub(crate) fn need(&self, id: &ComponentId) -> Option<Need> {
+    pub(crate) fn need(&self, id: &ComponentId) -> Option<QueryReason> {
         let component = self.components.get(id.as_str()).filter(|component| component.is_enabled())?;
         let generation = component.generation;
         let last = self.states.view().get(id.as_str());
         let known = last.filter(|last| last.reading() == ConfigurationReading::Known);
         let is_known = known.as_ref().is_some_and(|known| known.generation == generation);
-        if !is_known || !self.order.lock().is_fresh(id) {
+        if !is_known || !self.request_clock.lock().is_fresh(id) {
             let known_at = known.and_then(|known| known.observed_at).map(time::from_wire);
             let power = self.power.of(&component).observation;
             let needed = !configuration::can_wait(&component, &power, known_at, clock::now());
-            return needed.then_some(Need::Evidence { generation });
+            return needed.then_some(QueryReason::Evidence { generation });
         }
         let audited = self.upstream.may_change() && configuration::decides(&component);
-        audited.then_some(Need::Audit { generation })
+        audited.then_some(QueryReason::Audit { generation })
     }
 
     /// Returns the weight of the upstream's answers about a component from now on.
-    pub(crate) fn stake(&self, id: &ComponentId) -> Stake {
+    pub(crate) fn weight(&self, id: &ComponentId) -> AnswerWeight {
         match (self.need(id), self.components.get(id.as_str())) {
-            (Some(Need::Audit { generation }), Some(component)) => {
+            (Some(QueryReason::Audit { generation }), Some(component)) => {
                 let state = self.states.view().get(id.as_str());
                 let known = observation::configuration(state.as_deref(), generation);
                 let awaited = evaluation::awaits_configuration(&component, &known);
-                if awaited { Stake::Awaited } else { Stake::Known }
+                if awaited { AnswerWeight::Awaited } else { AnswerWeight::Known }
             }
-            (Some(Need::Evidence { .. }) | None, _) | (_, None) => Stake::None,
+            (Some(QueryReason::Evidence { .. }) | None, _) | (_, None) => AnswerWeight::None,
         }
     }
 
@@ -177,20 +177,20 @@ impl Observer {
     /// Requests the complete state of components. After too long a time without answers, their known state does not
     /// count any more.
     pub(crate) async fn look(&self, ids: &[ComponentId]) -> Result<(), ObserveError> {
-        let (inquiry, since) = (self.inquire(ids), Instant::now());
-        if inquiry.about.is_empty() {
+        let (batch, since) = (self.query_about(ids), Instant::now());
+        if batch.about.is_empty() {
             return Ok(());
         }
-        match self.upstream.ask(&inquiry.about, self.deadline()).await {
+        match self.upstream.ask(&batch.about, self.deadline()).await {
             Ok(said) => {
-                self.silence.lock().ends();
-                self.keep_answer(&inquiry, said).await?;
+                self.outage.lock().ends();
+                self.keep_answer(&batch, said).await?;
                 Ok(())
             }
             Err(failure) => {
-                let too_long = self.silence.lock().lasts(since, Instant::now());
+                let too_long = self.outage.lock().lasts(since, Instant::now());
                 if too_long {
-                    self.lose(&inquiry, &failure).await?;
+                    self.lose(&batch, &failure).await?;
                 }
                 Err(failure.into())
             }
@@ -199,21 +199,21 @@ impl Observer {
 
     /// Requests the changes of components. The answer may leave out any of them, so nothing follows from a failure: the
     /// known state counts until [`Self::look`] finds otherwise.
-    pub(crate) async fn follow(&self, ids: &[ComponentId]) -> Result<Yield, ObserveError> {
-        let inquiry = self.inquire(ids);
-        if inquiry.about.is_empty() {
-            return Ok(Yield::default());
+    pub(crate) async fn follow(&self, ids: &[ComponentId]) -> Result<PollYield, ObserveError> {
+        let batch = self.query_about(ids);
+        if batch.about.is_empty() {
+            return Ok(PollYield::default());
         }
-        let News { said, pages } = self.upstream.news(&inquiry.about, self.deadline()).await?;
-        Ok(Yield { pages, brought: self.keep_answer(&inquiry, said).await? })
+        let PolledChanges { said, pages } = self.upstream.changes(&batch.about, self.deadline()).await?;
+        Ok(PollYield { pages, brought: self.keep_answer(&batch, said).await? })
     }
 
-    /// Returns the questions of a request made now: about the existing components, in their generation.
-    pub(crate) fn inquire(&self, ids: &[ComponentId]) -> Inquiry {
-        let asked = self.order.lock().tick();
+    /// Returns the queries of a request made now: about the existing components, in their generation.
+    pub(crate) fn query_about(&self, ids: &[ComponentId]) -> ConfigurationQueryBatch {
+        let asked = self.request_clock.lock().tick();
         let about = ids.iter().filter_map(|id| {
             let component = self.components.get(id.as_str())?;
-            Some(Question {
+            Some(ConfigurationQuery {
                 id: component.id.clone(),
                 generation: component.generation,
                 wanted: component.desired_configuration().map(str::to_owned),
@@ -222,49 +222,56 @@ impl Observer {
             })
         });
         let about = about.collect();
-        Inquiry { about, asked }
+        ConfigurationQueryBatch { about, asked }
     }
 
-    /// Stores the answer to an inquiry. Returns the number of components with a new state.
-    async fn keep_answer(&self, inquiry: &Inquiry, said: Vec<Said>) -> Result<usize, Fault> {
-        let asked = inquiry.asked;
-        self.keep(inquiry.learnt(said), move |order, id, generation| {
-            order.admits_answer(id, asked, generation).then_some(generation)
+    /// Stores the answer to a batch of queries. Returns the number of components with a new state.
+    async fn keep_answer(
+        &self,
+        batch: &ConfigurationQueryBatch,
+        said: Vec<NamedObservation>,
+    ) -> Result<usize, Fault> {
+        let asked = batch.asked;
+        self.keep(batch.learnt(said), move |request_clock, id, generation| {
+            request_clock.admits_answer(id, asked, generation).then_some(generation)
         })
         .await
     }
 
     /// Stores the upstream's confirmation of a call, about components as they were before the call.
-    pub(crate) async fn keep_confirmation(&self, before: &Inquiry, said: Vec<Said>) -> Result<(), Fault> {
-        let told = self.order.lock().tick();
-        self.keep(before.learnt(said), move |order, id, generation| {
-            order.admits_confirmation(id, told, generation).then_some(generation)
+    pub(crate) async fn keep_confirmation(
+        &self,
+        before: &ConfigurationQueryBatch,
+        said: Vec<NamedObservation>,
+    ) -> Result<(), Fault> {
+        let told = self.request_clock.lock().tick();
+        self.keep(before.learnt(said), move |request_clock, id, generation| {
+            request_clock.admits_confirmation(id, told, generation).then_some(generation)
         })
         .await
         .map(drop)
     }
 
     /// Stores states that the upstream pushed.
-    pub(crate) async fn told(&self, said: Vec<Said>) -> Result<(), Fault> {
-        let told = self.order.lock().tick();
+    pub(crate) async fn told(&self, said: Vec<NamedObservation>) -> Result<(), Fault> {
+        let told = self.request_clock.lock().tick();
         let learnt = said.into_iter().filter_map(|(id, observation)| {
             let component = self.components.get(&id)?;
-            Some((component.id.clone(), Sighting::of(observation)?, ()))
+            Some((component.id.clone(), ObservedConfiguration::of(observation)?, ()))
         });
         let learnt: Vec<_> = learnt.collect();
-        self.keep(learnt, move |order, id, ()| order.admits_news(id, told)).await.map(drop)
+        self.keep(learnt, move |request_clock, id, ()| request_clock.admits_news(id, told)).await.map(drop)
     }
 
-    /// Withdraws the known states of these components, unless they were observed again since the inquiry.
-    pub(crate) async fn lose(&self, inquiry: &Inquiry, why: &Failure) -> Result<(), Fault> {
+    /// Withdraws the known states of these components, unless they were observed again since the queries were sent.
+    pub(crate) async fn lose(&self, batch: &ConfigurationQueryBatch, why: &Failure) -> Result<(), Fault> {
         let text = waiting_for(why);
-        let lost = inquiry
-            .about
-            .iter()
-            .map(|question| (question.id.clone(), Sighting::Lost(Arc::clone(&text)), question.generation));
-        let asked = inquiry.asked;
-        self.keep(lost.collect(), move |order, id, generation| {
-            order.is_newest(id, asked).then_some(generation)
+        let lost = batch.about.iter().map(|query| {
+            (query.id.clone(), ObservedConfiguration::Lost(Arc::clone(&text)), query.generation)
+        });
+        let asked = batch.asked;
+        self.keep(lost.collect(), move |request_clock, id, generation| {
+            request_clock.is_newest(id, asked).then_some(generation)
         })
         .await
         .map(drop)
@@ -274,19 +281,19 @@ impl Observer {
     /// components with a new state.
     async fn keep<C: Send + 'static>(
         &self,
-        learnt: Vec<(ComponentId, Sighting, C)>,
-        admits: impl Fn(&mut Order, &ComponentId, C) -> Option<u64> + Send + 'static,
+        learnt: Vec<(ComponentId, ObservedConfiguration, C)>,
+        admits: impl Fn(&mut RequestClock, &ComponentId, C) -> Option<u64> + Send + 'static,
     ) -> Result<usize, Fault> {
         let ids: Vec<_> = learnt.iter().map(|(id, ..)| id.clone()).collect();
-        let (order, at) = (Arc::clone(&self.order), clock::now());
+        let (request_clock, at) = (Arc::clone(&self.request_clock), clock::now());
         let write = move |draft: &mut Draft<'_, ConfigurationState>| {
             // Answers are ordered here, in the order of writes.
-            let mut order = order.lock();
+            let mut request_clock = request_clock.lock();
             let mut changed = HashSet::new();
-            for (id, sighting, context) in learnt {
-                let Some(generation) = admits(&mut order, &id, context) else { continue };
+            for (id, observed, context) in learnt {
+                let Some(generation) = admits(&mut request_clock, &id, context) else { continue };
                 let kept = draft.get(id.as_str());
-                if let Some(state) = sighting.replaces(kept.as_deref(), &id, generation, at) {
+                if let Some(state) = observed.replaces(kept.as_deref(), &id, generation, at) {
                     draft.put(state);
                     changed.insert(id);
                 }
@@ -300,7 +307,7 @@ impl Observer {
                 Ok(count)
             }
             Err(fault) => {
-                self.order.lock().forget(&ids);
+                self.request_clock.lock().forget(&ids);
                 Err(fault)
             }
         }
@@ -314,7 +321,7 @@ impl Observer {
         let write = move |draft: &mut Draft<'_, ConfigurationState>| {
             for (id, trouble) in troubles {
                 let Some(kept) = draft.get(id.as_str()) else { continue };
-                let trouble = trouble.of(Step::Configuration);
+                let trouble = trouble.of(PlacingStep::Configuration);
                 let noted = ConfigurationState {
                     error: trouble.text().to_string(),
                     error_kind: trouble::kind_to_wire(Some(&trouble)).into(),
@@ -337,7 +344,7 @@ impl Observer {
             let view = self.states.view();
             let known = self.components.enabled().filter_map(|id| view.get(id.as_str()));
             let known = known.filter(|state| state.reading() != ConfigurationReading::Unspecified);
-            let withdrawn: Vec<_> = known.map(|state| Sighting::withdrawn(&state)).collect();
+            let withdrawn: Vec<_> = known.map(|state| ObservedConfiguration::withdrawn(&state)).collect();
             let put = move |draft: &mut Draft<'_, ConfigurationState>| {
                 withdrawn.into_iter().for_each(|state| draft.put(state));
                 Ok(())
@@ -351,16 +358,16 @@ impl Observer {
 
     /// Marks all earlier answers about all nodes as possibly out of date.
     pub(crate) fn may_have_missed(&self) {
-        self.order.lock().may_have_missed();
+        self.request_clock.lock().may_have_missed();
     }
 
     /// Forgets components that no longer exist, unless they have returned by the time of the write: newer observations
     /// of those would be lost and never requested again.
     pub(crate) async fn forget(&self, mut ids: Vec<ComponentId>) -> Result<(), Fault> {
-        let (order, components) = (Arc::clone(&self.order), self.components.clone());
+        let (request_clock, components) = (Arc::clone(&self.request_clock), self.components.clone());
         let delete = move |draft: &mut Draft<'_, ConfigurationState>| {
             ids.retain(|id| components.get(id.as_str()).is_none());
-            order.lock().forget(&ids);
+            request_clock.lock().forget(&ids);
             ids.iter().for_each(|id| draft.delete(id.as_str()));
             Ok(())
         };

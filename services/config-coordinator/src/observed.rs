@@ -14,7 +14,7 @@ use proto::{
 
 /// Observation of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Sighting {
+pub(crate) enum ObservedConfiguration {
     /// The upstream described the node.
     Known { desired: Option<String>, status: String },
     /// The upstream does not have the node.
@@ -23,7 +23,7 @@ pub(crate) enum Sighting {
     Lost(Arc<str>),
 }
 
-impl Sighting {
+impl ObservedConfiguration {
     /// Returns the observation in an answer; `None` if it cannot be used.
     pub(crate) fn of(observation: ConfigurationObservation) -> Option<Self> {
         match observation {
@@ -112,28 +112,28 @@ mod tests {
     #[test]
     fn only_what_differs_is_written() {
         let id = ComponentId::parse("x1").unwrap();
-        let known = |desired: Option<&str>, status: &str| Sighting::Known {
+        let known = |desired: Option<&str>, status: &str| ObservedConfiguration::Known {
             desired: desired.map(str::to_owned),
             status: status.to_owned(),
         };
         let at = Timestamp(7_000);
         let kept = known(Some("base"), "pending").replaces(None, &id, 2, at).unwrap();
         let mut rows = String::new();
-        for (sighting, generation) in [
+        for (observed, generation) in [
             (known(Some("base"), "pending"), 2),
             (known(Some("base"), "configured"), 2),
             (known(Some(""), "pending"), 2),
             (known(None, "pending"), 2),
             (known(Some("base"), "pending"), 3),
-            (Sighting::Missing, 2),
-            (Sighting::Lost("waiting for CFS".into()), 2),
+            (ObservedConfiguration::Missing, 2),
+            (ObservedConfiguration::Lost("waiting for CFS".into()), 2),
         ] {
-            let written = sighting.clone().replaces(Some(&kept), &id, generation, Timestamp(9_000));
+            let written = observed.clone().replaces(Some(&kept), &id, generation, Timestamp(9_000));
             let written = written.map(|state| {
                 let at = state.observed_at.map(|at| at.seconds);
                 (observation::configuration(Some(&state), generation), state.error, at)
             });
-            rows += &format!("{sighting:?} of {generation}:\n    {written:?}\n");
+            rows += &format!("{observed:?} of {generation}:\n    {written:?}\n");
         }
         expect![[r#"
             Known { desired: Some("base"), status: "pending" } of 2:
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn the_same_silence_is_written_once() {
         let id = ComponentId::parse("x1").unwrap();
-        let lost = |text: &str| Sighting::Lost(text.into());
+        let lost = |text: &str| ObservedConfiguration::Lost(text.into());
         let kept = lost("waiting for CFS").replaces(None, &id, 2, Timestamp(7_000)).unwrap();
         let again = |text: &str, generation| {
             lost(text).replaces(Some(&kept), &id, generation, Timestamp(9_000)).is_some()

@@ -10,17 +10,17 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(3);
 
 /// Time from the first failure in a row.
 #[derive(Debug, Default)]
-pub(crate) struct Silence {
+pub(crate) struct OutageTimer {
     since: Option<Instant>,
 }
 
-impl Silence {
-    /// Ends the silence: the upstream answered.
+impl OutageTimer {
+    /// Ends the outage: the upstream answered.
     pub(crate) fn ends(&mut self) {
         self.since = None;
     }
 
-    /// Notes that the upstream did not answer a request made at `asked`. Returns whether the silence is too long.
+    /// Notes that the upstream did not answer a request made at `asked`. Returns whether the outage is too long.
     pub(crate) fn lasts(&mut self, asked: Instant, now: Instant) -> bool {
         now.duration_since(*self.since.get_or_insert(asked)) >= LONGEST
     }
@@ -32,15 +32,15 @@ mod tests {
 
     #[test]
     fn a_short_silence_changes_nothing() {
-        let mut silence = Silence::default();
+        let mut outage = OutageTimer::default();
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        assert!(!silence.lasts(at(0), at(1)));
-        assert!(silence.lasts(at(2), at(3)));
-        silence.ends();
-        assert!(!silence.lasts(at(4), at(5)));
-        assert!(silence.lasts(at(6), at(26)), "a peer that hangs is silent from the question on");
-        silence.ends();
-        assert!(silence.lasts(at(30), at(50)));
+        assert!(!outage.lasts(at(0), at(1)));
+        assert!(outage.lasts(at(2), at(3)));
+        outage.ends();
+        assert!(!outage.lasts(at(4), at(5)));
+        assert!(outage.lasts(at(6), at(26)), "a peer that hangs is silent from the request on");
+        outage.ends();
+        assert!(outage.lasts(at(30), at(50)));
     }
 }

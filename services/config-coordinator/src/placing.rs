@@ -20,16 +20,16 @@ use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 
 use crate::{
-    configure::{Configurator, term_is_over},
+    configure::{NodeConfigurator, term_is_over},
     groups::{self, BootGroup},
-    isolate::{Part, isolate},
-    power::PowerStates,
-    preparation::Due,
-    step::Step,
+    isolate::{GroupPart, isolate},
+    power::PowerMirror,
+    preparation::DuePreparation,
+    step::PlacingStep,
     taken::TakenSteps,
     trouble::StepTrouble,
-    upstream::{FailureKind, boot_parameters, configuration::Mode, images},
-    verdicts::Verdicts,
+    upstream::{FailureKind, boot_parameters, configuration::ConfigurationMode, images},
+    verdicts::StepVerdicts,
 };
 
 /// Concurrent calls of one round to the same upstream. One session makes a call per boot set, so this limits the rare
@@ -38,40 +38,40 @@ const CALLS: usize = 8;
 
 /// Puts data in place, in the order of BOS: images, boot data, configuration. Each step is taken only for components
 /// that passed the step before it, so that an upstream that is out of order costs the others no calls.
-pub(crate) struct Placer {
+pub(crate) struct BootDataPlacer {
     pub(crate) components: Mirror<Component>,
     pub(crate) options: Mirror<OptionsRecord>,
     /// Power of nodes; only nodes that are off get new data.
-    pub(crate) power: PowerStates,
+    pub(crate) power: PowerMirror,
     pub(crate) term: Term,
-    pub(crate) images: images::Driver,
-    pub(crate) boot_parameters: boot_parameters::Driver,
-    pub(crate) configurator: Arc<Configurator>,
+    pub(crate) images: images::ImageUpstream,
+    pub(crate) boot_parameters: boot_parameters::BootDataUpstream,
+    pub(crate) configurator: Arc<NodeConfigurator>,
     /// Images that were projected for preparations that have not ended.
     pub(crate) projections: TakenSteps<()>,
     /// Tokens of boot data that were accepted for preparations that have not ended.
     pub(crate) tokens: TakenSteps<Arc<str>>,
-    pub(crate) image_verdicts: Verdicts<ComponentId>,
-    pub(crate) boot_verdicts: Verdicts<ComponentId>,
+    pub(crate) image_verdicts: StepVerdicts<ComponentId>,
+    pub(crate) boot_verdicts: StepVerdicts<ComponentId>,
 }
 
 /// Components that need boot data, with their artifacts.
-type Booting<'a> = HashMap<&'a ComponentId, (&'a Due, &'a Arc<BootArtifacts>)>;
+type BootingComponents<'a> = HashMap<&'a ComponentId, (&'a DuePreparation, &'a Arc<BootArtifacts>)>;
 
 /// Failed step of a component, with its trouble.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FailedStep {
-    pub(crate) step: Step,
+    pub(crate) step: PlacingStep,
     pub(crate) trouble: StepTrouble,
 }
 
 /// Token of the boot script server, empty where no boot data are wanted; or the failed step.
-pub(crate) type Outcome = Result<Arc<str>, FailedStep>;
+pub(crate) type PlacingOutcome = Result<Arc<str>, FailedStep>;
 
-impl Placer {
+impl BootDataPlacer {
     /// Puts data in place for `open` and returns the outcome of each. Components that have moved on meanwhile are left
     /// out.
-    pub(crate) async fn place(&self, open: &[&Due]) -> HashMap<ComponentId, Outcome> {
+    pub(crate) async fn place(&self, open: &[&DuePreparation]) -> HashMap<ComponentId, PlacingOutcome> {
         let mut outcomes = HashMap::new();
         let open = self.project_images(open, &mut outcomes).await;
         let open = self.put_boot_parameters(&open, &mut outcomes).await;
@@ -96,11 +96,11 @@ impl Placer {
     /// Requests the projection of root file systems, once per image. Returns the preparations that continue.
     async fn project_images<'a>(
         &self,
-        open: &[&'a Due],
-        outcomes: &mut HashMap<ComponentId, Outcome>,
-    ) -> Vec<&'a Due> {
+        open: &[&'a DuePreparation],
+        outcomes: &mut HashMap<ComponentId, PlacingOutcome>,
+    ) -> Vec<&'a DuePreparation> {
         let now = Instant::now();
-        let (waiting, mut ready): (Vec<&Due>, Vec<&Due>) = open
+        let (waiting, mut ready): (Vec<&DuePreparation>, Vec<&DuePreparation>) = open
             .iter()
             .partition(|one| self.needs_image(one) && self.projections.outcome(one, now).is_none());
         let mut images = BTreeMap::<_, Vec<_>>::new();
@@ -110,7 +110,7 @@ impl Placer {
         let deadline = self.deadline(|options| options.ims_read_timeout);
         let calls = images.into_iter().map(|(kernel, ids)| async move {
             let outcome = self.images.project(&kernel, deadline).await;
-            vec![Part::of_single_call(ids.into(), outcome)]
+            vec![GroupPart::of_single_call(ids.into(), outcome)]
         });
         let mut groups: Vec<_> = stream::iter(calls).buffer_unordered(CALLS).collect().await;
         note_outcomes(&self.projections, &groups);
@@ -131,7 +131,7 @@ impl Placer {
         for one in waiting {
             match troubles.get(&one.component.id) {
                 Some(trouble) => {
-                    let failed = FailedStep { step: Step::Images, trouble: trouble.clone() };
+                    let failed = FailedStep { step: PlacingStep::Images, trouble: trouble.clone() };
                     outcomes.insert(one.component.id.clone(), Err(failed));
                 }
                 None => {
@@ -147,9 +147,9 @@ impl Placer {
     /// preparations that continue, with the token of each.
     async fn put_boot_parameters<'a>(
         &self,
-        open: &[&'a Due],
-        outcomes: &mut HashMap<ComponentId, Outcome>,
-    ) -> Vec<(&'a Due, Arc<str>)> {
+        open: &[&'a DuePreparation],
+        outcomes: &mut HashMap<ComponentId, PlacingOutcome>,
+    ) -> Vec<(&'a DuePreparation, Arc<str>)> {
         let now = Instant::now();
         let mut ready = Vec::with_capacity(open.len());
         let mut booting = HashMap::new();
@@ -164,10 +164,10 @@ impl Placer {
         let generation = |host: &_| booting.get(host).map_or(0, |(due, _)| due.component.generation);
         let troubles = self.boot_verdicts.troubles(&groups, generation, Instant::now());
         outcomes.extend(troubles.into_iter().map(|(host, trouble)| {
-            let failed = FailedStep { step: Step::BootParameters, trouble };
+            let failed = FailedStep { step: PlacingStep::BootParameters, trouble };
             (host, Err(failed))
         }));
-        for Part { items, outcome, .. } in groups.into_iter().flatten() {
+        for GroupPart { items, outcome, .. } in groups.into_iter().flatten() {
             let Ok(token) = outcome else { continue };
             for (due, _) in items.iter().filter_map(|host| booting.get(host)) {
                 self.tokens.keep(due, Arc::clone(&token), now);
@@ -178,7 +178,10 @@ impl Placer {
     }
 
     /// Sends the boot data of each group. Returns the parts of each group that were taken or not, each with its token.
-    async fn put_groups(&self, booting: &Booting<'_>) -> Vec<Vec<Part<ComponentId, Arc<str>>>> {
+    async fn put_groups(
+        &self,
+        booting: &BootingComponents<'_>,
+    ) -> Vec<Vec<GroupPart<ComponentId, Arc<str>>>> {
         let groups = booting.iter().map(|(id, (_, artifacts))| (*id, &***artifacts));
         let most = self.options.in_force().batch_size(self.boot_parameters.most_hosts());
         let groups = groups::by_artifacts(groups, most);
@@ -203,8 +206,8 @@ impl Placer {
 
     async fn set_configurations(
         &self,
-        open: &[(&Due, Arc<str>)],
-        outcomes: &mut HashMap<ComponentId, Outcome>,
+        open: &[(&DuePreparation, Arc<str>)],
+        outcomes: &mut HashMap<ComponentId, PlacingOutcome>,
     ) {
         let open: Vec<_> = open.iter().filter(|(one, _)| self.is_current(one)).collect();
         let wanted = open.iter().map(|(one, _)| {
@@ -212,7 +215,7 @@ impl Placer {
             (&one.component.id, &**configuration, &**session)
         });
         let groups = groups::by_configuration(wanted, self.configurator.most_nodes());
-        let mut troubles = self.configurator.set(groups, Mode::BeforeBoot).await;
+        let mut troubles = self.configurator.set(groups, ConfigurationMode::BeforeBoot).await;
         outcomes.extend(open.into_iter().map(|(one, token)| {
             let trouble = troubles.remove(&one.component.id);
             (one.component.id.clone(), configured(trouble, &one.preparation.configuration, token))
@@ -220,11 +223,11 @@ impl Placer {
     }
 
     /// Returns whether the root file system of the image has to be projected.
-    fn needs_image(&self, due: &Due) -> bool {
+    fn needs_image(&self, due: &DuePreparation) -> bool {
         self.images.is_needed(&due.preparation.artifacts)
     }
 
-    fn is_current(&self, due: &Due) -> bool {
+    fn is_current(&self, due: &DuePreparation) -> bool {
         let now = self.components.get(due.component.id.as_str());
         let is_due = |now: &Component| {
             now.generation == due.component.generation
@@ -239,15 +242,15 @@ impl Placer {
 }
 
 /// Returns the path of the kernel that a component boots.
-fn kernel(due: &Due) -> Arc<str> {
+fn kernel(due: &DuePreparation) -> Arc<str> {
     due.preparation.artifacts.kernel.clone().unwrap_or_default()
 }
 
 /// Notes for which components the upstream worked in this round, and for which it failed.
-fn note_outcomes<T: Clone, O>(steps: &TakenSteps<T>, groups: &[Vec<Part<ComponentId, O>>]) {
+fn note_outcomes<T: Clone, O>(steps: &TakenSteps<T>, groups: &[Vec<GroupPart<ComponentId, O>>]) {
     let parts = groups.iter().flatten();
     let (failed, answered): (Vec<_>, Vec<_>) = parts.partition(|part| has_failed(part));
-    let ids = |parts: Vec<&Part<ComponentId, O>>| {
+    let ids = |parts: Vec<&GroupPart<ComponentId, O>>| {
         let items = parts.into_iter().flat_map(|part| part.items.iter().cloned());
         items.collect::<Vec<_>>()
     };
@@ -255,7 +258,7 @@ fn note_outcomes<T: Clone, O>(steps: &TakenSteps<T>, groups: &[Vec<Part<Componen
 }
 
 /// Returns whether the upstream did not work, so that it may have lost earlier data.
-fn has_failed<I, T>(part: &Part<I, T>) -> bool {
+fn has_failed<I, T>(part: &GroupPart<I, T>) -> bool {
     match part.outcome.as_ref().map_err(|failure| failure.kind) {
         Ok(_) | Err(FailureKind::Refused | FailureKind::Denied) => false,
         Err(FailureKind::Unreachable | FailureKind::Ambiguous) => true,
@@ -275,13 +278,13 @@ fn boots_untagged(kind: FailureKind, must_exist: bool) -> bool {
 /// Returns the outcome of the last step. A component that wants no configuration does not wait for the end of an outage
 /// of the configuration service: it has nothing to do there, and the service gets the empty configuration once the node
 /// runs.
-fn configured(trouble: Option<StepTrouble>, configuration: &str, token: &Arc<str>) -> Outcome {
+fn configured(trouble: Option<StepTrouble>, configuration: &str, token: &Arc<str>) -> PlacingOutcome {
     match trouble {
         None => Ok(Arc::clone(token)),
         Some(StepTrouble::Awaited(_) | StepTrouble::Refusing(_)) if configuration.is_empty() => {
             Ok(Arc::clone(token))
         }
-        Some(trouble) => Err(FailedStep { step: Step::Configuration, trouble }),
+        Some(trouble) => Err(FailedStep { step: PlacingStep::Configuration, trouble }),
     }
 }
 

@@ -16,12 +16,12 @@ use proto::power::{PowerReading, PowerState};
 
 /// Mirror of the power states that counts only while it and the mirror of the components are current.
 #[derive(Clone)]
-pub(crate) struct PowerStates {
+pub(crate) struct PowerMirror {
     states: Mirror<PowerState>,
     components: Mirror<Component>,
 }
 
-impl PowerStates {
+impl PowerMirror {
     /// Starts the mirror behind `power`. Nodes are added to `queues` when their known power changes: it decides whether
     /// they are prepared, and whether their configuration has to be known first.
     pub(crate) fn start(

@@ -8,13 +8,13 @@ use domain::{
     core::{id::ComponentId, time::Timestamp, trouble::Trouble},
 };
 
-use crate::step::Step;
+use crate::step::PlacingStep;
 
 /// Time for which the text about an awaited peer stays on record while the peer goes on failing.
 const SAME_PEER: Duration = Duration::from_secs(30);
 
 /// Component whose coming power-on has to be prepared.
-pub(crate) struct Due {
+pub(crate) struct DuePreparation {
     pub(crate) component: Arc<Component>,
     pub(crate) preparation: Preparation,
 }
@@ -26,8 +26,8 @@ pub(crate) struct Due {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PreparationRecord {
     pub(crate) id: ComponentId,
-    pub(crate) plan: Plan,
-    pub(crate) progress: Progress,
+    pub(crate) plan: PreparationPlan,
+    pub(crate) progress: PreparationProgress,
     /// Time since which the progress holds.
     pub(crate) since: Timestamp,
     pub(crate) revision: u64,
@@ -35,7 +35,7 @@ pub(crate) struct PreparationRecord {
 
 /// Data to put in place, and the power-on that they are for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct PreparationPlan {
     pub(crate) generation: u64,
     /// Number of the attempt, counted from 1.
     pub(crate) attempt: u32,
@@ -49,7 +49,7 @@ pub(crate) struct Plan {
 
 /// Progress of a preparation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum PreparationProgress {
     /// The preparation may be under way; the upstreams may or may not have its data.
     Prepared,
     /// Every upstream took the data.
@@ -62,7 +62,7 @@ pub(crate) enum Progress {
         /// Peer that is waited for.
         trouble: Arc<Trouble>,
         /// Step of this peer; `None`: an earlier version recorded the failure.
-        step: Option<Step>,
+        step: Option<PlacingStep>,
     },
     /// An upstream refused the data for this very component. The attempt is spent.
     Refused {
@@ -71,7 +71,7 @@ pub(crate) enum Progress {
     },
 }
 
-impl Progress {
+impl PreparationProgress {
     pub(crate) const PREPARED: &str = "prepared";
     pub(crate) const ACCEPTED: &str = "accepted";
     pub(crate) const FAILED: &str = "failed";
@@ -128,7 +128,7 @@ impl Progress {
 impl PreparationRecord {
     /// Records the progress. A peer with a different text in each answer has its latest text recorded only now and
     /// then, since each would change thousands of records.
-    pub(crate) fn advance(&mut self, progress: Progress, now: Timestamp) {
+    pub(crate) fn advance(&mut self, progress: PreparationProgress, now: Timestamp) {
         if !self.progress.is_like(&progress) || now.since(self.since) >= SAME_PEER {
             (self.progress, self.since) = (progress, now);
         }
@@ -137,12 +137,12 @@ impl PreparationRecord {
     /// Returns when an upstream refused the data of that power-on attempt, if one did.
     pub(crate) fn refused_at(&self, generation: u64, attempt: u32) -> Option<Timestamp> {
         let same = (self.plan.generation, self.plan.attempt) == (generation, attempt);
-        let refused = matches!(self.progress, Progress::Refused { .. });
+        let refused = matches!(self.progress, PreparationProgress::Refused { .. });
         (same && refused).then_some(self.since)
     }
 }
 
-impl Plan {
+impl PreparationPlan {
     /// Returns the data that `preparation` puts in place for `component`.
     pub(crate) fn new(component: &Component, preparation: &Preparation, digests: &mut Digests) -> Self {
         Self {
@@ -179,18 +179,22 @@ mod tests {
 
     #[test]
     fn the_words_about_a_peer_that_goes_on_failing_change_now_and_then() {
-        let failed = |step, error: &str| Progress::Failed {
+        let failed = |step, error: &str| PreparationProgress::Failed {
             trouble: Trouble::waiting_for(error).into(),
             step: Some(step),
         };
-        let (bss, cfs) = (Step::BootParameters, Step::Configuration);
-        let held = Progress::Failed {
+        let (bss, cfs) = (PlacingStep::BootParameters, PlacingStep::Configuration);
+        let held = PreparationProgress::Failed {
             trouble: Trouble::own(TroubleKind::Held, "CFS does not have the node").into(),
             step: Some(cfs),
         };
-        let refused = Progress::Refused { trouble: Trouble::failed("BSS at b (no)").unwrap().into() };
-        let accepted = Progress::Accepted { token: "t1".into() };
-        let untyped = Progress::Failed { trouble: Trouble::waiting_for("BSS at b (503)").into(), step: None };
+        let refused =
+            PreparationProgress::Refused { trouble: Trouble::failed("BSS at b (no)").unwrap().into() };
+        let accepted = PreparationProgress::Accepted { token: "t1".into() };
+        let untyped = PreparationProgress::Failed {
+            trouble: Trouble::waiting_for("BSS at b (503)").into(),
+            step: None,
+        };
         let rows = [
             (failed(bss, "BSS at b (503)"), failed(bss, "BSS at b (no answer)"), 29_999, false),
             (failed(bss, "BSS at b (503)"), failed(bss, "BSS at b (no answer)"), 30_000, true),
@@ -198,7 +202,7 @@ mod tests {
             (failed(cfs, "CFS at c (503)"), held, 0, true),
             (failed(bss, "BSS at b (503)"), refused, 0, true),
             (failed(bss, "BSS at b (503)"), accepted, 0, true),
-            (Progress::Prepared, failed(bss, "BSS at b (503)"), 0, true),
+            (PreparationProgress::Prepared, failed(bss, "BSS at b (503)"), 0, true),
             (untyped, failed(bss, "BSS at b (503)"), 0, true),
         ];
         for (before, after, later, changes) in rows {
@@ -211,7 +215,7 @@ mod tests {
             };
             let mut record = PreparationRecord {
                 id: component.id.clone(),
-                plan: Plan::new(&component, &preparation, &mut Digests::default()),
+                plan: PreparationPlan::new(&component, &preparation, &mut Digests::default()),
                 progress: before.clone(),
                 since: Timestamp(1_000),
                 revision: 0,

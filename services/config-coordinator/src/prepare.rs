@@ -23,9 +23,9 @@ use proto::component::{
 };
 
 use crate::{
-    placing::{FailedStep, Outcome, Placer},
-    preparation::{Due, Plan, PreparationRecord, Progress},
-    store::Preparations,
+    placing::{BootDataPlacer, FailedStep, PlacingOutcome},
+    preparation::{DuePreparation, PreparationPlan, PreparationProgress, PreparationRecord},
+    store::PreparationTable,
     trouble::StepTrouble,
 };
 
@@ -34,9 +34,9 @@ use crate::{
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Prepares power-ons.
-pub(crate) struct Preparer {
-    pub(crate) preparations: Ledger<Preparations>,
-    pub(crate) placer: Placer,
+pub(crate) struct BootPreparer {
+    pub(crate) preparations: Ledger<PreparationTable>,
+    pub(crate) placer: BootDataPlacer,
     pub(crate) registry: ReportServiceClient<Channel>,
     /// Fencing token of the term.
     pub(crate) fence: Fence,
@@ -50,15 +50,15 @@ pub(crate) struct PreparationRound {
     pub(crate) refusing: HashSet<ComponentId>,
 }
 
-impl Preparer {
+impl BootPreparer {
     /// Prepares every component of a batch and reports the outcomes, failures with their reason.
-    pub(crate) async fn prepare(&self, due: &[Due]) -> PreparationRound {
+    pub(crate) async fn prepare(&self, due: &[DuePreparation]) -> PreparationRound {
         let (records, refusing) = self.try_prepare(due).await.unwrap_or_else(|fault| {
             tracing::warn!(%fault, components = due.len(), "preparations are not recorded");
             Default::default()
         });
         let count = |word| records.iter().filter(|record| record.progress.word() == word).count();
-        let (prepared, refused) = (count(Progress::ACCEPTED), count(Progress::REFUSED));
+        let (prepared, refused) = (count(PreparationProgress::ACCEPTED), count(PreparationProgress::REFUSED));
         if prepared + refused > 0 {
             tracing::info!(components = due.len(), prepared, refused, "power-ons prepared");
         }
@@ -82,7 +82,7 @@ impl Preparer {
     /// component.
     async fn try_prepare(
         &self,
-        due: &[Due],
+        due: &[DuePreparation],
     ) -> Result<(Vec<PreparationRecord>, HashSet<ComponentId>), Fault> {
         let mut digests = Digests::default();
         let mut records: Vec<_> = due.iter().map(|one| self.record(one, &mut digests)).collect();
@@ -108,14 +108,14 @@ impl Preparer {
     }
 
     /// Returns the record of the very same preparation, else a new record.
-    fn record(&self, one: &Due, digests: &mut Digests) -> PreparationRecord {
+    fn record(&self, one: &DuePreparation, digests: &mut Digests) -> PreparationRecord {
         let id = &one.component.id;
-        let plan = Plan::new(&one.component, &one.preparation, digests);
+        let plan = PreparationPlan::new(&one.component, &one.preparation, digests);
         let before = self.preparations.view().get(id.as_str()).filter(|before| before.plan == plan);
         before.map(Arc::unwrap_or_clone).unwrap_or_else(|| PreparationRecord {
             id: id.clone(),
             plan,
-            progress: Progress::Prepared,
+            progress: PreparationProgress::Prepared,
             since: clock::now(),
             revision: 0,
         })
@@ -136,7 +136,7 @@ impl Preparer {
         self.preparations.write_fenced(self.fence.clone(), put).await.map(drop)
     }
 
-    async fn report(&self, due: &[Due], records: &[PreparationRecord]) -> Result<(), Fault> {
+    async fn report(&self, due: &[DuePreparation], records: &[PreparationRecord]) -> Result<(), Fault> {
         let news = due.iter().zip(records).filter(|(one, record)| !is_told(&one.component, record));
         let reports: Vec<_> = news.filter_map(|(_, record)| report(record)).collect();
         if reports.is_empty() {
@@ -151,23 +151,23 @@ impl Preparer {
     }
 }
 
-fn progress(outcome: Outcome) -> Progress {
+fn progress(outcome: PlacingOutcome) -> PreparationProgress {
     let FailedStep { step, trouble } = match outcome {
-        Ok(token) => return Progress::Accepted { token },
+        Ok(token) => return PreparationProgress::Accepted { token },
         Err(failed) => failed,
     };
     let known = trouble.of(step).into();
     match trouble {
-        StepTrouble::Refused(_) => Progress::Refused { trouble: known },
+        StepTrouble::Refused(_) => PreparationProgress::Refused { trouble: known },
         StepTrouble::Awaited(_) | StepTrouble::Refusing(_) | StepTrouble::Missing => {
-            Progress::Failed { trouble: known, step: Some(step) }
+            PreparationProgress::Failed { trouble: known, step: Some(step) }
         }
     }
 }
 
 /// Returns whether the record of the component already shows the same awaited upstream.
 fn is_told(component: &Component, record: &PreparationRecord) -> bool {
-    let Progress::Failed { trouble, .. } = &record.progress else { return false };
+    let PreparationProgress::Failed { trouble, .. } = &record.progress else { return false };
     let told = component.preparation_of(record.plan.attempt);
     component.generation == record.plan.generation
         && told.is_some_and(|told| told.trouble.as_ref() == Some(trouble))
@@ -175,10 +175,10 @@ fn is_told(component: &Component, record: &PreparationRecord) -> bool {
 
 fn report(record: &PreparationRecord) -> Option<PreparationReport> {
     let (token, trouble, refused) = match &record.progress {
-        Progress::Prepared => return None,
-        Progress::Accepted { token } => (&**token, None, false),
-        Progress::Failed { trouble, .. } => ("", Some(&**trouble), false),
-        Progress::Refused { trouble } => ("", Some(&**trouble), true),
+        PreparationProgress::Prepared => return None,
+        PreparationProgress::Accepted { token } => (&**token, None, false),
+        PreparationProgress::Failed { trouble, .. } => ("", Some(&**trouble), false),
+        PreparationProgress::Refused { trouble } => ("", Some(&**trouble), true),
     };
     Some(PreparationReport {
         id: record.id.as_str().to_owned(),
@@ -192,10 +192,10 @@ fn report(record: &PreparationRecord) -> Option<PreparationReport> {
 }
 
 /// Returns the artifacts of each accepted token, once per token.
-fn tokens(due: &[Due], records: &[PreparationRecord]) -> Vec<BootToken> {
+fn tokens(due: &[DuePreparation], records: &[PreparationRecord]) -> Vec<BootToken> {
     let mut tokens = BTreeMap::new();
     for (one, record) in due.iter().zip(records) {
-        if let Progress::Accepted { token } = &record.progress {
+        if let PreparationProgress::Accepted { token } = &record.progress {
             tokens.entry(Arc::clone(token)).or_insert(&one.preparation.artifacts);
         }
     }
@@ -219,17 +219,17 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::step::Step;
+    use crate::step::PlacingStep;
 
     fn waiting(peer: &str) -> Arc<Trouble> {
         Trouble::waiting_for(peer).into()
     }
 
-    fn failed() -> Progress {
-        Progress::Failed { trouble: waiting("BSS"), step: Some(Step::BootParameters) }
+    fn failed() -> PreparationProgress {
+        PreparationProgress::Failed { trouble: waiting("BSS"), step: Some(PlacingStep::BootParameters) }
     }
 
-    fn due(name: &str, kernel: &str) -> Due {
+    fn due(name: &str, kernel: &str) -> DuePreparation {
         let artifacts = BootArtifacts { kernel: Some(kernel.into()), ..BootArtifacts::default() };
         let component = Component::new(ComponentId::parse(name).unwrap());
         let preparation = Preparation {
@@ -238,7 +238,7 @@ mod tests {
             configuration: Arc::default(),
             session: Arc::default(),
         };
-        Due { component: Arc::new(component), preparation }
+        DuePreparation { component: Arc::new(component), preparation }
     }
 
     #[test]
@@ -251,14 +251,14 @@ mod tests {
             due("x5", "k3"),
             due("x6", "k3"),
         ];
-        let accepted = |token: &str| Progress::Accepted { token: token.into() };
+        let accepted = |token: &str| PreparationProgress::Accepted { token: token.into() };
         let progress = [
             accepted("t1"),
             accepted("t1"),
             failed(),
             accepted("t2"),
-            Progress::Refused { trouble: Trouble::failed("no").unwrap().into() },
-            Progress::Prepared,
+            PreparationProgress::Refused { trouble: Trouble::failed("no").unwrap().into() },
+            PreparationProgress::Prepared,
         ];
         let mut digests = Digests::default();
         let records: Vec<_> = all
@@ -266,7 +266,7 @@ mod tests {
             .zip(progress)
             .map(|(one, progress)| PreparationRecord {
                 id: one.component.id.clone(),
-                plan: Plan::new(&one.component, &one.preparation, &mut digests),
+                plan: PreparationPlan::new(&one.component, &one.preparation, &mut digests),
                 progress,
                 since: Timestamp(0),
                 revision: 0,
@@ -298,7 +298,7 @@ mod tests {
         let one = due("x1", "k1");
         let record = |progress| PreparationRecord {
             id: one.component.id.clone(),
-            plan: Plan::new(&one.component, &one.preparation, &mut Digests::default()),
+            plan: PreparationPlan::new(&one.component, &one.preparation, &mut Digests::default()),
             progress,
             since: Timestamp(0),
             revision: 0,
@@ -308,7 +308,7 @@ mod tests {
             ..Component::clone(&one.component)
         };
         let failed = record(failed());
-        let refused = record(Progress::Refused { trouble: waiting("BSS") });
+        let refused = record(PreparationProgress::Refused { trouble: waiting("BSS") });
         for (component, record, expected) in [
             (told(0, 1, "BSS"), &failed, true),
             (told(0, 1, "CFS"), &failed, false),

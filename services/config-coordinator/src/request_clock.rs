@@ -6,21 +6,21 @@ use domain::core::id::ComponentId;
 
 /// Logical clock, and the time of the request behind the newest answer about each component.
 #[derive(Default)]
-pub(crate) struct Order {
+pub(crate) struct RequestClock {
     now: u64,
     /// Time before which requests do not count: later changes may have been missed.
     missed_before: u64,
-    newest: HashMap<ComponentId, Newest>,
+    newest: HashMap<ComponentId, NewestAnswer>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Newest {
+struct NewestAnswer {
     asked: u64,
     /// Generation that was current at the last request about the component; `None`: there was none.
     generation: Option<u64>,
 }
 
-impl Order {
+impl RequestClock {
     /// Returns the time of an event that happens now.
     pub(crate) fn tick(&mut self) -> u64 {
         self.now += 1;
@@ -32,7 +32,7 @@ impl Order {
         let newest = self.newest.entry(id.clone()).or_default();
         let admitted = newest.asked <= asked;
         if admitted {
-            *newest = Newest { asked, generation: Some(generation) };
+            *newest = NewestAnswer { asked, generation: Some(generation) };
         }
         admitted
     }
@@ -45,7 +45,7 @@ impl Order {
         let newest = self.newest.entry(id.clone()).or_default();
         let admitted = newest.asked <= told && newest.generation.is_none_or(|newest| newest <= generation);
         if admitted {
-            *newest = Newest { asked: told, generation: Some(generation) };
+            *newest = NewestAnswer { asked: told, generation: Some(generation) };
         }
         admitted
     }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn an_answer_never_replaces_one_that_was_asked_for_later() {
-        let mut order = Order::default();
+        let mut order = RequestClock::default();
         let (first, second) = (order.tick(), order.tick());
         assert!(order.admits_answer(&id(), second, 1));
         assert!(!order.admits_answer(&id(), first, 1));
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn news_count_for_the_generation_that_was_asked_about() {
-        let mut order = Order::default();
+        let mut order = RequestClock::default();
         let told = order.tick();
         assert_eq!(order.admits_news(&id(), told), None, "never asked about");
         let asked = order.tick();
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_confirmation_replaces_answers_that_were_asked_for_before_it_came() {
-        let mut order = Order::default();
+        let mut order = RequestClock::default();
         let asked = order.tick();
         assert!(order.admits_answer(&id(), asked, 5));
         let (late, told) = (order.tick(), order.tick());
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_was_said_before_a_gap_is_not_fresh() {
-        let mut order = Order::default();
+        let mut order = RequestClock::default();
         let asked = order.tick();
         order.admits_answer(&id(), asked, 1);
         assert!(order.is_fresh(&id()));

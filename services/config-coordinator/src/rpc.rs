@@ -14,13 +14,13 @@ use proto::{
 };
 use tonic::{Request, Response, Status};
 
-use crate::store::ConfigurationStates;
+use crate::store::ConfigurationStateTable;
 
 /// States in one message of a list.
 const PAGE: usize = 500;
 
 pub(crate) struct ConfigurationRpc {
-    pub(crate) states: Ledger<ConfigurationStates>,
+    pub(crate) states: Ledger<ConfigurationStateTable>,
     pub(crate) role: Role,
     pub(crate) tasks: Tasks,
 }

@@ -17,12 +17,12 @@ use futures_util::{Stream, StreamExt};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    claims::{Answer, Claims},
-    follow::Followed,
-    observe::{Need, ObserveError, Observer},
+    claims::{ClaimAnswer, WorkClaims},
+    follow::FollowedComponents,
+    observe::{ConfigurationObserver, ObserveError, QueryReason},
+    outage::OutageTimer,
     rounds,
-    silence::Silence,
-    upstream::{Failure, configuration::Said},
+    upstream::{Failure, configuration::NamedObservation},
 };
 
 /// Messages that are stored together when they arrive faster than they can be stored. A message is usually about one
@@ -33,37 +33,37 @@ const MESSAGES: usize = 1000;
 const BATCH: usize = 20_000;
 
 /// Keeps the known configuration of enabled components fresh.
-pub(crate) struct Sensor {
-    observer: Arc<Observer>,
+pub(crate) struct ConfigurationPoller {
+    observer: Arc<ConfigurationObserver>,
     components: Mirror<Component>,
     /// Components that may have to be requested.
     queue: WorkQueue<ComponentId>,
     /// Claims by the reason of the request.
-    claims: Arc<Claims<Need>>,
+    claims: Arc<WorkClaims<QueryReason>>,
     /// Components whose configuration decides about them.
-    followed: Arc<Followed>,
+    followed: Arc<FollowedComponents>,
     /// Origin of the audits, which are at the same moments for all components.
     start: Instant,
 }
 
 /// State of the connection for pushes.
 #[derive(Default)]
-struct Link {
+struct PushConnection {
     /// Breaks since the last message.
     failures: u32,
     /// Time without a connection.
-    silence: Silence,
+    outage: OutageTimer,
     /// Whether the earlier states count as unknown on record.
     lost: bool,
 }
 
-impl Sensor {
+impl ConfigurationPoller {
     pub(crate) fn new(
-        observer: Arc<Observer>,
+        observer: Arc<ConfigurationObserver>,
         components: Mirror<Component>,
         queue: WorkQueue<ComponentId>,
-        claims: Arc<Claims<Need>>,
-        followed: Arc<Followed>,
+        claims: Arc<WorkClaims<QueryReason>>,
+        followed: Arc<FollowedComponents>,
     ) -> Self {
         Self { observer, components, queue, claims, followed, start: Instant::now() }
     }
@@ -81,18 +81,18 @@ impl Sensor {
     /// Listens for changes without end, if the upstream pushes any. After every gap all states are requested once; the
     /// time before the start is a gap too.
     pub(crate) async fn listen(&self) {
-        let mut link = Link::default();
+        let mut connection = PushConnection::default();
         loop {
             let began = Instant::now();
-            let Err(error) = self.listen_once(&mut link).await else { return };
-            if link.failures == 0 {
+            let Err(error) = self.listen_once(&mut connection).await else { return };
+            if connection.failures == 0 {
                 tracing::warn!(%error, "configuration changes are not heard of, listening again");
             }
-            if link.silence.lasts(began, Instant::now()) && !link.lost {
-                link.lost = self.lose_all(&error).await;
+            if connection.outage.lasts(began, Instant::now()) && !connection.lost {
+                connection.lost = self.lose_all(&error).await;
             }
-            link.failures += 1;
-            sleep(pause::after(link.failures)).await;
+            connection.failures += 1;
+            sleep(pause::after(connection.failures)).await;
         }
     }
 
@@ -109,13 +109,13 @@ impl Sensor {
     }
 
     /// Listens until the stream breaks. Returns `Ok` if the upstream has no stream.
-    async fn listen_once(&self, link: &mut Link) -> Result<(), ObserveError> {
+    async fn listen_once(&self, connection: &mut PushConnection) -> Result<(), ObserveError> {
         let messages = self.observer.upstream.watch().await?;
-        (link.silence, link.lost) = (Silence::default(), false);
+        (connection.outage, connection.lost) = (OutageTimer::default(), false);
         self.observer.may_have_missed();
         self.queue.mark(self.components.enabled());
         match messages {
-            Some(messages) => self.take(messages, &mut link.failures).await,
+            Some(messages) => self.take(messages, &mut connection.failures).await,
             None => Ok(()),
         }
     }
@@ -123,7 +123,7 @@ impl Sensor {
     /// Stores pushes until the stream breaks, or until one could not be stored: that is a gap too.
     async fn take(
         &self,
-        messages: impl Stream<Item = Result<Vec<Said>, Failure>> + Unpin,
+        messages: impl Stream<Item = Result<Vec<NamedObservation>, Failure>> + Unpin,
         failures: &mut u32,
     ) -> Result<(), ObserveError> {
         let mut messages = messages.ready_chunks(MESSAGES);
@@ -139,7 +139,7 @@ impl Sensor {
     async fn lose_all(&self, why: &ObserveError) -> bool {
         let ObserveError::Upstream(failure) = why else { return false };
         let enabled: Vec<_> = self.components.enabled().collect();
-        let lost = self.observer.lose(&self.observer.inquire(&enabled), failure).await;
+        let lost = self.observer.lose(&self.observer.query_about(&enabled), failure).await;
         if let Err(fault) = &lost {
             tracing::warn!(%fault, "the silence of the configuration upstream is not recorded");
         }
@@ -167,13 +167,13 @@ impl Sensor {
         match self.observer.need(id) {
             None => self.claims.release(id),
             Some(_) if !answered => return false,
-            Some(Need::Audit { .. }) => self.claims.rest(id, self.next_audit(now)),
-            Some(Need::Evidence { .. }) if self.observer.is_missing(id) => {
+            Some(QueryReason::Audit { .. }) => self.claims.rest(id, self.next_audit(now)),
+            Some(QueryReason::Evidence { .. }) if self.observer.is_missing(id) => {
                 // The return of the node is not pushed, and finding out may take a fetch of everything: one fetch
                 // serves all missing nodes.
                 self.claims.rest(id, next_moment(self.start, self.least(), now));
             }
-            Some(Need::Evidence { .. }) => return false,
+            Some(QueryReason::Evidence { .. }) => return false,
         }
         true
     }
@@ -183,22 +183,22 @@ impl Sensor {
         let now = Instant::now();
         let mut due = Vec::new();
         for id in ids {
-            self.followed.see(&id, self.observer.stake(&id), now.into_std());
+            self.followed.see(&id, self.observer.weight(&id), now.into_std());
             let Some(need) = self.observer.need(&id) else {
                 self.claims.idle(&id);
                 self.queue.unmark(&id);
                 continue;
             };
             let earliest = match need {
-                Need::Evidence { .. } => now,
+                QueryReason::Evidence { .. } => now,
                 // A new state is not requested again at once just because all others are due.
-                Need::Audit { .. } => self.next_audit(now + self.least()),
+                QueryReason::Audit { .. } => self.next_audit(now + self.least()),
             };
             match self.claims.claim_from(&id, need, earliest, now) {
-                Answer::Granted => due.push(id),
-                Answer::Early(at) => self.queue.mark_at(id, at),
+                ClaimAnswer::Granted => due.push(id),
+                ClaimAnswer::Early(at) => self.queue.mark_at(id, at),
                 // The round that works on the component queues it at its end.
-                Answer::Busy | Answer::Done => {}
+                ClaimAnswer::Busy | ClaimAnswer::Done => {}
             }
         }
         due

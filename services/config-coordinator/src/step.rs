@@ -4,7 +4,7 @@ use domain::{boot::evaluation::ERROR_CONFIGURATION_REFUSED, core::trouble::Troub
 
 /// Step of putting data in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum PlacingStep {
     /// Projection of the root file system of the image.
     Images,
     /// Boot data at the boot script server.
@@ -13,7 +13,7 @@ pub(crate) enum Step {
     Configuration,
 }
 
-impl Step {
+impl PlacingStep {
     pub(crate) const ALL: [Self; 3] = [Self::Images, Self::BootParameters, Self::Configuration];
 
     /// Returns the word for the step in the database.

@@ -18,7 +18,7 @@ use domain::{
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::preparation::Due;
+use crate::preparation::DuePreparation;
 
 /// Outcomes of one step for components whose preparation has not ended.
 pub(crate) struct TakenSteps<T> {
@@ -26,14 +26,14 @@ pub(crate) struct TakenSteps<T> {
 }
 
 struct StepState<T> {
-    taken: HashMap<ComponentId, Taken<T>>,
+    taken: HashMap<ComponentId, TakenStep<T>>,
     /// Components for which the last call failed.
     failing: HashSet<ComponentId>,
     /// Number of outages. An outage lasts as long as calls fail for any component.
     outages: u64,
 }
 
-struct Taken<T> {
+struct TakenStep<T> {
     outcome: T,
     generation: u64,
     attempt: u32,
@@ -53,7 +53,7 @@ impl<T> Default for TakenSteps<T> {
 impl<T: Clone> TakenSteps<T> {
     /// Returns the outcome of the step for this preparation; `None` if the step has to be taken, for the first time or
     /// again.
-    pub(crate) fn outcome(&self, due: &Due, now: Instant) -> Option<T> {
+    pub(crate) fn outcome(&self, due: &DuePreparation, now: Instant) -> Option<T> {
         let state = self.state.lock();
         let taken = state.taken.get(&due.component.id)?;
         let step = StepTaken {
@@ -68,9 +68,9 @@ impl<T: Clone> TakenSteps<T> {
     }
 
     /// Records that the upstream took the step.
-    pub(crate) fn keep(&self, due: &Due, outcome: T, now: Instant) {
+    pub(crate) fn keep(&self, due: &DuePreparation, outcome: T, now: Instant) {
         let mut state = self.state.lock();
-        let taken = Taken {
+        let taken = TakenStep {
             outcome,
             generation: due.component.generation,
             attempt: due.preparation.attempt,
@@ -124,7 +124,7 @@ mod tests {
 
     use super::*;
 
-    fn due(name: &str) -> Due {
+    fn due(name: &str) -> DuePreparation {
         let component = Component::new(ComponentId::parse(name).unwrap());
         let preparation = Preparation {
             attempt: 1,
@@ -132,7 +132,7 @@ mod tests {
             configuration: Arc::default(),
             session: Arc::default(),
         };
-        Due { component: Arc::new(component), preparation }
+        DuePreparation { component: Arc::new(component), preparation }
     }
 
     /// Plays rounds, each with the letters of components with failing calls, of those with taken calls, and of those

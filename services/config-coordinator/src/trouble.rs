@@ -7,7 +7,7 @@ use domain::{
     core::trouble::{Trouble, TroubleKind},
 };
 
-use crate::{step::Step, upstream::Failure};
+use crate::{step::PlacingStep, upstream::Failure};
 
 /// Trouble of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) enum StepTrouble {
 
 impl StepTrouble {
     /// Returns the trouble of an upstream that refuses this very component, or its data.
-    pub(crate) fn refused(step: Step, failure: &Failure) -> Self {
+    pub(crate) fn refused(step: PlacingStep, failure: &Failure) -> Self {
         Self::Refused(format!("{}{failure}", step.prefix()).into())
     }
 
@@ -39,7 +39,7 @@ impl StepTrouble {
     }
 
     /// Returns the trouble in the form of the rules, if `step` has it.
-    pub(crate) fn of(&self, step: Step) -> Trouble {
+    pub(crate) fn of(&self, step: PlacingStep) -> Trouble {
         match self {
             Self::Refused(text) => Trouble::own(step.refusal(), text),
             Self::Awaited(text) | Self::Refusing(text) => Trouble::own(TroubleKind::Waiting, text),

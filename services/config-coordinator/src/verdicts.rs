@@ -8,16 +8,16 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::{
-    isolate::Part,
-    step::Step,
+    isolate::GroupPart,
+    step::PlacingStep,
     trouble::StepTrouble,
     upstream::{Failure, FailureKind},
 };
 
 /// Refusals of one step, which separate trouble of the service from trouble of items. The memory is lost with the
 /// process: after a restart the verdict on a refusal has to be found again.
-pub(crate) struct Verdicts<K> {
-    step: Step,
+pub(crate) struct StepVerdicts<K> {
+    step: PlacingStep,
     state: Mutex<VerdictState<K>>,
 }
 
@@ -28,8 +28,8 @@ struct VerdictState<K> {
     refuses: Option<StatusCode>,
 }
 
-impl<K: Clone + Eq + Hash> Verdicts<K> {
-    pub(crate) fn new(step: Step) -> Self {
+impl<K: Clone + Eq + Hash> StepVerdicts<K> {
+    pub(crate) fn new(step: PlacingStep) -> Self {
         Self { step, state: Mutex::new(VerdictState { refusals: RefusalMemory::default(), refuses: None }) }
     }
 
@@ -42,7 +42,7 @@ impl<K: Clone + Eq + Hash> Verdicts<K> {
     /// service is logged when it begins, when its status changes and when it ends.
     pub(crate) fn troubles<T>(
         &self,
-        groups: &[Vec<Part<K, T>>],
+        groups: &[Vec<GroupPart<K, T>>],
         generation: impl Fn(&K) -> u64,
         now: Instant,
     ) -> HashMap<K, StepTrouble> {
@@ -93,7 +93,7 @@ impl<K: Clone + Eq + Hash> Verdicts<K> {
 }
 
 impl<K: Clone + Eq + Hash> VerdictState<K> {
-    fn note<T>(&mut self, part: &Part<K, T>, generation: impl Fn(&K) -> u64, now: Instant) {
+    fn note<T>(&mut self, part: &GroupPart<K, T>, generation: impl Fn(&K) -> u64, now: Instant) {
         if part.outcome.is_ok() {
             self.refusals.take(part.items.iter(), now.into_std());
         } else if part.is_refused() {
@@ -113,7 +113,7 @@ impl<K: Clone + Eq + Hash> VerdictState<K> {
         })
     }
 
-    fn log(&mut self, step: Step, refuses: Option<&Failure>, is_taken: bool) {
+    fn log(&mut self, step: PlacingStep, refuses: Option<&Failure>, is_taken: bool) {
         match refuses {
             Some(failure) if self.refuses != failure.status => {
                 tracing::warn!(?step, %failure, "every node is refused, waiting for the service");
@@ -141,20 +141,20 @@ mod tests {
 
     use super::*;
 
-    fn part(items: &[u32], outcome: Result<(), u16>) -> Part<u32, ()> {
+    fn part(items: &[u32], outcome: Result<(), u16>) -> GroupPart<u32, ()> {
         let failure = |status| Failure {
             kind: if status == 403 { FailureKind::Denied } else { FailureKind::Refused },
             status: StatusCode::from_u16(status).ok(),
             text: format!("CFS ({status})"),
         };
-        Part::of_single_call(items.into(), outcome.map_err(failure))
+        GroupPart::of_single_call(items.into(), outcome.map_err(failure))
     }
 
     #[test]
     fn items_are_refused_only_while_others_are_taken() {
-        let (verdicts, start) = (Verdicts::new(Step::Configuration), Instant::now());
+        let (verdicts, start) = (StepVerdicts::new(PlacingStep::Configuration), Instant::now());
         let mut rows = String::new();
-        let mut round = |seconds: u64, generation: u64, groups: &[Vec<Part<u32, ()>>]| {
+        let mut round = |seconds: u64, generation: u64, groups: &[Vec<GroupPart<u32, ()>>]| {
             let now = start + Duration::from_secs(seconds);
             let mut troubles: Vec<_> = verdicts.troubles(groups, |_| generation, now).into_iter().collect();
             troubles.sort_by_key(|(item, _)| *item);

@@ -66,9 +66,9 @@ pub(super) mod data {
 }
 
 /// Table of the nodes with their tokens. The data of each token are in a table of their own.
-pub(crate) struct BootScripts;
+pub(crate) struct BootScriptTable;
 
-impl Table for BootScripts {
+impl Table for BootScriptTable {
     type Kind = BootScript;
     /// Artifacts by their token.
     type Pool = HashMap<Arc<str>, BootArtifacts>;
@@ -117,7 +117,7 @@ impl Table for BootScripts {
 
 /// Deletes data that no node boots any more.
 async fn delete_unused(transaction: &DatabaseTransaction) -> Result<(), DbErr> {
-    let used = Query::select().column(TOKEN).from(BootScripts::NAME).to_owned();
+    let used = Query::select().column(TOKEN).from(BootScriptTable::NAME).to_owned();
     data::Entity::delete_many().filter(data::Column::Token.not_in_subquery(used)).exec(transaction).await?;
     Ok(())
 }

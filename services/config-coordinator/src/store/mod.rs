@@ -10,8 +10,8 @@ use chassis::{
 use proto::configuration::ConfigurationState;
 use sea_orm_migration::{MigrationTrait, MigratorTrait};
 
-pub(crate) use boot_scripts::{BootScript, BootScripts};
-pub(crate) use preparations::Preparations;
+pub(crate) use boot_scripts::{BootScript, BootScriptTable};
+pub(crate) use preparations::PreparationTable;
 
 /// Migrations of earlier releases, whose tables are declared by now.
 const REPLACED: &[&str] =
@@ -24,9 +24,9 @@ impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         Migrations::default()
             .replacing(REPLACED)
-            .kind::<ConfigurationStates>()
-            .kind::<Preparations>()
-            .kind::<BootScripts>()
+            .kind::<ConfigurationStateTable>()
+            .kind::<PreparationTable>()
+            .kind::<BootScriptTable>()
             .side_table::<boot_scripts::data::Entity>(&[])
             .with(lease::Migration)
             .with(lease::RoleMigration)
@@ -36,9 +36,9 @@ impl MigratorTrait for Migrator {
 
 /// Table of the last state of each node at the configuration upstream. The columns beside `record` are for people who
 /// read the database.
-pub(crate) struct ConfigurationStates;
+pub(crate) struct ConfigurationStateTable;
 
-impl Table for ConfigurationStates {
+impl Table for ConfigurationStateTable {
     type Kind = ConfigurationState;
     type Pool = ();
 

@@ -11,14 +11,14 @@ use domain::core::{id::ComponentId, time::Timestamp, trouble::Trouble};
 use proto::meta::TroubleKind;
 
 use crate::{
-    preparation::{Plan, PreparationRecord, Progress},
-    step::Step,
+    preparation::{PreparationPlan, PreparationProgress, PreparationRecord},
+    step::PlacingStep,
 };
 
 /// Table of boot preparations. Earlier releases read and write its columns, and so there is no message in a row.
-pub(crate) struct Preparations;
+pub(crate) struct PreparationTable;
 
-impl Table for Preparations {
+impl Table for PreparationTable {
     type Kind = PreparationRecord;
     type Pool = Interner;
 
@@ -41,7 +41,7 @@ impl Table for Preparations {
 
     fn read(row: &StoredRow, interner: &mut Interner) -> anyhow::Result<PreparationRecord> {
         let mut text = |column| anyhow::Ok(interner.share(&row.get::<String>(column)?));
-        let plan = Plan {
+        let plan = PreparationPlan {
             generation: row.get::<i64>("generation")?.cast_unsigned(),
             attempt: row.get::<i64>("attempt")?.try_into()?,
             artifacts: text("artifacts")?,
@@ -62,24 +62,30 @@ fn kind(trouble: Option<&Trouble>) -> Option<String> {
     trouble.map(|one| trouble::kind_to_wire(Some(one)).as_str_name().to_owned())
 }
 
-fn failed_step(progress: &Progress) -> Option<String> {
+fn failed_step(progress: &PreparationProgress) -> Option<String> {
     match progress {
-        Progress::Failed { step, .. } => step.map(|step| step.word().to_owned()),
-        Progress::Prepared | Progress::Accepted { .. } | Progress::Refused { .. } => None,
+        PreparationProgress::Failed { step, .. } => step.map(|step| step.word().to_owned()),
+        PreparationProgress::Prepared
+        | PreparationProgress::Accepted { .. }
+        | PreparationProgress::Refused { .. } => None,
     }
 }
 
-fn read_progress(row: &StoredRow, interner: &mut Interner) -> anyhow::Result<Progress> {
+fn read_progress(row: &StoredRow, interner: &mut Interner) -> anyhow::Result<PreparationProgress> {
     let word: String = row.get("progress")?;
     Ok(match word.as_str() {
-        Progress::PREPARED => Progress::Prepared,
-        Progress::ACCEPTED => Progress::Accepted { token: interner.share(&row.get::<String>("token")?) },
-        Progress::FAILED => {
-            let failed: Option<String> = row.get("failed_step")?;
-            let step = Step::ALL.into_iter().find(|step| failed.as_deref() == Some(step.word()));
-            Progress::Failed { trouble: read_trouble(row, interner)?, step }
+        PreparationProgress::PREPARED => PreparationProgress::Prepared,
+        PreparationProgress::ACCEPTED => {
+            PreparationProgress::Accepted { token: interner.share(&row.get::<String>("token")?) }
         }
-        Progress::REFUSED => Progress::Refused { trouble: read_trouble(row, interner)? },
+        PreparationProgress::FAILED => {
+            let failed: Option<String> = row.get("failed_step")?;
+            let step = PlacingStep::ALL.into_iter().find(|step| failed.as_deref() == Some(step.word()));
+            PreparationProgress::Failed { trouble: read_trouble(row, interner)?, step }
+        }
+        PreparationProgress::REFUSED => {
+            PreparationProgress::Refused { trouble: read_trouble(row, interner)? }
+        }
         word => bail!("'{word}' is no progress"),
     })
 }

@@ -13,10 +13,10 @@ use domain::{
 use proto::configuration::{ConfigurationReading, ConfigurationState};
 use sea_orm::{ConnectionTrait, DatabaseConnection, Statement};
 
-use super::{BootScript, BootScripts, ConfigurationStates, Migrator, Preparations};
+use super::{BootScript, BootScriptTable, ConfigurationStateTable, Migrator, PreparationTable};
 use crate::{
-    preparation::{Plan, PreparationRecord, Progress},
-    step::Step,
+    preparation::{PreparationPlan, PreparationProgress, PreparationRecord},
+    step::PlacingStep,
 };
 
 async fn on_every_database<F: Future<Output = ()>>(check: impl Fn(DatabaseConnection) -> F) {
@@ -49,7 +49,7 @@ async fn configuration_states_survive_a_restart() {
             state("x3", ConfigurationReading::Missing, None),
         ];
         let context = Context::new(Settings::default());
-        let ledger = Ledger::<ConfigurationStates>::open(&context, database.clone()).await.unwrap();
+        let ledger = Ledger::<ConfigurationStateTable>::open(&context, database.clone()).await.unwrap();
         ledger
             .write(move |draft| {
                 first.into_iter().for_each(|one| draft.put(one));
@@ -68,7 +68,7 @@ async fn configuration_states_survive_a_restart() {
             .unwrap();
 
         let kept: Vec<_> = ledger.view().all().into_iter().map(Arc::unwrap_or_clone).collect();
-        let reopened = Ledger::<ConfigurationStates>::open(&context, database).await.unwrap();
+        let reopened = Ledger::<ConfigurationStateTable>::open(&context, database).await.unwrap();
         let read: Vec<_> = reopened.view().all().into_iter().map(Arc::unwrap_or_clone).collect();
         assert_eq!(read, kept);
         assert_eq!(
@@ -82,9 +82,9 @@ async fn configuration_states_survive_a_restart() {
 #[tokio::test]
 async fn preparations_survive_a_restart() {
     on_every_database(|database| async move {
-        let record = |text: &str, progress: Progress| PreparationRecord {
+        let record = |text: &str, progress: PreparationProgress| PreparationRecord {
             id: id(text),
-            plan: Plan {
+            plan: PreparationPlan {
                 generation: 7,
                 attempt: 2,
                 artifacts: "0011".into(),
@@ -98,14 +98,20 @@ async fn preparations_survive_a_restart() {
         let waiting = Trouble::waiting_for("BSS");
         let refused = Trouble::failed("waiting for x5 to be known").unwrap();
         let all = vec![
-            record("x1", Progress::Prepared),
-            record("x2", Progress::Accepted { token: "t1".into() }),
-            record("x3", Progress::Accepted { token: "".into() }),
-            record("x4", Progress::Failed { trouble: waiting.into(), step: Some(Step::BootParameters) }),
-            record("x5", Progress::Refused { trouble: refused.into() }),
+            record("x1", PreparationProgress::Prepared),
+            record("x2", PreparationProgress::Accepted { token: "t1".into() }),
+            record("x3", PreparationProgress::Accepted { token: "".into() }),
+            record(
+                "x4",
+                PreparationProgress::Failed {
+                    trouble: waiting.into(),
+                    step: Some(PlacingStep::BootParameters),
+                },
+            ),
+            record("x5", PreparationProgress::Refused { trouble: refused.into() }),
         ];
         let context = Context::new(Settings::default());
-        let ledger = Ledger::<Preparations>::open(&context, database.clone()).await.unwrap();
+        let ledger = Ledger::<PreparationTable>::open(&context, database.clone()).await.unwrap();
         ledger
             .write(move |draft| {
                 all.into_iter().for_each(|one| draft.put(one));
@@ -113,7 +119,7 @@ async fn preparations_survive_a_restart() {
             })
             .await
             .unwrap();
-        let later = record("x1", Progress::Accepted { token: "t2".into() });
+        let later = record("x1", PreparationProgress::Accepted { token: "t2".into() });
         ledger
             .write(move |draft| {
                 draft.put(later);
@@ -123,7 +129,7 @@ async fn preparations_survive_a_restart() {
             .await
             .unwrap();
 
-        let reopened = Ledger::<Preparations>::open(&context, database).await.unwrap();
+        let reopened = Ledger::<PreparationTable>::open(&context, database).await.unwrap();
         assert_eq!(reopened.view().all(), ledger.view().all());
         assert_eq!(reopened.view().len(), 4);
     })
@@ -133,9 +139,9 @@ async fn preparations_survive_a_restart() {
 #[tokio::test]
 async fn preparations_of_earlier_versions_go_on() {
     on_every_database(|database| async move {
-        let record = |text: &str, progress: Progress| PreparationRecord {
+        let record = |text: &str, progress: PreparationProgress| PreparationRecord {
             id: id(text),
-            plan: Plan {
+            plan: PreparationPlan {
                 generation: 7,
                 attempt: 2,
                 artifacts: "0011".into(),
@@ -148,13 +154,13 @@ async fn preparations_of_earlier_versions_go_on() {
         };
         let waiting = Arc::new(Trouble::waiting_for("BSS at b (503)"));
         let refused = Arc::new(Trouble::failed("no such host").unwrap());
-        let failed = |step| Progress::Failed { trouble: Arc::clone(&waiting), step };
+        let failed = |step| PreparationProgress::Failed { trouble: Arc::clone(&waiting), step };
         let all = vec![
-            record("x1", failed(Some(Step::BootParameters))),
-            record("x2", Progress::Refused { trouble: Arc::clone(&refused) }),
+            record("x1", failed(Some(PlacingStep::BootParameters))),
+            record("x2", PreparationProgress::Refused { trouble: Arc::clone(&refused) }),
         ];
         let context = Context::new(Settings::default());
-        let ledger = Ledger::<Preparations>::open(&context, database.clone()).await.unwrap();
+        let ledger = Ledger::<PreparationTable>::open(&context, database.clone()).await.unwrap();
         let put = ledger.write(move |draft| {
             all.into_iter().for_each(|one| draft.put(one));
             Ok(())
@@ -164,9 +170,12 @@ async fn preparations_of_earlier_versions_go_on() {
         let forget = Statement::from_string(database.get_database_backend(), forget);
         database.execute_raw(forget).await.unwrap();
 
-        let reopened = Ledger::<Preparations>::open(&context, database).await.unwrap();
+        let reopened = Ledger::<PreparationTable>::open(&context, database).await.unwrap();
         let read = reopened.view().all().into_iter().map(|one| one.progress.clone());
-        assert_eq!(read.collect::<Vec<_>>(), [failed(None), Progress::Refused { trouble: refused }]);
+        assert_eq!(
+            read.collect::<Vec<_>>(),
+            [failed(None), PreparationProgress::Refused { trouble: refused }]
+        );
     })
     .await;
 }
@@ -181,7 +190,7 @@ async fn boot_scripts_survive_a_restart_and_share_their_data() {
             revision: 0,
         };
         let context = Context::new(Settings::default());
-        let ledger = Ledger::<BootScripts>::open(&context, database.clone()).await.unwrap();
+        let ledger = Ledger::<BootScriptTable>::open(&context, database.clone()).await.unwrap();
         let put = |scripts: Vec<BootScript>| {
             ledger.write(move |draft| {
                 scripts.into_iter().for_each(|one| draft.put(one));
@@ -201,7 +210,7 @@ async fn boot_scripts_survive_a_restart_and_share_their_data() {
             .await
             .unwrap();
 
-        let reopened = Ledger::<BootScripts>::open(&context, database.clone()).await.unwrap();
+        let reopened = Ledger::<BootScriptTable>::open(&context, database.clone()).await.unwrap();
         let read = reopened.view().all();
         assert_eq!(read, ledger.view().all());
         assert_eq!(

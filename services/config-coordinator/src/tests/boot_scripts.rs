@@ -19,7 +19,7 @@ id = "x2"
 async fn a_prepared_node_gets_the_script_of_its_newest_token() {
     let machine = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(machine.path(), MACHINE).unwrap();
-    let site = Site::start(Options::default(), |settings| {
+    let site = CoordinatorSite::start(Options::default(), |settings| {
         settings.boot_parameters.driver = BootParametersDriver::BuiltIn;
         settings.boot_parameters.built_in.artifact_url = "http://store:9000".into();
         settings.boot_parameters.built_in.script_url = "http://gateway:7700".into();
@@ -65,7 +65,7 @@ async fn a_prepared_node_gets_the_script_of_its_newest_token() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_no_script_can_be_made_of_is_refused_before_anybody_boots() {
-    let site = Site::start(Options::default(), |settings| {
+    let site = CoordinatorSite::start(Options::default(), |settings| {
         settings.boot_parameters.driver = BootParametersDriver::BuiltIn;
         settings.configuration.driver = ConfigurationDriver::None;
     })
@@ -106,7 +106,7 @@ async fn what_no_script_can_be_made_of_is_refused_before_anybody_boots() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_another_service_serves_scripts_there_are_none() {
-    let site = Site::start(Options::default(), |settings| {
+    let site = CoordinatorSite::start(Options::default(), |settings| {
         settings.boot_parameters.driver = BootParametersDriver::Bss;
         settings.configuration.driver = ConfigurationDriver::None;
     })

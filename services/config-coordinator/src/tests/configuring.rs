@@ -2,10 +2,10 @@
 
 use chassis::settings::ConfigurationDriver;
 
-use super::{peers::Trouble, *};
-use crate::silence;
+use super::{peers::PlayedTrouble, *};
+use crate::outage;
 
-impl Site {
+impl CoordinatorSite {
     /// Waits for `more` further calls that read configurations.
     async fn looks(&self, what: &str, more: usize) {
         let wanted = self.peers.heard("GET /cfs") + more;
@@ -17,13 +17,16 @@ impl Site {
     }
 }
 
-async fn with_cfs() -> Site {
-    Site::start(Options::default(), |settings| settings.configuration.driver = ConfigurationDriver::Cfs).await
+async fn with_cfs() -> CoordinatorSite {
+    CoordinatorSite::start(Options::default(), |settings| {
+        settings.configuration.driver = ConfigurationDriver::Cfs
+    })
+    .await
 }
 
-async fn audited_each_second() -> Site {
+async fn audited_each_second() -> CoordinatorSite {
     let options = Options { polling_frequency: 1, ..Options::default() };
-    Site::start(options, |settings| settings.configuration.driver = ConfigurationDriver::Cfs).await
+    CoordinatorSite::start(options, |settings| settings.configuration.driver = ConfigurationDriver::Cfs).await
 }
 
 fn ids(count: usize) -> impl Iterator<Item = String> {
@@ -60,7 +63,7 @@ async fn who_is_configured_is_not_looked_at_while_something_else_is_awaited() {
     // The period is longer than the test, so only polls for changes happen. A handful is requested one by one.
     let options = Options { polling_frequency: 3600, ..Options::default() };
     let adjust = |settings: &mut Settings| settings.configuration.driver = ConfigurationDriver::Cfs;
-    let site = Site::start(options, adjust).await;
+    let site = CoordinatorSite::start(options, adjust).await;
     site.peers.configure(ids(3), "base", "pending");
     site.registry.put_all(ids(3).map(|id| booted(&id, "base")).collect());
     for id in ids(3) {
@@ -105,7 +108,7 @@ async fn one_fetch_answers_for_all_nodes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_have_to_boot_are_asked_about_when_they_have() {
-    let site = Site::start(Options::default(), |settings| {
+    let site = CoordinatorSite::start(Options::default(), |settings| {
         settings.configuration.driver = ConfigurationDriver::Cfs;
         settings.boot_parameters.driver = chassis::settings::BootParametersDriver::Bss;
     })
@@ -160,7 +163,7 @@ async fn what_is_known_counts_for_nothing_while_nobody_answers() {
     site.peers.configure(ids(1), "base", "pending");
     site.registry.put(booted("x000", "base"));
     site.shows("x000", "known Some(\"base\") \"pending\" of 7 \"\"").await;
-    site.peers.state().trouble.insert("cfs", Trouble::Status(500));
+    site.peers.state().trouble.insert("cfs", PlayedTrouble::Status(500));
     let text = "waiting for CFS at HOST (failing since TIME: 500 Internal Server Error: out of order)";
     site.shows("x000", &format!("unknown None \"\" of 7 {text:?}")).await;
     site.peers.configure(ids(1), "base", "configured");
@@ -174,7 +177,7 @@ async fn looks_for_changes_that_are_refused_take_nothing_away() {
     // The period is longer than the test, so only polls for changes happen.
     let options = Options { polling_frequency: 3600, ..Options::default() };
     let adjust = |settings: &mut Settings| settings.configuration.driver = ConfigurationDriver::Cfs;
-    let site = Site::start(options, adjust).await;
+    let site = CoordinatorSite::start(options, adjust).await;
     site.peers.configure(ids(1), "base", "pending");
     site.registry.put(booted("x000", "base"));
     site.shows("x000", "known Some(\"base\") \"pending\" of 7 \"\"").await;
@@ -183,9 +186,9 @@ async fn looks_for_changes_that_are_refused_take_nothing_away() {
         if heard > 10 { Ok(()) } else { Err(format!("{heard} looks")) }
     })
     .await;
-    site.peers.state().trouble.insert("cfs", Trouble::Status(400));
+    site.peers.state().trouble.insert("cfs", PlayedTrouble::Status(400));
     site.looks("a look that is refused", 1).await;
-    tokio::time::sleep(silence::LONGEST).await;
+    tokio::time::sleep(outage::LONGEST).await;
     // The last poll but one was refused after a longer silence than a request for states would be allowed. The pauses
     // between polls grow.
     site.looks("looks that are refused later", 3).await;
@@ -201,7 +204,7 @@ async fn only_a_complete_answer_says_that_a_node_is_missing() {
     let site = with_cfs().await;
     site.peers.state().page = 5;
     site.peers.configure(ids(10), "base", "pending");
-    site.peers.state().trouble.insert("cfs", Trouble::SecondPage);
+    site.peers.state().trouble.insert("cfs", PlayedTrouble::SecondPage);
     for id in ids(12) {
         site.registry.put(booted(&id, "base"));
     }
@@ -246,7 +249,7 @@ async fn a_running_node_is_told_its_configuration_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_nobody_configures_a_booted_node_is_configured() {
     let adjust = |settings: &mut Settings| settings.configuration.driver = ConfigurationDriver::None;
-    let site = Site::start(Options::default(), adjust).await;
+    let site = CoordinatorSite::start(Options::default(), adjust).await;
     site.registry.put(booted("x000", "base"));
     site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;
     site.registry.put(Component { generation: 8, ..booted("x000", "other") });
@@ -257,7 +260,7 @@ async fn where_nobody_configures_a_booted_node_is_configured() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_last_boot_left_is_forgotten_even_if_it_is_read_while_the_next_is_prepared() {
-    let site = Site::start(Options::default(), |settings| {
+    let site = CoordinatorSite::start(Options::default(), |settings| {
         settings.configuration.driver = ConfigurationDriver::Cfs;
         settings.boot_parameters.driver = chassis::settings::BootParametersDriver::Bss;
     })

@@ -27,25 +27,25 @@ mod boot_scripts;
 mod configuring;
 mod preparing;
 
-use peers::Peers;
-use registry::Registry;
+use peers::PlayedPeers;
+use registry::PlayedRegistry;
 
 /// Longest wait for any event, far longer than it takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Service with its surroundings.
-struct Site {
-    registry: Registry,
-    peers: Peers,
+struct CoordinatorSite {
+    registry: PlayedRegistry,
+    peers: PlayedPeers,
     settings: Settings,
     context: Context,
     directory: tempfile::TempDir,
 }
 
-impl Site {
+impl CoordinatorSite {
     /// Starts the service with settings changed by `adjust`.
     async fn start(options: Options, adjust: impl FnOnce(&mut Settings)) -> Self {
-        let peers = Peers::play().await;
+        let peers = PlayedPeers::play().await;
         let mut settings = peers.settings();
         let directory = tempfile::tempdir().unwrap();
         settings.data_dir = directory.path().to_owned();
@@ -56,7 +56,7 @@ impl Site {
         settings.config_coordinator.url = format!("http://{}", own.local_addr().unwrap());
         adjust(&mut settings);
         let context = Context::new(settings.clone());
-        let registry = Registry::serve(options, &context, registry).await;
+        let registry = PlayedRegistry::serve(options, &context, registry).await;
         crate::start(context.clone(), own).await.unwrap();
         Self { registry, peers, settings, context, directory }
     }

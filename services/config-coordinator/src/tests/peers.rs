@@ -21,20 +21,20 @@ use serde_json::{Value, json};
 
 /// All three peers, in this process. They live as long as the test.
 #[derive(Clone)]
-pub(crate) struct Peers {
+pub(crate) struct PlayedPeers {
     pub(crate) host: String,
-    state: Arc<Mutex<Played>>,
+    state: Arc<Mutex<PlayedState>>,
 }
 
 /// State of the peers and their troubles.
-pub(crate) struct Played {
+pub(crate) struct PlayedState {
     pub(crate) cfs: BTreeMap<String, Value>,
     /// Number of components on a page.
     pub(crate) page: usize,
     /// Boot data by host: token and body.
     pub(crate) bss: BTreeMap<String, (String, Value)>,
     /// Troubles by the first part of the path: `cfs`, `bss` or `ims`.
-    pub(crate) trouble: HashMap<&'static str, Trouble>,
+    pub(crate) trouble: HashMap<&'static str, PlayedTrouble>,
     /// Nodes with which every peer refuses a call.
     pub(crate) refused: BTreeSet<String>,
     /// Nodes with which BSS answers a call 503.
@@ -48,7 +48,7 @@ pub(crate) struct Played {
 
 /// Trouble of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum PlayedTrouble {
     Hang,
     Status(u16),
     /// Status 200 with half a document.
@@ -61,9 +61,9 @@ pub(crate) enum Trouble {
     Endless,
 }
 
-impl Peers {
+impl PlayedPeers {
     pub(crate) async fn play() -> Self {
-        let played = Played {
+        let played = PlayedState {
             cfs: BTreeMap::new(),
             page: 1000,
             bss: BTreeMap::new(),
@@ -87,7 +87,7 @@ impl Peers {
         Self { host, state }
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, Played> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, PlayedState> {
         self.state.lock()
     }
 
@@ -132,23 +132,28 @@ impl Peers {
 /// Words of which CFS takes one as a filter. CFS has more words, and refuses a list.
 const STATUSES: [&str; 4] = ["unconfigured", "failed", "pending", "configured"];
 
-type Shared = State<Arc<Mutex<Played>>>;
+type Shared = State<Arc<Mutex<PlayedState>>>;
 
 /// Logs the request, and answers it if the peer has trouble that does not depend on the request.
-async fn hear(state: &Arc<Mutex<Played>>, peer: &'static str, method: Method, uri: &Uri) -> Option<Response> {
+async fn hear(
+    state: &Arc<Mutex<PlayedState>>,
+    peer: &'static str,
+    method: Method,
+    uri: &Uri,
+) -> Option<Response> {
     let trouble = {
         let mut state = state.lock();
         state.heard.push(format!("{method} {uri}"));
         state.trouble.get(peer).copied()
     };
     match trouble? {
-        Trouble::Hang => pending().await,
-        Trouble::Status(status) => {
+        PlayedTrouble::Hang => pending().await,
+        PlayedTrouble::Status(status) => {
             let problem = json!({"detail": "out of order"}).to_string();
             Some((StatusCode::from_u16(status).unwrap(), problem).into_response())
         }
-        Trouble::Malformed => Some("{\"components\": [".into_response()),
-        Trouble::Bare | Trouble::SecondPage | Trouble::Endless => None,
+        PlayedTrouble::Malformed => Some("{\"components\": [".into_response()),
+        PlayedTrouble::Bare | PlayedTrouble::SecondPage | PlayedTrouble::Endless => None,
     }
 }
 
@@ -168,8 +173,8 @@ async fn list(
     }
     let state = state.lock();
     let trouble = state.trouble.get("cfs").copied();
-    let after = query.get("after_id").map(String::as_str).filter(|_| trouble != Some(Trouble::Endless));
-    if trouble == Some(Trouble::SecondPage) && after.is_some() {
+    let after = query.get("after_id").map(String::as_str).filter(|_| trouble != Some(PlayedTrouble::Endless));
+    if trouble == Some(PlayedTrouble::SecondPage) && after.is_some() {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     }
     let wanted = |name: &str| query.get(name).filter(|value| !value.is_empty());
@@ -221,7 +226,7 @@ async fn change(State(state): Shared, method: Method, uri: Uri, body: Bytes) -> 
     let late = state.lock().late_change.take();
     if let Some(late) = late {
         tokio::time::sleep(late).await;
-        state.lock().trouble.insert("cfs", Trouble::Hang);
+        state.lock().trouble.insert("cfs", PlayedTrouble::Hang);
     }
     let body: Value = serde_json::from_slice(&body).unwrap();
     let ids = body["filters"]["ids"].as_str().unwrap().split(',').map(str::to_owned);
@@ -241,7 +246,7 @@ async fn change(State(state): Shared, method: Method, uri: Uri, body: Bytes) -> 
         }
     }
     match state.trouble.get("cfs") {
-        Some(Trouble::Bare) => "{}".into_response(),
+        Some(PlayedTrouble::Bare) => "{}".into_response(),
         _ => json!({"component_ids": taken}).to_string().into_response(),
     }
 }
@@ -265,7 +270,7 @@ async fn put_boot_parameters(State(state): Shared, method: Method, uri: Uri, bod
         state.bss.insert(host.to_owned(), (token.clone(), body.clone()));
     }
     match state.trouble.get("bss") {
-        Some(Trouble::Bare) => StatusCode::OK.into_response(),
+        Some(PlayedTrouble::Bare) => StatusCode::OK.into_response(),
         _ => ([("BSS-Referral-Token", token)], "").into_response(),
     }
 }

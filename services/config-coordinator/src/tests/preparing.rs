@@ -4,10 +4,10 @@ use chassis::settings::{BootParametersDriver, CatalogueDriver, ConfigurationDriv
 
 use proto::power::PowerReading;
 
-use super::{peers::Trouble, *};
+use super::{peers::PlayedTrouble, *};
 
-async fn with_bss_and_cfs(options: Options) -> Site {
-    Site::start(options, |settings| {
+async fn with_bss_and_cfs(options: Options) -> CoordinatorSite {
+    CoordinatorSite::start(options, |settings| {
         settings.boot_parameters.driver = BootParametersDriver::Bss;
         settings.configuration.driver = ConfigurationDriver::Cfs;
     })
@@ -18,7 +18,7 @@ fn ids(count: usize) -> impl Iterator<Item = String> {
     (0..count).map(|index| format!("x{index:03}"))
 }
 
-async fn prepared(site: &Site, count: usize) {
+async fn prepared(site: &CoordinatorSite, count: usize) {
     eventually("preparations", async || {
         let all = site.registry.all();
         let ready = |component: &&Component| {
@@ -106,7 +106,7 @@ async fn a_host_that_is_refused_spends_its_attempts_and_all_others_go_on() {
 async fn a_configuration_that_is_refused_for_one_node_spends_its_attempt_only() {
     let site = with_bss_and_cfs(Options::default()).await;
     site.peers.configure(ids(30), "", "unconfigured");
-    site.peers.state().trouble.insert("bss", Trouble::Status(500));
+    site.peers.state().trouble.insert("bss", PlayedTrouble::Status(500));
     for id in ids(30) {
         site.registry.put(pending(&id, "base"));
     }
@@ -139,7 +139,7 @@ async fn while_a_peer_is_out_of_order_nothing_is_spent_and_the_text_says_who_is_
         ("bss", "waiting for BSS at HOST (failing since TIME: 503 Service Unavailable: out of order)"),
         ("cfs", "waiting for CFS at HOST (failing since TIME: 503 Service Unavailable: out of order)"),
     ] {
-        site.peers.state().trouble.insert(peer, Trouble::Status(503));
+        site.peers.state().trouble.insert(peer, PlayedTrouble::Status(503));
         let generation = site.registry.all().iter().map(|one| one.generation).max().unwrap_or(6) + 1;
         for id in ids(3) {
             site.registry.put(Component { generation, ..pending(&id, "base") });
@@ -158,7 +158,7 @@ async fn while_a_peer_is_out_of_order_nothing_is_spent_and_the_text_says_who_is_
 }
 
 /// Waits until `times` requests of a kind were made.
-async fn heard(site: &Site, like: &str, times: usize) {
+async fn heard(site: &CoordinatorSite, like: &str, times: usize) {
     eventually(like, async || match site.peers.heard(like) {
         heard if heard >= times => Ok(()),
         heard => Err(heard.to_string()),
@@ -167,7 +167,7 @@ async fn heard(site: &Site, like: &str, times: usize) {
 }
 
 /// Waits until the registry shows that a component waits for an upstream.
-async fn waits(site: &Site, id: &str, expected: &str) {
+async fn waits(site: &CoordinatorSite, id: &str, expected: &str) {
     eventually(expected, async || {
         let shown = site.peers.plain(&preparation(&site.registry.get(id)));
         if shown == format!("1 {expected:?} token None, Some(0) spent") { Ok(()) } else { Err(shown) }
@@ -179,7 +179,7 @@ async fn waits(site: &Site, id: &str, expected: &str) {
 async fn an_outage_repeats_only_the_step_that_waits() {
     let site = with_bss_and_cfs(Options::default()).await;
     site.peers.configure(ids(4), "", "unconfigured");
-    site.peers.state().trouble.insert("cfs", Trouble::Status(503));
+    site.peers.state().trouble.insert("cfs", PlayedTrouble::Status(503));
     for id in ids(3) {
         site.registry.put(pending(&id, "base"));
     }
@@ -195,7 +195,7 @@ async fn an_outage_repeats_only_the_step_that_waits() {
     heard(&site, "PATCH /cfs", changes + 4).await;
     assert_eq!(site.peers.heard("PUT /bss"), puts, "the accepted boot data were put again");
     // A call for another node meets the trouble of BSS, which may have lost its earlier data.
-    site.peers.state().trouble.insert("bss", Trouble::Status(503));
+    site.peers.state().trouble.insert("bss", PlayedTrouble::Status(503));
     site.registry.put(pending("x003", "base"));
     heard(&site, "PUT /bss", puts + 1).await;
     site.peers.state().trouble.clear();
@@ -213,7 +213,7 @@ async fn what_is_taken_during_an_outage_is_not_repeated_while_others_fail() {
     let site = with_bss_and_cfs(Options::default()).await;
     site.peers.configure(ids(4), "", "unconfigured");
     site.peers.state().failing.insert("x003".to_owned());
-    site.peers.state().trouble.insert("cfs", Trouble::Status(503));
+    site.peers.state().trouble.insert("cfs", PlayedTrouble::Status(503));
     let mut other = pending("x003", "base");
     let artifacts = BootArtifacts { kernel: Some("k2".into()), ..BootArtifacts::default() };
     other.desired_state.as_mut().unwrap().boot_artifacts = Some(artifacts.into());
@@ -243,7 +243,7 @@ async fn a_service_that_refuses_everybody_is_waited_for() {
     ] {
         let site = with_bss_and_cfs(Options { default_retry_policy: 1, ..Options::default() }).await;
         site.peers.configure(ids(40), "", "unconfigured");
-        site.peers.state().trouble.insert(peer, Trouble::Status(400));
+        site.peers.state().trouble.insert(peer, PlayedTrouble::Status(400));
         for id in ids(40) {
             site.registry.put(pending(&id, "base"));
         }
@@ -295,7 +295,7 @@ async fn who_is_no_longer_known_when_its_configuration_is_set_does_not_boot_unti
 async fn who_wants_no_configuration_is_prepared_without_the_service() {
     let site = with_bss_and_cfs(Options::default()).await;
     site.peers.configure(ids(2), "", "unconfigured");
-    site.peers.state().trouble.insert("cfs", Trouble::Status(500));
+    site.peers.state().trouble.insert("cfs", PlayedTrouble::Status(500));
     site.registry.put(pending("x000", ""));
     site.registry.put(pending("x001", "base"));
     prepared(&site, 1).await;
@@ -304,9 +304,9 @@ async fn who_wants_no_configuration_is_prepared_without_the_service() {
 }
 
 /// Returns a site with five nodes of which the last two have images that cannot be projected.
-async fn with_images(must_exist: bool, trouble: Option<Trouble>) -> Site {
+async fn with_images(must_exist: bool, trouble: Option<PlayedTrouble>) -> CoordinatorSite {
     let options = Options { ims_images_must_exist: must_exist, ..Options::default() };
-    let site = Site::start(options, |settings| {
+    let site = CoordinatorSite::start(options, |settings| {
         settings.boot_parameters.driver = BootParametersDriver::Bss;
         settings.configuration.driver = ConfigurationDriver::None;
         settings.images.catalogue = CatalogueDriver::Ims;
@@ -336,8 +336,12 @@ async fn with_images(must_exist: bool, trouble: Option<Trouble>) -> Site {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn image_that_cannot_be_projected_boots_as_in_bos() {
-    for trouble in [None, Some(Trouble::Status(400)), Some(Trouble::Status(401)), Some(Trouble::Status(403))]
-    {
+    for trouble in [
+        None,
+        Some(PlayedTrouble::Status(400)),
+        Some(PlayedTrouble::Status(401)),
+        Some(PlayedTrouble::Status(403)),
+    ] {
         let site = with_images(false, trouble).await;
         prepared(&site, 5).await;
         let heard = site.peers.state().bss.keys().cloned().collect::<Vec<_>>();
@@ -348,7 +352,7 @@ async fn image_that_cannot_be_projected_boots_as_in_bos() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn catalogue_that_denies_calls_is_waited_for_where_images_must_exist() {
-    let site = with_images(true, Some(Trouble::Status(403))).await;
+    let site = with_images(true, Some(PlayedTrouble::Status(403))).await;
     prepared(&site, 1).await;
     let text = "waiting for IMS at HOST (refused PATCH /images/i1 since TIME: 403 Forbidden: out of order)";
     for id in ["x1", "x2"] {
@@ -384,7 +388,7 @@ async fn no_node_boots_from_an_unprojected_image_where_images_must_exist() {
 async fn a_token_that_is_missing_is_no_acceptance() {
     let site = with_bss_and_cfs(Options::default()).await;
     site.peers.configure(ids(1), "", "unconfigured");
-    site.peers.state().trouble.insert("bss", Trouble::Bare);
+    site.peers.state().trouble.insert("bss", PlayedTrouble::Bare);
     site.registry.put(pending("x000", "base"));
     let shown = eventually("trouble", async || {
         let shown = preparation(&site.registry.get("x000"));

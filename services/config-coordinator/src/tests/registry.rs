@@ -49,15 +49,15 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, async_trait};
 
 #[derive(Clone)]
-pub(crate) struct Registry {
-    kept: Arc<Mutex<Kept>>,
+pub(crate) struct PlayedRegistry {
+    kept: Arc<Mutex<RegistryRecords>>,
     revision: Arc<watch::Sender<u64>>,
     options: Arc<watch::Sender<Options>>,
     shutdown: CancellationToken,
 }
 
 #[derive(Default)]
-struct Kept {
+struct RegistryRecords {
     components: BTreeMap<String, Component>,
     tokens: Vec<BootToken>,
     reports: usize,
@@ -65,7 +65,7 @@ struct Kept {
     power: BTreeMap<String, PowerReading>,
 }
 
-impl Kept {
+impl RegistryRecords {
     /// Returns the current power state of a component. A node that waits to be switched on is usually off.
     fn power_of(&self, component: &Component, revision: u64) -> PowerState {
         let usual = match component.phase() {
@@ -84,7 +84,7 @@ impl Kept {
     }
 }
 
-impl Registry {
+impl PlayedRegistry {
     pub(crate) async fn serve(options: Options, context: &Context, listener: TcpListener) -> Self {
         let revision = Arc::new(watch::Sender::new(1));
         let options = Arc::new(watch::Sender::new(options));
@@ -138,7 +138,7 @@ impl Registry {
         self.kept.lock().reports
     }
 
-    fn change<A>(&self, change: impl FnOnce(&mut Kept, u64) -> A) -> A {
+    fn change<A>(&self, change: impl FnOnce(&mut RegistryRecords, u64) -> A) -> A {
         let revision = *self.revision.borrow() + 1;
         let answer = change(&mut self.kept.lock(), revision);
         self.revision.send_replace(revision);
@@ -166,7 +166,7 @@ pub(crate) fn component(id: &str) -> Component {
 }
 
 #[async_trait]
-impl ComponentService for Registry {
+impl ComponentService for PlayedRegistry {
     type ListComponentsStream = BoxStream<'static, Result<ListComponentsResponse, Status>>;
     type WatchComponentsStream = BoxStream<'static, Result<Encoded<WatchComponentsResponse>, Status>>;
 
@@ -224,7 +224,7 @@ impl ComponentService for Registry {
 }
 
 #[async_trait]
-impl OptionsService for Registry {
+impl OptionsService for PlayedRegistry {
     type WatchOptionsStream = BoxStream<'static, Result<Encoded<WatchOptionsResponse>, Status>>;
 
     async fn get_options(
@@ -260,7 +260,7 @@ impl OptionsService for Registry {
 }
 
 #[async_trait]
-impl ReportService for Registry {
+impl ReportService for PlayedRegistry {
     async fn assign_session(
         &self,
         _: Request<AssignSessionRequest>,
@@ -323,7 +323,7 @@ impl ReportService for Registry {
 }
 
 #[async_trait]
-impl PowerService for Registry {
+impl PowerService for PlayedRegistry {
     type ListPowerStatesStream = BoxStream<'static, Result<ListPowerStatesResponse, Status>>;
     type WatchPowerStatesStream = BoxStream<'static, Result<Encoded<WatchPowerStatesResponse>, Status>>;
     type ListTransitionsStream = BoxStream<'static, Result<ListTransitionsResponse, Status>>;

@@ -3,20 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use chassis::{
-    Settings,
-    lease::Fence,
-    settings::BootParametersDriver::{
-        Bss as BssDriver, BuiltIn as BuiltInDriver, Simulated as SimulatedDriver,
-    },
-    store::ledger::Ledger,
-};
+use chassis::{Settings, lease::Fence, settings::BootParametersDriver, store::ledger::Ledger};
 use domain::{boot::component::artifacts::BootArtifacts, core::id::ComponentId};
 use proto::simulation::PutBootParametersRequest;
 
-use self::{bss::Bss, built_in::BuiltIn};
-use super::{Failure, FailureKind, malformed, of_a_list, peer, simulated::Simulated};
-use crate::store::BootScripts;
+use self::{bss::BssDriver, built_in::BuiltInDriver};
+use super::{Failure, FailureKind, malformed, of_a_list, peer, simulated::SimulatedBootDriver};
+use crate::store::BootScriptTable;
 
 mod bss;
 pub(crate) mod built_in;
@@ -26,28 +19,28 @@ const UNLIMITED: usize = 100_000;
 
 /// Upstreams that serve boot data to nodes.
 #[derive(Clone)]
-pub(crate) enum Driver {
+pub(crate) enum BootDataUpstream {
     /// The simulated fleet.
-    Simulated(Simulated),
+    Simulated(SimulatedBootDriver),
     /// The boot script service.
-    Bss(Bss),
+    Bss(BssDriver),
     /// Our own boot scripts.
-    BuiltIn(BuiltIn),
+    BuiltIn(BuiltInDriver),
 }
 
-impl Driver {
+impl BootDataUpstream {
     /// Returns the driver that the settings name. `scripts` is the ledger of our own scripts.
     ///
     /// # Errors
     /// When it cannot be called with these settings.
-    pub(crate) fn new(settings: &Settings, scripts: Ledger<BootScripts>) -> anyhow::Result<Self> {
+    pub(crate) fn new(settings: &Settings, scripts: Ledger<BootScriptTable>) -> anyhow::Result<Self> {
         let chosen = &settings.boot_parameters;
         Ok(match chosen.driver {
-            SimulatedDriver => {
-                Self::Simulated(Simulated::at(&settings.simulator.url).context("simulator.url")?)
+            BootParametersDriver::Simulated => {
+                Self::Simulated(SimulatedBootDriver::at(&settings.simulator.url).context("simulator.url")?)
             }
-            BssDriver => Self::Bss(Bss::new(&chosen.bss)?),
-            BuiltInDriver => Self::BuiltIn(BuiltIn::new(settings, scripts)?),
+            BootParametersDriver::Bss => Self::Bss(BssDriver::new(&chosen.bss)?),
+            BootParametersDriver::BuiltIn => Self::BuiltIn(BuiltInDriver::new(settings, scripts)?),
         })
     }
 
@@ -77,7 +70,7 @@ impl Driver {
 }
 
 async fn put_simulated(
-    fleet: &Simulated,
+    fleet: &SimulatedBootDriver,
     hosts: &[ComponentId],
     artifacts: &BootArtifacts,
     deadline: Duration,

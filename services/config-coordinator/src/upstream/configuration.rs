@@ -3,19 +3,15 @@
 use std::{collections::HashMap, time::Duration};
 
 use anyhow::Context as _;
-use chassis::{
-    Settings,
-    kinds::observation,
-    settings::ConfigurationDriver::{Cfs as CfsDriver, None as NobodyDriver, Simulated as SimulatedDriver},
-};
+use chassis::{Settings, kinds::observation, settings::ConfigurationDriver};
 use domain::{boot::configuration::ConfigurationObservation, core::id::ComponentId};
 use futures_util::{Stream, StreamExt, stream};
 use proto::simulation::{
     GetConfigurationsRequest, NodeConfiguration, SetConfigurationsRequest, WatchConfigurationsRequest,
 };
 
-use self::cfs::Cfs;
-use super::{Failure, FailureKind, malformed, of_a_list, peer, simulated::Simulated};
+use self::cfs::CfsDriver;
+use super::{Failure, FailureKind, malformed, of_a_list, peer, simulated::SimulatedBootDriver};
 
 mod cfs;
 
@@ -31,18 +27,18 @@ const SHORTEST_PERIOD: Duration = Duration::from_millis(100);
 
 /// Upstreams that configure nodes.
 #[derive(Clone)]
-pub(crate) enum Driver {
+pub(crate) enum ConfigurationUpstream {
     /// The simulated fleet. It pushes changes.
-    Simulated(Simulated),
+    Simulated(SimulatedBootDriver),
     /// The configuration framework service. It is polled.
-    Cfs(Cfs, Duration),
+    Cfs(CfsDriver, Duration),
     /// No upstream: every node has the configuration that it wants, and counts as configured once it has booted.
     Nobody,
 }
 
 /// Request for the state of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Question {
+pub(crate) struct ConfigurationQuery {
     pub(crate) id: ComponentId,
     /// Generation of the component at the time of the request.
     pub(crate) generation: u64,
@@ -55,29 +51,29 @@ pub(crate) struct Question {
 }
 
 /// Answer about one node. [`ConfigurationObservation::Unknown`]: the answer names the node without readable contents.
-pub(crate) type Said = (String, ConfigurationObservation);
+pub(crate) type NamedObservation = (String, ConfigurationObservation);
 
 /// Changes found by a poll.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct News {
-    pub(crate) said: Vec<Said>,
+pub(crate) struct PolledChanges {
+    pub(crate) said: Vec<NamedObservation>,
     /// Pages of lists that were read for them.
     pub(crate) pages: usize,
 }
 
 /// Configuration to be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Order<'a> {
+pub(crate) struct ConfigurationOrder<'a> {
     /// Name of the configuration; empty: none.
     pub(crate) configuration: &'a str,
     /// Name of the session on whose behalf the configuration is set; empty: none.
     pub(crate) session: &'a str,
-    pub(crate) mode: Mode,
+    pub(crate) mode: ConfigurationMode,
 }
 
 /// Way of setting a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum ConfigurationMode {
     /// For a node that is about to boot: not to be configured until the node enables itself, and earlier results are
     /// forgotten (BOS reference 5.5, step 5).
     BeforeBoot,
@@ -85,7 +81,7 @@ pub(crate) enum Mode {
     Running,
 }
 
-impl Driver {
+impl ConfigurationUpstream {
     /// Returns the driver that the settings name.
     ///
     /// # Errors
@@ -93,16 +89,16 @@ impl Driver {
     pub(crate) fn new(settings: &Settings) -> anyhow::Result<Self> {
         let chosen = &settings.configuration;
         Ok(match chosen.driver {
-            SimulatedDriver => {
-                Self::Simulated(Simulated::at(&settings.simulator.url).context("simulator.url")?)
+            ConfigurationDriver::Simulated => {
+                Self::Simulated(SimulatedBootDriver::at(&settings.simulator.url).context("simulator.url")?)
             }
-            CfsDriver => {
+            ConfigurationDriver::Cfs => {
                 let period = Duration::try_from_secs_f64(chosen.poll_seconds)
                     .context("configuration.poll_seconds")?
                     .max(SHORTEST_PERIOD);
-                Self::Cfs(Cfs::new(&chosen.cfs)?, period)
+                Self::Cfs(CfsDriver::new(&chosen.cfs)?, period)
             }
-            NobodyDriver => Self::Nobody,
+            ConfigurationDriver::None => Self::Nobody,
         })
     }
 
@@ -132,7 +128,11 @@ impl Driver {
     }
 
     /// Returns the state of each of `about`. Nodes that the result leaves out have to be requested again.
-    pub(crate) async fn ask(&self, about: &[Question], deadline: Duration) -> Result<Vec<Said>, Failure> {
+    pub(crate) async fn ask(
+        &self,
+        about: &[ConfigurationQuery],
+        deadline: Duration,
+    ) -> Result<Vec<NamedObservation>, Failure> {
         match self {
             Self::Simulated(fleet) => ask_simulated(fleet, about, deadline).await,
             Self::Cfs(cfs, _) => cfs.ask(about, deadline).await,
@@ -142,11 +142,15 @@ impl Driver {
 
     /// Returns the changes of `about`, as far as they can be found cheaply. Nodes that the result leaves out may have
     /// changed all the same.
-    pub(crate) async fn news(&self, about: &[Question], deadline: Duration) -> Result<News, Failure> {
+    pub(crate) async fn changes(
+        &self,
+        about: &[ConfigurationQuery],
+        deadline: Duration,
+    ) -> Result<PolledChanges, Failure> {
         match self {
-            Self::Cfs(cfs, _) => cfs.news(about, deadline).await,
+            Self::Cfs(cfs, _) => cfs.changes(about, deadline).await,
             // The fleet pushes its changes.
-            Self::Simulated(_) | Self::Nobody => Ok(News::default()),
+            Self::Simulated(_) | Self::Nobody => Ok(PolledChanges::default()),
         }
     }
 
@@ -154,8 +158,10 @@ impl Driver {
     /// this call is missed while the stream lasts; it ends with its first error.
     pub(crate) async fn watch(
         &self,
-    ) -> Result<Option<impl Stream<Item = Result<Vec<Said>, Failure>> + Send + Unpin + 'static>, Failure>
-    {
+    ) -> Result<
+        Option<impl Stream<Item = Result<Vec<NamedObservation>, Failure>> + Send + Unpin + 'static>,
+        Failure,
+    > {
         match self {
             Self::Simulated(fleet) => watch_simulated(fleet).await.map(Some),
             Self::Cfs(..) | Self::Nobody => Ok(None),
@@ -167,9 +173,9 @@ impl Driver {
     pub(crate) async fn set(
         &self,
         ids: &[ComponentId],
-        order: Order<'_>,
+        order: ConfigurationOrder<'_>,
         deadline: Duration,
-    ) -> Result<Vec<Said>, Failure> {
+    ) -> Result<Vec<NamedObservation>, Failure> {
         match self {
             Self::Simulated(fleet) => set_simulated(fleet, ids, order, deadline).await,
             Self::Cfs(cfs, _) => cfs.set(ids, order, deadline).await,
@@ -180,17 +186,17 @@ impl Driver {
 
 /// Returns the state of a node without a configuration upstream: it works towards the wanted configuration, and is
 /// done.
-fn configured(question: &Question) -> Said {
-    let desired = question.wanted.clone();
+fn configured(query: &ConfigurationQuery) -> NamedObservation {
+    let desired = query.wanted.clone();
     let observation = ConfigurationObservation::Known { desired, status: "configured".to_owned() };
-    (question.id.as_str().to_owned(), observation)
+    (query.id.as_str().to_owned(), observation)
 }
 
 async fn ask_simulated(
-    fleet: &Simulated,
-    about: &[Question],
+    fleet: &SimulatedBootDriver,
+    about: &[ConfigurationQuery],
     deadline: Duration,
-) -> Result<Vec<Said>, Failure> {
+) -> Result<Vec<NamedObservation>, Failure> {
     let mut known = Vec::with_capacity(about.len());
     for about in about.chunks(MOST_NODES) {
         let ids = about.iter().map(|one| one.id.as_str().to_owned()).collect();
@@ -207,8 +213,8 @@ async fn ask_simulated(
 }
 
 async fn watch_simulated(
-    fleet: &Simulated,
-) -> Result<impl Stream<Item = Result<Vec<Said>, Failure>> + Send + Unpin + 'static, Failure> {
+    fleet: &SimulatedBootDriver,
+) -> Result<impl Stream<Item = Result<Vec<NamedObservation>, Failure>> + Send + Unpin + 'static, Failure> {
     let mut client = fleet.client();
     let call = client.watch_configurations(WatchConfigurationsRequest {});
     let messages = fleet.answer(WATCH_DEADLINE, call).await?;
@@ -226,23 +232,23 @@ async fn watch_simulated(
 }
 
 async fn set_simulated(
-    fleet: &Simulated,
+    fleet: &SimulatedBootDriver,
     ids: &[ComponentId],
-    order: Order<'_>,
+    order: ConfigurationOrder<'_>,
     deadline: Duration,
-) -> Result<Vec<Said>, Failure> {
+) -> Result<Vec<NamedObservation>, Failure> {
     let request = SetConfigurationsRequest {
         ids: ids.iter().map(|id| id.as_str().to_owned()).collect(),
         desired_configuration: order.configuration.to_owned(),
-        enabled: order.mode == Mode::Running,
+        enabled: order.mode == ConfigurationMode::Running,
         session: order.session.to_owned(),
-        clear_state: order.mode == Mode::BeforeBoot,
+        clear_state: order.mode == ConfigurationMode::BeforeBoot,
     };
     fleet.answer(deadline, fleet.client().set_configurations(request)).await?;
     Ok(Vec::new())
 }
 
-fn said(node: NodeConfiguration) -> Said {
+fn said(node: NodeConfiguration) -> NamedObservation {
     let reading = node.reading();
     (node.id, observation::configuration_read(reading, node.desired_configuration, node.status))
 }
@@ -253,20 +259,20 @@ mod tests {
 
     #[tokio::test]
     async fn where_nobody_configures_a_node_has_what_it_wants() {
-        let about = [Some("base"), Some(""), None].map(|wanted| Question {
+        let about = [Some("base"), Some(""), None].map(|wanted| ConfigurationQuery {
             id: ComponentId::parse("x1").unwrap(),
             generation: 1,
             wanted: wanted.map(str::to_owned),
             session: String::new(),
             missing: false,
         });
-        let said = Driver::Nobody.ask(&about, Duration::ZERO).await.unwrap();
+        let said = ConfigurationUpstream::Nobody.ask(&about, Duration::ZERO).await.unwrap();
         let known = |desired: Option<&str>| ConfigurationObservation::Known {
             desired: desired.map(str::to_owned),
             status: "configured".to_owned(),
         };
         let expected = [Some("base"), Some(""), None].map(|desired| ("x1".to_owned(), known(desired)));
         assert_eq!(said, expected);
-        assert!(Driver::Nobody.watch().await.unwrap().is_none());
+        assert!(ConfigurationUpstream::Nobody.watch().await.unwrap().is_none());
     }
 }

@@ -18,14 +18,14 @@ const DELETED: &str = "deleted";
 
 /// Upstreams that project images.
 #[derive(Clone)]
-pub(crate) enum Driver {
+pub(crate) enum ImageUpstream {
     /// No upstream: other systems serve the images.
     Nobody,
     /// The image management service.
     Ims(Peer),
 }
 
-impl Driver {
+impl ImageUpstream {
     /// Returns the driver that the settings name.
     ///
     /// # Errors

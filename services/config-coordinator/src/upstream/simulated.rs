@@ -12,14 +12,14 @@ use super::{Failure, FailureKind};
 
 /// Client of the simulated fleet. Clones share the connection and the state of its outage.
 #[derive(Clone)]
-pub(crate) struct Simulated {
+pub(crate) struct SimulatedBootDriver {
     client: FleetServiceClient<Channel>,
     url: Arc<str>,
     /// Beginning of the current outage; `None`: there is none.
     silent_since: Arc<Mutex<Option<Timestamp>>>,
 }
 
-impl Simulated {
+impl SimulatedBootDriver {
     /// Returns a client of the fleet at `url`.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ mod tests {
 
     #[tokio::test]
     async fn silence_has_a_beginning_and_refusals_are_no_silence() {
-        let fleet = Simulated::at("http://127.0.0.1:1").unwrap();
+        let fleet = SimulatedBootDriver::at("http://127.0.0.1:1").unwrap();
         let refused = fleet.failure(&Status::invalid_argument("no"));
         assert_eq!(
             (refused.kind, refused.text.as_str()),

@@ -15,20 +15,20 @@ const TOKEN: HeaderName = HeaderName::from_static("bss-referral-token");
 
 /// Boot script service at one address.
 #[derive(Clone)]
-pub(crate) struct Bss {
+pub(crate) struct BssDriver {
     peer: Peer,
 }
 
 /// Body of a call. It has no cloud-init data, and a call removes those of the host, as a call by BOS does.
 #[derive(Serialize)]
-struct BootParameters<'a> {
+struct BssBootParameters<'a> {
     hosts: Vec<&'a str>,
     params: &'a str,
     kernel: &'a str,
     initrd: &'a str,
 }
 
-impl Bss {
+impl BssDriver {
     pub(crate) fn new(settings: &settings::Peer) -> anyhow::Result<Self> {
         Ok(Self { peer: peer("BSS", "boot_parameters.bss", settings)? })
     }
@@ -43,7 +43,7 @@ impl Bss {
         artifacts: &BootArtifacts,
         deadline: Duration,
     ) -> Result<Arc<str>, Failure> {
-        let body = BootParameters {
+        let body = BssBootParameters {
             hosts: hosts.iter().map(ComponentId::as_str).collect(),
             params: text(&artifacts.kernel_parameters),
             kernel: text(&artifacts.kernel),
@@ -68,7 +68,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::tests::peers::{Peers, Trouble};
+    use crate::tests::peers::{PlayedPeers, PlayedTrouble};
 
     const SOON: Duration = Duration::from_millis(300);
 
@@ -81,18 +81,18 @@ mod tests {
         let mut told = String::new();
         for trouble in [
             None,
-            Some(Trouble::Bare),
-            Some(Trouble::Hang),
-            Some(Trouble::Status(400)),
-            Some(Trouble::Status(401)),
-            Some(Trouble::Status(404)),
-            Some(Trouble::Status(429)),
-            Some(Trouble::Status(500)),
-            Some(Trouble::Status(503)),
+            Some(PlayedTrouble::Bare),
+            Some(PlayedTrouble::Hang),
+            Some(PlayedTrouble::Status(400)),
+            Some(PlayedTrouble::Status(401)),
+            Some(PlayedTrouble::Status(404)),
+            Some(PlayedTrouble::Status(429)),
+            Some(PlayedTrouble::Status(500)),
+            Some(PlayedTrouble::Status(503)),
         ] {
-            let peers = Peers::play().await;
+            let peers = PlayedPeers::play().await;
             peers.state().trouble.extend(trouble.map(|trouble| ("bss", trouble)));
-            let bss = Bss::new(&peers.settings().boot_parameters.bss).unwrap();
+            let bss = BssDriver::new(&peers.settings().boot_parameters.bss).unwrap();
             let outcome = match bss.put(&hosts(), &BootArtifacts::default(), SOON).await {
                 Ok(token) => format!("token {token}"),
                 Err(failure) => format!("{}: {}", failure.kind.word(), peers.plain(&failure.text)),
@@ -124,8 +124,8 @@ mod tests {
 
     #[tokio::test]
     async fn missing_texts_are_empty_ones() {
-        let peers = Peers::play().await;
-        let bss = Bss::new(&peers.settings().boot_parameters.bss).unwrap();
+        let peers = PlayedPeers::play().await;
+        let bss = BssDriver::new(&peers.settings().boot_parameters.bss).unwrap();
         let artifacts = BootArtifacts { kernel: Some("k".into()), ..BootArtifacts::default() };
         bss.put(&hosts(), &artifacts, SOON).await.unwrap();
         let (_, body) = peers.state().bss["x1"].clone();
@@ -135,9 +135,9 @@ mod tests {
 
     #[tokio::test]
     async fn settings_that_cannot_be_used_are_named() {
-        let mut settings = Peers::play().await.settings().boot_parameters.bss;
+        let mut settings = PlayedPeers::play().await.settings().boot_parameters.bss;
         settings.plain_http = false;
-        let error = Bss::new(&settings).err().unwrap();
+        let error = BssDriver::new(&settings).err().unwrap();
         expect!["boot_parameters.bss: url: is not encrypted, which has to be allowed by plain_http = true"]
             .assert_eq(&format!("{error:#}"));
     }

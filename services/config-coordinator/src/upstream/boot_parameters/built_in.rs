@@ -20,12 +20,12 @@ use domain::{
 use uuid::Uuid;
 
 use super::{Failure, FailureKind};
-use crate::store::{BootScript, BootScripts};
+use crate::store::{BootScript, BootScriptTable};
 
 /// Boot data of nodes, and the names by which nodes identify themselves.
 #[derive(Clone)]
-pub(crate) struct BuiltIn {
-    scripts: Ledger<BootScripts>,
+pub(crate) struct BuiltInDriver {
+    scripts: Ledger<BootScriptTable>,
     /// Names of nodes besides their ids; `None`: nodes are known only by their ids.
     machine: Option<Arc<MachineFile>>,
     artifact_url: Arc<str>,
@@ -34,18 +34,18 @@ pub(crate) struct BuiltIn {
 
 /// Identity of a node in its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Caller {
+pub(crate) enum NodeIdentity {
     Id(String),
     Mac(String),
     Nid(u32),
 }
 
-impl BuiltIn {
+impl BuiltInDriver {
     /// Creates the driver of the scripts in `scripts`.
     ///
     /// # Errors
     /// When a machine file is set and cannot be read.
-    pub(crate) fn new(settings: &Settings, scripts: Ledger<BootScripts>) -> anyhow::Result<Self> {
+    pub(crate) fn new(settings: &Settings, scripts: Ledger<BootScriptTable>) -> anyhow::Result<Self> {
         let path = &settings.machine_file;
         let listed = (!path.as_os_str().is_empty()).then(|| MachineFile::open(path)).transpose();
         let machine = listed.context("machine_file")?.map(Arc::new);
@@ -88,18 +88,18 @@ impl BuiltIn {
         Ok(token)
     }
 
-    /// Returns the script for a caller; `None` for a node that is unknown or without a preparation.
+    /// Returns the script for a node; `None` for a node that is unknown or without a preparation.
     ///
     /// # Errors
     /// When no script can be made of the stored data; the error has the reason.
-    pub(crate) fn script_for(&self, caller: Caller) -> Result<Option<String>, NoScript> {
+    pub(crate) fn script_for(&self, identity: NodeIdentity) -> Result<Option<String>, NoScript> {
         let machine = self.machine.as_ref().map(|file| file.current());
-        let id = match caller {
-            Caller::Id(id) => Some(id),
-            Caller::Mac(mac) => {
+        let id = match identity {
+            NodeIdentity::Id(id) => Some(id),
+            NodeIdentity::Mac(mac) => {
                 machine.as_ref().and_then(|machine| Some(machine.node_by_mac(&mac)?.id.clone()))
             }
-            Caller::Nid(nid) => machine.as_ref().and_then(|machine| with_nid(machine, nid)),
+            NodeIdentity::Nid(nid) => machine.as_ref().and_then(|machine| with_nid(machine, nid)),
         };
         let Some(kept) = id.and_then(|id| self.scripts.view().get(&id)) else { return Ok(None) };
         let nid = machine.and_then(|machine| Some(machine.node(kept.id.as_str())?.nid));

@@ -24,13 +24,16 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use http::StatusCode;
 use serde_json::Value;
 
-use super::{Failure, FailureKind, News, Order, Question, Said, malformed, of_a_list, peer};
+use super::{
+    ConfigurationOrder, ConfigurationQuery, Failure, FailureKind, NamedObservation, PolledChanges, malformed,
+    of_a_list, peer,
+};
 
 mod shared;
 mod wire;
 
-use shared::Shared;
-use wire::{Changed, DECIDED, PAGE, Page, SESSION_TAG, change, next_query, said};
+use shared::SharedFetch;
+use wire::{CfsPage, ChangeAnswer, DECIDED, PAGE, SESSION_TAG, change, next_query, said};
 
 /// Nodes that are requested one by one.
 const HANDFUL: usize = 4;
@@ -52,31 +55,31 @@ const MOST_COMPONENTS: usize = 1_000_000;
 
 /// Service at one address. Clones share running fetches.
 #[derive(Clone)]
-pub(crate) struct Cfs {
+pub(crate) struct CfsDriver {
     peer: Peer,
-    everything: Arc<Shared>,
+    everything: Arc<SharedFetch>,
     /// Number of answers in the last fetch of everything.
     pages: Arc<AtomicUsize>,
 }
 
 /// Components in the lists of the service, by id.
-type Listing = HashMap<String, ConfigurationObservation>;
+type ComponentListing = HashMap<String, ConfigurationObservation>;
 
 /// List with the number of its pages.
 #[derive(Default)]
-struct Listed {
-    listing: Listing,
+struct CountedListing {
+    listing: ComponentListing,
     pages: usize,
 }
 
-impl Listed {
+impl CountedListing {
     fn add(&mut self, more: Self) {
         self.listing.extend(more.listing);
         self.pages += more.pages;
     }
 }
 
-impl Cfs {
+impl CfsDriver {
     pub(crate) fn new(settings: &settings::Peer) -> anyhow::Result<Self> {
         let peer = peer("CFS", "configuration.cfs", settings)?;
         Ok(Self { peer, everything: Arc::default(), pages: Arc::default() })
@@ -87,8 +90,12 @@ impl Cfs {
     }
 
     /// Returns the state of each of `about`. Only a list shows that a node is missing.
-    pub(crate) async fn ask(&self, about: &[Question], deadline: Duration) -> Result<Vec<Said>, Failure> {
-        if let Some(News { said, .. }) = self.ask_by_id(about, deadline).await? {
+    pub(crate) async fn ask(
+        &self,
+        about: &[ConfigurationQuery],
+        deadline: Duration,
+    ) -> Result<Vec<NamedObservation>, Failure> {
+        if let Some(PolledChanges { said, .. }) = self.ask_by_id(about, deadline).await? {
             return Ok(said);
         }
         let everything = async { Ok(self.list_everything(deadline).await?.listing) };
@@ -98,17 +105,21 @@ impl Cfs {
 
     /// Returns the changes of `about`. Nodes without the tag of their session, for example because another client has
     /// set their configuration, may be left out, and so may deleted nodes.
-    pub(crate) async fn news(&self, about: &[Question], deadline: Duration) -> Result<News, Failure> {
-        if let Some(news) = self.ask_by_id(about, deadline).await? {
-            return Ok(news);
+    pub(crate) async fn changes(
+        &self,
+        about: &[ConfigurationQuery],
+        deadline: Duration,
+    ) -> Result<PolledChanges, Failure> {
+        if let Some(changes) = self.ask_by_id(about, deadline).await? {
+            return Ok(changes);
         }
         // This fetch is not shared with others, because its duration measures its cost.
-        let Listed { mut listing, pages } = match sessions(about) {
+        let CountedListing { mut listing, pages } = match sessions(about) {
             Some(sessions) => self.list_sessions(&sessions, about, deadline).await?,
             None => self.list_everything(deadline).await?,
         };
         let said = about.iter().filter_map(|one| listing.remove_entry(one.id.as_str())).collect();
-        Ok(News { said, pages })
+        Ok(PolledChanges { said, pages })
     }
 
     /// Sets a configuration. An accepted configuration holds at once: the service works towards it, and has not
@@ -116,9 +127,9 @@ impl Cfs {
     pub(crate) async fn set(
         &self,
         ids: &[ComponentId],
-        order: Order<'_>,
+        order: ConfigurationOrder<'_>,
         deadline: Duration,
-    ) -> Result<Vec<Said>, Failure> {
+    ) -> Result<Vec<NamedObservation>, Failure> {
         if ids.is_empty() {
             // The service takes an empty list of ids for all of them.
             return Ok(Vec::new());
@@ -131,7 +142,7 @@ impl Cfs {
             .json(&change(ids, order))
             .items(ids.len())
             .answer_within(deadline);
-        let changed: Changed = self.peer.json(request).await.map_err(of_a_list)?;
+        let changed: ChangeAnswer = self.peer.json(request).await.map_err(of_a_list)?;
         let known = ConfigurationObservation::Known {
             desired: Some(order.configuration.to_owned()),
             status: String::new(),
@@ -142,22 +153,30 @@ impl Cfs {
     }
 
     /// Returns the same as [`Self::ask`] by the ids of `about`; `None` where another way costs less.
-    async fn ask_by_id(&self, about: &[Question], deadline: Duration) -> Result<Option<News>, Failure> {
+    async fn ask_by_id(
+        &self,
+        about: &[ConfigurationQuery],
+        deadline: Duration,
+    ) -> Result<Option<PolledChanges>, Failure> {
         if is_handful(about)
             && let Some(said) = self.ask_each(about, deadline).await?
         {
-            return Ok(Some(News { said, pages: 0 }));
+            return Ok(Some(PolledChanges { said, pages: 0 }));
         }
         let Some(lists) = lists(about, self.pages.load(Ordering::Relaxed)) else { return Ok(None) };
-        let mut listed = Listed::default();
+        let mut listed = CountedListing::default();
         for ids in lists {
             listed.add(self.list(&[("ids", &ids)], deadline).await?);
         }
-        Ok(Some(News { said: said_of_each(about, &listed.listing), pages: listed.pages }))
+        Ok(Some(PolledChanges { said: said_of_each(about, &listed.listing), pages: listed.pages }))
     }
 
     /// Returns the state of each; `None` if one is not found, which may also mean that the path is wrong.
-    async fn ask_each(&self, about: &[Question], deadline: Duration) -> Result<Option<Vec<Said>>, Failure> {
+    async fn ask_each(
+        &self,
+        about: &[ConfigurationQuery],
+        deadline: Duration,
+    ) -> Result<Option<Vec<NamedObservation>>, Failure> {
         let calls: Vec<_> = about.iter().map(|one| self.ask_one(one.id.as_str(), deadline)).collect();
         let answers: Result<Vec<_>, _> = stream::iter(calls).buffered(HANDFUL).try_collect().await;
         match answers {
@@ -167,7 +186,7 @@ impl Cfs {
         }
     }
 
-    async fn ask_one(&self, id: &str, deadline: Duration) -> Result<Said, Failure> {
+    async fn ask_one(&self, id: &str, deadline: Duration) -> Result<NamedObservation, Failure> {
         let request = Request::get("component_get", format!("/components/{id}"));
         let component: Value = self.peer.json(request.items(1).answer_within(deadline)).await?;
         let about_it = said(component).filter(|(named, _)| named == id);
@@ -179,12 +198,12 @@ impl Cfs {
     async fn list_sessions(
         &self,
         sessions: &BTreeSet<&str>,
-        about: &[Question],
+        about: &[ConfigurationQuery],
         deadline: Duration,
-    ) -> Result<Listed, Failure> {
+    ) -> Result<CountedListing, Failure> {
         let are_many = about.len() > sessions.len() * DECIDED.len() * PAGE;
         let words: &[&str] = if are_many { &DECIDED } else { &[""] };
-        let mut listed = Listed::default();
+        let mut listed = CountedListing::default();
         for session in sessions {
             let tag = format!("{SESSION_TAG}={session}");
             let awaited = about.iter().filter(|one| one.session == *session);
@@ -198,26 +217,26 @@ impl Cfs {
         Ok(listed)
     }
 
-    async fn list_everything(&self, deadline: Duration) -> Result<Listed, Failure> {
+    async fn list_everything(&self, deadline: Duration) -> Result<CountedListing, Failure> {
         let listed = self.list(&[], deadline).await?;
         self.pages.store(listed.pages, Ordering::Relaxed);
         Ok(listed)
     }
 
     /// Lists every component that passes `filters`, page by page. Empty filters are left out.
-    async fn list(&self, filters: &[(&str, &str)], deadline: Duration) -> Result<Listed, Failure> {
+    async fn list(&self, filters: &[(&str, &str)], deadline: Duration) -> Result<CountedListing, Failure> {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let mut query: Vec<_> = filters.iter().filter(|(_, value)| !value.is_empty()).map(own).collect();
-        let Listed { mut listing, mut pages } = Listed::default();
+        let CountedListing { mut listing, mut pages } = CountedListing::default();
         loop {
             let request = Request::get("components_list", "/components").answer_within(deadline);
             let request =
                 query.into_iter().fold(request, |request, (name, value)| request.query(name, value));
-            let page: Page = self.peer.json(request).await.map_err(of_a_list)?;
+            let page: CfsPage = self.peer.json(request).await.map_err(of_a_list)?;
             pages += 1;
             let before = listing.len();
             listing.extend(page.components.into_iter().filter_map(said));
-            let Some(next) = page.next else { return Ok(Listed { listing, pages }) };
+            let Some(next) = page.next else { return Ok(CountedListing { listing, pages }) };
             if listing.len() == before || listing.len() > MOST_COMPONENTS {
                 return Err(malformed(&self.peer, "pages of components do not come to an end"));
             }
@@ -228,7 +247,7 @@ impl Cfs {
 }
 
 /// Returns the state of each of `about` in a complete list.
-fn said_of_each(about: &[Question], listing: &Listing) -> Vec<Said> {
+fn said_of_each(about: &[ConfigurationQuery], listing: &ComponentListing) -> Vec<NamedObservation> {
     let said = about.iter().map(|one| {
         let observation = listing.get(one.id.as_str()).cloned();
         (one.id.as_str().to_owned(), observation.unwrap_or(ConfigurationObservation::Missing))
@@ -238,7 +257,7 @@ fn said_of_each(about: &[Question], listing: &Listing) -> Vec<Said> {
 
 /// Returns whether each is requested alone. Only a list shows that a node is missing, so nodes that were missing are
 /// requested in a list.
-fn is_handful(about: &[Question]) -> bool {
+fn is_handful(about: &[ConfigurationQuery]) -> bool {
     about.len() <= HANDFUL && about.iter().all(|one| !one.missing && fits_into_path(one.id.as_str()))
 }
 
@@ -250,7 +269,7 @@ fn fits_into_path(id: &str) -> bool {
 
 /// Returns `about` as lists of ids that fit into a URL; `None` if fetching everything, which took `pages` answers,
 /// costs not much more, or if a list cannot name one of them.
-fn lists(about: &[Question], pages: usize) -> Option<Vec<String>> {
+fn lists(about: &[ConfigurationQuery], pages: usize) -> Option<Vec<String>> {
     let most = pages / WORTH;
     if about.len() > most * IDS || about.iter().any(|one| one.id.as_str().contains(',')) {
         return None;
@@ -285,7 +304,7 @@ fn bytes_in_query(id: &str) -> usize {
 
 /// Returns the sessions of all of `about`; `None` if one has none, if a name would be misread in a filter, or if there
 /// are too many.
-fn sessions(about: &[Question]) -> Option<BTreeSet<&str>> {
+fn sessions(about: &[ConfigurationQuery]) -> Option<BTreeSet<&str>> {
     let mut sessions = BTreeSet::new();
     for one in about {
         if one.session.is_empty() || one.session.contains([',', '=']) {

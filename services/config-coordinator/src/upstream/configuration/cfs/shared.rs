@@ -11,7 +11,7 @@ use std::{
 
 use tokio::{sync::Mutex, time::sleep};
 
-use super::Listing;
+use super::ComponentListing;
 use crate::upstream::Failure;
 
 /// Time for which a fetch waits for more callers: the changes of a session arrive in several messages.
@@ -19,23 +19,23 @@ const MOMENT: Duration = Duration::from_millis(250);
 
 /// Shares a fetch of everything among all callers that arrived before it began.
 #[derive(Default)]
-pub(super) struct Shared {
+pub(super) struct SharedFetch {
     /// Counter of callers and fetches, which orders them.
     clock: AtomicU64,
-    newest: Mutex<Option<Fetched>>,
+    newest: Mutex<Option<FetchResult>>,
 }
 
-struct Fetched {
+struct FetchResult {
     began: u64,
-    outcome: Result<Arc<Listing>, Failure>,
+    outcome: Result<Arc<ComponentListing>, Failure>,
 }
 
-impl Shared {
+impl SharedFetch {
     /// Returns the result of a fetch that began after this call: of `fetch`, or of another caller's.
     pub(super) async fn fetched(
         &self,
-        fetch: impl Future<Output = Result<Listing, Failure>>,
-    ) -> Result<Arc<Listing>, Failure> {
+        fetch: impl Future<Output = Result<ComponentListing, Failure>>,
+    ) -> Result<Arc<ComponentListing>, Failure> {
         let asked = self.clock.fetch_add(1, Ordering::SeqCst);
         // Callers that arrive during a fetch wait here for the next one.
         let mut newest = self.newest.lock().await;
@@ -45,7 +45,7 @@ impl Shared {
         sleep(MOMENT).await;
         let began = self.clock.fetch_add(1, Ordering::SeqCst);
         let outcome = fetch.await.map(Arc::new);
-        *newest = Some(Fetched { began, outcome: outcome.clone() });
+        *newest = Some(FetchResult { began, outcome: outcome.clone() });
         outcome
     }
 }

@@ -5,20 +5,20 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    tests::peers::{Peers, Trouble},
-    upstream::configuration::Mode,
+    tests::peers::{PlayedPeers, PlayedTrouble},
+    upstream::configuration::ConfigurationMode,
 };
 
-fn question(id: &str, session: &str) -> Question {
+fn query(id: &str, session: &str) -> ConfigurationQuery {
     let id = ComponentId::parse(id).unwrap();
-    Question { id, generation: 1, wanted: None, session: session.to_owned(), missing: false }
+    ConfigurationQuery { id, generation: 1, wanted: None, session: session.to_owned(), missing: false }
 }
 
 #[test]
 fn a_change_names_all_components_in_its_body() {
     let ids = ["x1", "x2"].map(|id| ComponentId::parse(id).unwrap());
-    let order = |configuration, mode| Order { configuration, session: "s1", mode };
-    let told = [order("base", Mode::BeforeBoot), order("", Mode::Running)]
+    let order = |configuration, mode| ConfigurationOrder { configuration, session: "s1", mode };
+    let told = [order("base", ConfigurationMode::BeforeBoot), order("", ConfigurationMode::Running)]
         .map(|order| format!("{}\n", change(&ids, order)));
     expect![[r#"
         {"filters":{"ids":"x1,x2"},"patch":{"desired_config":"base","enabled":false,"state":[],"tags":{"bos_session":"s1"}}}
@@ -86,7 +86,7 @@ fn a_component_that_cannot_be_read_is_not_missing() {
 fn few_sessions_with_plain_names_can_be_listed_by_their_tag() {
     let about = |sessions: &[&str]| -> Vec<_> {
         let each = sessions.iter().enumerate();
-        each.map(|(index, session)| question(&format!("x{index}"), session)).collect()
+        each.map(|(index, session)| query(&format!("x{index}"), session)).collect()
     };
     for (names, listed) in [
         (&["s1"][..], Some(1)),
@@ -126,21 +126,21 @@ fn ids_are_listed_where_that_saves_many_pages() {
         (400, 11, Some(2)),
         (2_000, 10, None),
     ] {
-        let lists = lists(&questions(count), pages);
+        let lists = lists(&queries(count), pages);
         assert_eq!(lists.map(|lists| lists.len()), expected, "{count} or {pages}");
     }
-    let odd = [question("x0", "s1"), question("x1,x2", "s1")];
+    let odd = [query("x0", "s1"), query("x1,x2", "s1")];
     assert_eq!(lists(&odd, 100), None, "a comma separates ids");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_fetch_is_shared_by_those_who_asked_before_it_began() {
-    let shared = Shared::default();
+    let shared = SharedFetch::default();
     let fetches = AtomicUsize::new(0);
     let fetch = async || {
         fetches.fetch_add(1, Ordering::SeqCst);
         tokio::time::sleep(Duration::from_secs(1)).await;
-        Ok(Listing::new())
+        Ok(ComponentListing::new())
     };
     let wanted = async |after: u64| {
         tokio::time::sleep(Duration::from_millis(after)).await;
@@ -155,24 +155,24 @@ async fn a_fetch_is_shared_by_those_who_asked_before_it_began() {
 
 const SOON: Duration = Duration::from_millis(300);
 
-/// Returns questions about the first `count` components, from `x0` on.
-fn questions(count: usize) -> Vec<Question> {
-    (0..count).map(|index| question(&format!("x{index}"), "s1")).collect()
+/// Returns queries about the first `count` components, from `x0` on.
+fn queries(count: usize) -> Vec<ConfigurationQuery> {
+    (0..count).map(|index| query(&format!("x{index}"), "s1")).collect()
 }
 
 /// Returns the answers about these as one text.
-async fn asked(peers: &Peers, cfs: &Cfs, about: &[Question]) -> String {
+async fn asked(peers: &PlayedPeers, cfs: &CfsDriver, about: &[ConfigurationQuery]) -> String {
     match cfs.ask(about, SOON).await {
         Ok(said) => said.iter().map(|(id, said)| format!("{id} {said:?}\n")).collect(),
         Err(failure) => format!("{}: {}\n", failure.kind.word(), peers.plain(&failure.text)),
     }
 }
 
-async fn played(count: usize, page: usize) -> (Peers, Cfs) {
-    let peers = Peers::play().await;
+async fn played(count: usize, page: usize) -> (PlayedPeers, CfsDriver) {
+    let peers = PlayedPeers::play().await;
     peers.configure((0..count).map(|index| format!("x{index}")), "base", "pending");
     peers.state().page = page;
-    let cfs = Cfs::new(&peers.settings().configuration.cfs).unwrap();
+    let cfs = CfsDriver::new(&peers.settings().configuration.cfs).unwrap();
     (peers, cfs)
 }
 
@@ -181,9 +181,9 @@ async fn everything_is_fetched_page_by_page_and_who_is_on_none_is_missing() {
     let (peers, cfs) = played(7, 3).await;
     peers.state().cfs.insert("x3".to_owned(), json!({"id": "x3", "desired_config": 7}));
     peers.state().cfs.remove("x5");
-    let mut about = questions(8);
+    let mut about = queries(8);
     // This id cannot stand in a list of ids.
-    about.push(question("x8,x9", "s1"));
+    about.push(query("x8,x9", "s1"));
     let mut told = asked(&peers, &cfs, &about).await;
     told += &peers.state().heard.join("\n");
     expect![[r#"
@@ -204,11 +204,11 @@ async fn everything_is_fetched_page_by_page_and_who_is_on_none_is_missing() {
 #[tokio::test]
 async fn missing_nodes_are_asked_about_together() {
     let (peers, cfs) = played(2, 1000).await;
-    let missing = |mut about: Vec<Question>| {
+    let missing = |mut about: Vec<ConfigurationQuery>| {
         about.iter_mut().for_each(|one| one.missing = true);
         about
     };
-    let mut told = asked(&peers, &cfs, &missing(questions(3))).await;
+    let mut told = asked(&peers, &cfs, &missing(queries(3))).await;
     told += &peers.state().heard.join("\n");
     expect![[r#"
         x0 Known { desired: Some("base"), status: "pending" }
@@ -221,8 +221,8 @@ async fn missing_nodes_are_asked_about_together() {
 #[tokio::test]
 async fn a_handful_is_asked_about_one_by_one_until_one_is_not_there() {
     let (peers, cfs) = played(3, 1000).await;
-    let mut told = asked(&peers, &cfs, &questions(2)).await;
-    told += &asked(&peers, &cfs, &questions(4)).await;
+    let mut told = asked(&peers, &cfs, &queries(2)).await;
+    told += &asked(&peers, &cfs, &queries(4)).await;
     // Several are requested concurrently.
     let mut heard = peers.state().heard.clone();
     heard.sort_unstable();
@@ -248,7 +248,7 @@ async fn a_handful_is_asked_about_one_by_one_until_one_is_not_there() {
 async fn few_of_many_are_asked_about_by_their_ids_and_who_is_left_out_is_missing() {
     let (peers, cfs) = played(5, 3).await;
     cfs.pages.store(4, Ordering::Relaxed);
-    let mut told = asked(&peers, &cfs, &questions(6)).await;
+    let mut told = asked(&peers, &cfs, &queries(6)).await;
     told += &peers.state().heard.join("\n");
     expect![[r#"
         x0 Known { desired: Some("base"), status: "pending" }
@@ -265,7 +265,7 @@ async fn few_of_many_are_asked_about_by_their_ids_and_who_is_left_out_is_missing
 #[tokio::test]
 async fn more_ids_than_fit_into_a_url_are_listed_in_parts() {
     let about = |before: &str| -> Vec<_> {
-        (100..550).map(|index| question(&format!("{before}{index}"), "s1")).collect()
+        (100..550).map(|index| query(&format!("{before}{index}"), "s1")).collect()
     };
     let mut told = String::new();
     for letter in ["x", "/", "ä"] {
@@ -298,18 +298,18 @@ async fn more_ids_than_fit_into_a_url_are_listed_in_parts() {
 async fn an_answer_that_is_not_whole_is_none() {
     let mut told = String::new();
     for trouble in [
-        Trouble::Hang,
-        Trouble::Malformed,
-        Trouble::SecondPage,
-        Trouble::Endless,
-        Trouble::Status(400),
-        Trouble::Status(401),
-        Trouble::Status(404),
-        Trouble::Status(500),
+        PlayedTrouble::Hang,
+        PlayedTrouble::Malformed,
+        PlayedTrouble::SecondPage,
+        PlayedTrouble::Endless,
+        PlayedTrouble::Status(400),
+        PlayedTrouble::Status(401),
+        PlayedTrouble::Status(404),
+        PlayedTrouble::Status(500),
     ] {
         let (peers, cfs) = played(9, 4).await;
         peers.state().trouble.insert("cfs", trouble);
-        told += &format!("{trouble:?}\n    {}", asked(&peers, &cfs, &questions(9)).await);
+        told += &format!("{trouble:?}\n    {}", asked(&peers, &cfs, &queries(9)).await);
     }
     expect![[r#"
         Hang
@@ -335,31 +335,31 @@ async fn an_answer_that_is_not_whole_is_none() {
 async fn news_are_looked_for_where_they_take_few_calls() {
     let (peers, cfs) = played(2600, 1000).await;
     let ids: Vec<_> = (0..2500).map(|index| ComponentId::parse(&format!("x{index}")).unwrap()).collect();
-    let order = Order { configuration: "base", session: "s1", mode: Mode::Running };
+    let order = ConfigurationOrder { configuration: "base", session: "s1", mode: ConfigurationMode::Running };
     cfs.set(&ids, order, SOON).await.unwrap();
     for (id, status) in
         [("x7", "configured"), ("x8", "failed"), ("x9", "config_deprecated"), ("x2599", "configured")]
     {
         peers.state().cfs.get_mut(id).unwrap()["configuration_status"] = json!(status);
     }
-    let news = async |count: usize, session: &str| {
+    let changes = async |count: usize, session: &str| {
         peers.state().heard.clear();
-        let about: Vec<_> = (0..count).map(|index| question(&format!("x{index}"), session)).collect();
-        let News { mut said, pages } = cfs.news(&about, SOON).await.unwrap();
+        let about: Vec<_> = (0..count).map(|index| query(&format!("x{index}"), session)).collect();
+        let PolledChanges { mut said, pages } = cfs.changes(&about, SOON).await.unwrap();
         said.sort_by(|(one, _), (other, _)| one.cmp(other));
         let heard = peers.state().heard.join("\n    ");
         let told = if said.len() > 5 { format!("{} of them", said.len()) } else { format!("{said:?}") };
         format!("{count} of {session:?}, {pages} pages: {told}\n    {heard}\n")
     };
-    let mut told = news(2, "s1").await;
+    let mut told = changes(2, "s1").await;
     for (count, session) in [(600, "s1"), (2500, "s1"), (600, "s2"), (2600, "")] {
-        told += &news(count, session).await;
+        told += &changes(count, session).await;
     }
     peers.configure(ids.iter().map(|id| id.as_str().to_owned()), "base", "configured");
     for id in &ids {
         peers.state().cfs.get_mut(id.as_str()).unwrap()["tags"] = json!({"bos_session": "s1"});
     }
-    told += &news(2500, "s1").await;
+    told += &changes(2500, "s1").await;
     expect![[r#"
         2 of "s1", 0 pages: [("x0", Known { desired: Some("base"), status: "pending" }), ("x1", Known { desired: Some("base"), status: "pending" })]
             GET /cfs/v3/components/x0
@@ -388,12 +388,18 @@ async fn news_are_looked_for_where_they_take_few_calls() {
 async fn only_what_is_confirmed_is_known() {
     let (peers, cfs) = played(2, 1000).await;
     let ids = ["x0", "x1", "x9"].map(|id| ComponentId::parse(id).unwrap());
-    let order = Order { configuration: "new", session: "s1", mode: Mode::BeforeBoot };
+    let order =
+        ConfigurationOrder { configuration: "new", session: "s1", mode: ConfigurationMode::BeforeBoot };
     let mut told = format!("{:?}\n", cfs.set(&ids, order, SOON).await.unwrap());
-    peers.state().trouble.insert("cfs", Trouble::Bare);
+    peers.state().trouble.insert("cfs", PlayedTrouble::Bare);
     told += &format!("{:?}\n", cfs.set(&ids, order, SOON).await.unwrap());
     told += &format!("{:?}\n", cfs.set(&[], order, SOON).await.unwrap());
-    for trouble in [Trouble::Malformed, Trouble::Hang, Trouble::Status(404), Trouble::Status(409)] {
+    for trouble in [
+        PlayedTrouble::Malformed,
+        PlayedTrouble::Hang,
+        PlayedTrouble::Status(404),
+        PlayedTrouble::Status(409),
+    ] {
         peers.state().trouble.insert("cfs", trouble);
         let failure = cfs.set(&ids, order, SOON).await.unwrap_err();
         told += &format!("{}: {}\n", failure.kind.word(), peers.plain(&failure.text));

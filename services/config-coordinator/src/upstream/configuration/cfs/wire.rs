@@ -4,7 +4,7 @@ use domain::{boot::configuration::ConfigurationObservation, core::id::ComponentI
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::upstream::configuration::{Mode, Order, Said};
+use crate::upstream::configuration::{ConfigurationMode, ConfigurationOrder, NamedObservation};
 
 /// Tag that names the session of a component.
 pub(super) const SESSION_TAG: &str = "bos_session";
@@ -17,7 +17,7 @@ pub(super) const PAGE: usize = 1000;
 
 /// Page of components.
 #[derive(Deserialize)]
-pub(super) struct Page {
+pub(super) struct CfsPage {
     /// Components, read one by one: an unreadable one must not hide the others.
     pub(super) components: Vec<Value>,
     /// Query for the next page; `None`: there is none.
@@ -27,20 +27,20 @@ pub(super) struct Page {
 
 /// Answer to a change.
 #[derive(Deserialize)]
-pub(super) struct Changed {
+pub(super) struct ChangeAnswer {
     #[serde(default)]
     pub(super) component_ids: Vec<String>,
 }
 
 /// Returns the body of a change of all of `ids`.
-pub(super) fn change(ids: &[ComponentId], order: Order<'_>) -> Value {
+pub(super) fn change(ids: &[ComponentId], order: ConfigurationOrder<'_>) -> Value {
     let ids: Vec<_> = ids.iter().map(ComponentId::as_str).collect();
     let mut patch = json!({
-        "enabled": order.mode == Mode::Running,
+        "enabled": order.mode == ConfigurationMode::Running,
         "desired_config": order.configuration,
         "tags": { SESSION_TAG: order.session },
     });
-    if order.mode == Mode::BeforeBoot {
+    if order.mode == ConfigurationMode::BeforeBoot {
         patch["state"] = json!([]);
     }
     json!({ "patch": patch, "filters": { "ids": ids.join(",") } })
@@ -59,7 +59,7 @@ pub(super) fn next_query(next: Map<String, Value>) -> Option<Vec<(String, String
 
 /// Reads the state of a component; `None` without an id. A component with members of wrong types is unknown, which is
 /// not the same as missing.
-pub(super) fn said(component: Value) -> Option<Said> {
+pub(super) fn said(component: Value) -> Option<NamedObservation> {
     let id = component.get("id")?.as_str()?.to_owned();
     let text = |name: &str| match component.get(name) {
         None | Some(Value::Null) => Some(None),
