@@ -37,6 +37,8 @@ struct CircuitHistory {
     breaker: CircuitBreaker,
     /// Time of the last failed or denied call; `None`: there is no outage.
     failed_at: Option<Instant>,
+    /// Whether a call has succeeded since then.
+    has_worked: bool,
     /// Set from the first failure to the end of the outage. An open circuit always has one.
     trouble: Option<LastingTrouble>,
     /// Set from the first denied call to the end of the outage.
@@ -79,6 +81,7 @@ impl OperationCircuit {
         let state = CircuitHistory {
             breaker: CircuitBreaker::new(Instant::now()),
             failed_at: None,
+            has_worked: false,
             trouble: None,
             denial: None,
             kinds: Vec::new(),
@@ -113,7 +116,7 @@ impl OperationCircuit {
     /// Logs a call that was not made because of this process.
     pub(crate) fn not_made(&self, reason: &str) {
         let mut state = self.state.lock();
-        state.failed_at = Some(Instant::now());
+        self.failed(&mut state, Instant::now());
         self.log_error(&mut state, reason.to_owned(), reason);
     }
 
@@ -133,6 +136,7 @@ impl OperationCircuit {
             (true, true) | (false, false) => {}
         }
         let trouble = trouble?;
+        self.failed(&mut state, Instant::now());
         let kind = trouble.status.map_or_else(|| trouble.error.clone(), |status| status.to_string());
         self.log_error(&mut state, kind, &trouble.error);
         Some(state.add(trouble, &self.outage))
@@ -155,14 +159,32 @@ impl OperationCircuit {
         state.kinds.push(kind);
     }
 
-    /// Ends the outage at `now`, unless calls failed just before, and logs the recovery, if an error was logged.
+    /// Notes a call that failed at `now`. An outage that was over by then, but of which no later call showed that, ends
+    /// first.
+    fn failed(&self, state: &mut CircuitHistory, now: Instant) {
+        if state.has_worked && state.is_quiet(now) {
+            self.end_outage(state);
+        }
+        state.failed_at = Some(now);
+        state.has_worked = false;
+    }
+
+    /// Ends the outage at `now`, unless calls failed just before.
     fn recover(&self, now: Instant) {
         let mut state = self.state.lock();
-        let is_quiet = state.failed_at.is_none_or(|at| now.saturating_duration_since(at) >= QUIET);
-        if !is_quiet || !state.breaker.is_open() {
+        if !state.breaker.is_open() {
             return;
         }
+        state.has_worked = true;
+        if state.is_quiet(now) {
+            self.end_outage(&mut state);
+        }
+    }
+
+    /// Forgets the outage, and logs the recovery if an error was logged.
+    fn end_outage(&self, state: &mut CircuitHistory) {
         state.failed_at = None;
+        state.has_worked = false;
         state.trouble = None;
         state.denial = None;
         state.kinds.clear();
@@ -174,10 +196,14 @@ impl OperationCircuit {
 }
 
 impl CircuitHistory {
+    /// Returns whether no call has failed for [`QUIET`].
+    fn is_quiet(&self, now: Instant) -> bool {
+        self.failed_at.is_none_or(|at| now.saturating_duration_since(at) >= QUIET)
+    }
+
     /// Keeps the text of the first failure as long as its cause is the same, because the text is written to records
     /// that should not change with every call.
     fn add(&mut self, trouble: PeerTrouble, outage: &PeerOutage) -> LastingTrouble {
-        self.failed_at = Some(Instant::now());
         let lasting = match self.trouble.take() {
             Some(known) if known.trouble.is_like(&trouble) => LastingTrouble {
                 trouble: PeerTrouble { error: known.trouble.error, ..trouble },
@@ -191,7 +217,6 @@ impl CircuitHistory {
 
     /// Keeps the text of the first denial as long as the status is the same.
     fn deny(&mut self, status: StatusCode, words: String, outage: &PeerOutage) -> LastingDenial {
-        self.failed_at = Some(Instant::now());
         let denial = match self.denial.take() {
             Some(known) if known.status == status => known,
             Some(known) => LastingDenial { since: known.since, status, words },
@@ -216,6 +241,7 @@ impl OperationPermit<'_> {
             self.circuit.release(permit, CallVerdict::Works, None);
         }
         let mut state = self.circuit.state.lock();
+        self.circuit.failed(&mut state, Instant::now());
         self.circuit.log_error(&mut state, status.to_string(), &format!("{status}: {words}"));
         state.deny(status, words, &self.circuit.outage)
     }
@@ -306,5 +332,19 @@ mod tests {
         assert!(!is_logged());
         assert!(circuit.trouble().is_none());
         assert!(failed(&circuit) > began, "another outage");
+    }
+
+    #[test]
+    fn outage_that_no_later_call_ended_is_over_at_the_next_failure() {
+        let circuit = circuit(&Arc::default(), "boot_data");
+        let began = failed(&circuit);
+        circuit.acquire().unwrap().works();
+        assert_eq!(circuit.trouble().unwrap().since, began, "it worked just after the failure");
+        circuit.state.lock().failed_at = Instant::now().checked_sub(QUIET);
+        while chassis::process::clock::now() <= began {}
+        assert!(failed(&circuit) > began, "another outage");
+        circuit.state.lock().failed_at = Instant::now().checked_sub(QUIET);
+        let second = circuit.trouble().unwrap().since;
+        assert_eq!(failed(&circuit), second, "no call has worked meanwhile");
     }
 }
