@@ -13,9 +13,10 @@ use crate::settings::{Log, LogFormat};
 /// fewer lines keeps them although the option exists.
 const UNSET: &str = "info";
 
-/// Libraries that log as errors the troubles that the caller of a peer logs as that peer's, such as untrusted
-/// certificates. A filter of the settings may name them again.
-const SILENT: &str = "rustls_platform_verifier=off";
+/// Libraries that say less than the level in force. One logs as errors the troubles that the caller of a peer logs as that
+/// peer's, such as untrusted certificates; another logs every HTTP/2 frame at `debug`. A filter of the settings may name
+/// them again.
+const QUIET_LIBRARIES: &str = "rustls_platform_verifier=off,h2=warn,sea_orm_migration=warn";
 
 /// Log level of the process. All its parts log the same way, so that the option is followed once.
 static LEVEL: OnceLock<Level> = OnceLock::new();
@@ -34,7 +35,7 @@ struct Level {
 /// # Errors
 /// When the filter cannot be read or another subscriber is in place.
 pub fn init(log: &Log) -> anyhow::Result<()> {
-    let filter = format!("{SILENT},{}", log.filter);
+    let filter = format!("{QUIET_LIBRARIES},{}", log.filter);
     let filter = EnvFilter::try_new(filter).with_context(|| format!("log.filter: '{}'", log.filter))?;
     let (filter, handle) = reload::Layer::new(filter);
     let pretty = match log.format {
@@ -84,13 +85,13 @@ pub(crate) fn follow(revision: u64, level: &str) {
 /// The filter of the settings combined with the option. A later directive for the same target replaces an earlier.
 fn filter(settings: &str, option: &str) -> String {
     let level = match option {
-        UNSET => return format!("{SILENT},{settings}"),
+        UNSET => return format!("{QUIET_LIBRARIES},{settings}"),
         "warning" => "warn",
         // There is nothing above an error.
         "critical" => "error",
         level => level,
     };
-    format!("{SILENT},{settings},{level}")
+    format!("{QUIET_LIBRARIES},{settings},{level}")
 }
 
 /// Media type of [`metrics`].
@@ -155,21 +156,21 @@ mod tests {
             }
         }
         expect![[r#"
-            info,sea_orm_migration=warn info: rustls_platform_verifier=off,sea_orm_migration=warn,info
-            info,sea_orm_migration=warn debug: rustls_platform_verifier=off,sea_orm_migration=warn,debug
-            info,sea_orm_migration=warn warning: rustls_platform_verifier=off,sea_orm_migration=warn,warn
-            info,sea_orm_migration=warn error: rustls_platform_verifier=off,sea_orm_migration=warn,error
-            info,sea_orm_migration=warn critical: rustls_platform_verifier=off,sea_orm_migration=warn,error
-            debug info: rustls_platform_verifier=off,debug
-            debug debug: rustls_platform_verifier=off,debug
-            debug warning: rustls_platform_verifier=off,warn
-            debug error: rustls_platform_verifier=off,error
-            debug critical: rustls_platform_verifier=off,error
-            warn,power_controller=debug info: rustls_platform_verifier=off,power_controller=debug,warn
-            warn,power_controller=debug debug: rustls_platform_verifier=off,power_controller=debug,debug
-            warn,power_controller=debug warning: rustls_platform_verifier=off,power_controller=debug,warn
-            warn,power_controller=debug error: rustls_platform_verifier=off,power_controller=debug,error
-            warn,power_controller=debug critical: rustls_platform_verifier=off,power_controller=debug,error
+            info,sea_orm_migration=warn info: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,info
+            info,sea_orm_migration=warn debug: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,debug
+            info,sea_orm_migration=warn warning: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,warn
+            info,sea_orm_migration=warn error: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,error
+            info,sea_orm_migration=warn critical: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,error
+            debug info: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,debug
+            debug debug: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,debug
+            debug warning: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,warn
+            debug error: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,error
+            debug critical: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,error
+            warn,power_controller=debug info: rustls_platform_verifier=off,sea_orm_migration=warn,power_controller=debug,h2=warn,warn
+            warn,power_controller=debug debug: rustls_platform_verifier=off,sea_orm_migration=warn,power_controller=debug,h2=warn,debug
+            warn,power_controller=debug warning: rustls_platform_verifier=off,sea_orm_migration=warn,power_controller=debug,h2=warn,warn
+            warn,power_controller=debug error: rustls_platform_verifier=off,sea_orm_migration=warn,power_controller=debug,h2=warn,error
+            warn,power_controller=debug critical: rustls_platform_verifier=off,sea_orm_migration=warn,power_controller=debug,h2=warn,error
         "#]]
         .assert_eq(&rows);
     }
