@@ -14,6 +14,11 @@ use crate::core::time::Timestamp;
 /// restarts or fails over answers oddly for seconds; sets change by hand, where another ten seconds do not matter.
 pub const CONFIRMATION: Duration = Duration::from_secs(10);
 
+/// Longest time between two answers in a row that confirm one another. Each of two answers that are further apart may
+/// come from a disturbance of its own, so the later one begins every doubt anew. Whoever follows a doubt asks again
+/// within 15 seconds; the limit leaves room for a slow answer and a few polls that fail.
+pub const LONGEST_GAP: Duration = CONFIRMATION.saturating_mul(6);
+
 /// The answer of the system that keeps the set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SetAnswer<T> {
@@ -35,6 +40,8 @@ pub struct ConfirmedSet<T> {
     /// Time of the first of the newest answers in a row that say that there is no such set; `None`: the newest one
     /// does not say so.
     pub denied_since: Option<Timestamp>,
+    /// Time of the newest answer; `None`: there was none yet.
+    answered_at: Option<Timestamp>,
 }
 
 /// Statement of the list of all sets about one of them.
@@ -55,6 +62,7 @@ impl<T> Default for ConfirmedSet<T> {
             in_doubt: BTreeMap::new(),
             gone: BTreeSet::new(),
             denied_since: None,
+            answered_at: None,
         }
     }
 }
@@ -75,14 +83,15 @@ impl<T: Ord + Clone> ConfirmedSet<T> {
     ) -> Self {
         let expected: BTreeSet<T> = expected.into_iter().collect();
         let is_denied = answer == SetAnswer::NoSuchSet;
-        let denied_since = is_denied.then(|| self.denied_since.unwrap_or(now));
+        let denied_since = is_denied.then(|| self.denied_before(now).unwrap_or(now));
         let mut elements = match answer {
             SetAnswer::Elements(elements) => elements,
             SetAnswer::NoSuchSet => BTreeSet::new(),
         };
-        let mut believed = Self { denied_since, ..Self::default() };
+        let mut believed = Self { denied_since, answered_at: Some(now), ..Self::default() };
         for element in self.elements.union(&expected).filter(|element| !elements.contains(element)) {
-            let since = self.in_doubt.get(element).copied().unwrap_or(now);
+            let doubt = self.in_doubt.get(element).filter(|_| self.continues_at(now));
+            let since = doubt.copied().unwrap_or(now);
             let is_confirmed = self.gone.contains(element) || now.since(since) >= CONFIRMATION;
             match is_confirmed {
                 false => drop(believed.in_doubt.insert(element.clone(), since)),
@@ -92,6 +101,18 @@ impl<T: Ord + Clone> ConfirmedSet<T> {
         }
         elements.extend(believed.in_doubt.keys().cloned());
         Self { elements, ..believed }
+    }
+
+    /// Returns whether an answer at `now` comes soon enough after the newest one to confirm it.
+    fn continues_at(&self, now: Timestamp) -> bool {
+        self.answered_at.is_some_and(|last| now.since(last) <= LONGEST_GAP)
+    }
+
+    /// Time of the first denial that a denial at `now` confirms; `None`: there is none. A denial that is confirmed
+    /// already lasts through any gap, like an element that is gone.
+    fn denied_before(&self, now: Timestamp) -> Option<Timestamp> {
+        let is_confirmed = |since| self.answered_at.is_some_and(|last| last.since(since) >= CONFIRMATION);
+        self.denied_since.filter(|since| self.continues_at(now) || is_confirmed(*since))
     }
 
     /// Returns whether the newest answer denies the set, and no element is left whose absence needs confirmation.
@@ -195,9 +216,49 @@ mod tests {
             0 s: ab   -   | ab   in doubt -   since -  gone -
             900 s: a    -   | ab   in doubt b   since 900 gone -
             901 s: a    -   | ab   in doubt b   since 900 gone -
-            999 s: a    -   | a    in doubt -   since -  gone -
+            1000 s: a    -   | ab   in doubt b   since 1000 gone -
+            1060 s: a    -   | a    in doubt -   since -  gone -
         "#]]
-        .assert_eq(&check(&[(0, "ab", "-"), (900, "a", "-"), (901, "a", "-"), (999, "a", "-")]));
+        .assert_eq(&check(&[
+            (0, "ab", "-"),
+            (900, "a", "-"),
+            (901, "a", "-"),
+            (1000, "a", "-"),
+            (1060, "a", "-"),
+        ]));
+    }
+
+    #[test]
+    fn each_of_two_lone_odd_answers_begins_its_own_doubt() {
+        expect![[r#"
+            0 s: -    a   | a    in doubt a   since 0  gone -
+            7200 s: -    a   | a    in doubt a   since 7200 gone -
+            7215 s: -    a   | -    in doubt -   since -  gone a
+            14400 s: -    a   | -    in doubt -   since -  gone a
+            14415 s: !    ab  | b    in doubt b   since 14415 gone a
+            21600 s: !    ab  | b    in doubt b   since 21600 gone a
+            21615 s: !    ab  | -    in doubt -   since -  gone ab, no such set
+        "#]]
+        .assert_eq(&check(&[
+            (0, "-", "a"),
+            (7200, "-", "a"),
+            (7215, "-", "a"),
+            (14400, "-", "a"),
+            (14415, "!", "ab"),
+            (21600, "!", "ab"),
+            (21615, "!", "ab"),
+        ]));
+    }
+
+    #[test]
+    fn only_a_confirmed_denial_lasts_through_a_gap() {
+        let mut believed = ConfirmedSet::<char>::default();
+        let rows = [0, 7200, 7215, 14400].map(|second: i64| {
+            let now = Timestamp(second * 1000);
+            believed = believed.believe(SetAnswer::NoSuchSet, [], now);
+            (second, believed.is_missing(SetListing::Lacks, true, now))
+        });
+        assert_eq!(rows, [(0, false), (7200, false), (7215, true), (14400, true)]);
     }
 
     #[test]
