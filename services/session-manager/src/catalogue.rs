@@ -10,6 +10,8 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use upstream::{CredentialUse, Failure, Peer, Request};
 
+use crate::dependency::Dependency;
+
 /// Architecture of an image that states none.
 const DEFAULT_ARCH: &str = "x86_64";
 
@@ -30,7 +32,7 @@ struct CatalogueEntry {
 
 impl ImageCatalogue {
     /// Name of the service in texts for people.
-    pub const NAME: &'static str = "IMS";
+    pub const NAME: &'static str = Dependency::ImageCatalogue.text();
 
     /// Creates the catalogue that the settings name.
     ///

@@ -27,7 +27,7 @@ use tokio::time::sleep;
 
 use crate::{
     completion::is_owner,
-    dependency::MEMBERSHIP,
+    dependency::Dependency,
     record::SessionRecord,
     shared::ManagerState,
     tenants::{HeldNodes, TenantDenial, TenantNodes, in_doubt},
@@ -129,7 +129,8 @@ impl DeparturePoller {
         in_doubt: Option<String>,
         error: Option<String>,
     ) -> Result<(), Fault> {
-        let waiting_for = in_doubt.map(|text| format!("{MEMBERSHIP}: {text}")).unwrap_or_default();
+        let waiting_for =
+            in_doubt.map(|text| format!("{}: {text}", Dependency::Membership)).unwrap_or_default();
         let is_recorded = error.is_none() || record.session.error == error;
         if is_recorded && record.session.waiting_for == waiting_for {
             return Ok(());

@@ -1,28 +1,10 @@
 //! Errors of the systems that a session depends on.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use chassis::Fault;
 use domain::boot::bos::compatibility::Compatibility;
 use upstream::Failure;
-
-/// Name of the component registry in texts for people.
-pub(crate) const REGISTRY: &str = "component registry";
-
-/// Name of the database in texts for people.
-pub(crate) const DATABASE: &str = "database";
-
-/// Name of a tenant's membership in texts for people.
-pub(crate) const MEMBERSHIP: &str = "tenant membership";
-
-/// Name of the inventory in texts for people.
-pub(crate) const INVENTORY: &str = "inventory";
-
-/// Name of the inventory's content in texts for people.
-pub(crate) const CONTENT: &str = "content of the inventory";
-
-/// Name of the tenant service in texts for people.
-pub(crate) const TENANTS: &str = "tenant service";
 
 /// Time for which BOS repeats a call of the inventory or of the tenant service: the pauses between ten tries (BOS
 /// reference 6.1).
@@ -30,6 +12,64 @@ const BOS_REPEATS: Duration = Duration::from_secs(367);
 
 /// Time for which BOS repeats a call of an image store: about the pauses between five tries (BOS reference 6.8).
 const BOS_REPEATS_IMAGES: Duration = Duration::from_secs(15);
+
+/// Dependency of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dependency {
+    /// The component registry.
+    Registry,
+    /// The database of the session manager.
+    Database,
+    /// The nodes of a tenant, which are being confirmed.
+    Membership,
+    /// The inventory.
+    Inventory,
+    /// The content of the inventory, which is being confirmed.
+    Content,
+    /// The tenant service.
+    Tenants,
+    /// The store of images.
+    ImageStore,
+    /// The directory that is used as a store of images.
+    ImageDirectory,
+    /// The image management service.
+    ImageCatalogue,
+}
+
+impl Dependency {
+    /// Name in texts for people.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Registry => "component registry",
+            Self::Database => "database",
+            Self::Membership => "tenant membership",
+            Self::Inventory => "inventory",
+            Self::Content => "content of the inventory",
+            Self::Tenants => "tenant service",
+            Self::ImageStore => "image store",
+            Self::ImageDirectory => "image directory",
+            Self::ImageCatalogue => "IMS",
+        }
+    }
+
+    /// Returns how long BOS repeats a call of the dependency; `None`: BOS waits too, as for our own services, or the
+    /// wait is for a confirmation. A confirmation ends within seconds, and without it a session would act on half of a
+    /// set.
+    const fn bos_patience(self) -> Option<Duration> {
+        match self {
+            Self::Inventory | Self::Tenants => Some(BOS_REPEATS),
+            Self::Content | Self::Registry | Self::Database | Self::Membership => None,
+            Self::ImageStore | Self::ImageDirectory | Self::ImageCatalogue => Some(BOS_REPEATS_IMAGES),
+        }
+    }
+}
+
+impl fmt::Display for Dependency {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.pad(self.text())
+    }
+}
 
 /// Reason why a session cannot proceed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,8 +83,8 @@ pub enum DependencyError {
 /// An outage of a dependency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DependencyOutage {
-    /// Name of the dependency, such as `inventory`.
-    pub what: &'static str,
+    /// Dependency that does not answer.
+    pub what: Dependency,
     /// Latest error, for people.
     pub error: String,
 }
@@ -57,7 +97,8 @@ impl DependencyError {
     pub(crate) fn in_compatibility(self, compatibility: Compatibility, waited: Duration) -> Self {
         match self {
             Self::Retryable(outage)
-                if compatibility.strict_bos && outage.bos_patience().is_some_and(|most| waited >= most) =>
+                if compatibility.strict_bos
+                    && outage.what.bos_patience().is_some_and(|most| waited >= most) =>
             {
                 Self::Fatal(format!("{}: {}", outage.what, outage.error))
             }
@@ -74,7 +115,7 @@ impl DependencyError {
     }
 
     /// Classifies a fault of another service. Only faults that judge the request itself are fatal.
-    pub(crate) fn from_mesh(what: &'static str, fault: impl Into<Fault>) -> Self {
+    pub(crate) fn from_mesh(what: Dependency, fault: impl Into<Fault>) -> Self {
         let fault = fault.into();
         let error = match fault {
             Fault::Unavailable { reason, .. } => reason,
@@ -91,21 +132,10 @@ impl DependencyError {
 }
 
 impl DependencyOutage {
-    /// Returns how long BOS repeats a call of the dependency; `None`: BOS waits too, as for our own services, or the
-    /// wait is for a confirmation. A confirmation ends within seconds, and without it a session would act on half of a
-    /// set.
-    fn bos_patience(&self) -> Option<Duration> {
-        match self.what {
-            INVENTORY | TENANTS => Some(BOS_REPEATS),
-            CONTENT | REGISTRY | DATABASE | MEMBERSHIP => None,
-            _ => Some(BOS_REPEATS_IMAGES),
-        }
-    }
-
     /// Converts the failure of a call to an external system. Callers handle failures that are final for the session
     /// before this conversion: the others, refusals included, concern the system or our configuration rather than the
     /// session.
-    pub(crate) fn from_upstream(what: &'static str, failure: Failure) -> Self {
+    pub(crate) fn from_upstream(what: Dependency, failure: Failure) -> Self {
         Self { what, error: failure.text }
     }
 }
@@ -120,7 +150,17 @@ mod tests {
     #[test]
     fn an_outage_ends_a_session_only_in_strict_mode() {
         let mut rows = String::new();
-        for what in [INVENTORY, CONTENT, "image store", TENANTS, MEMBERSHIP, REGISTRY, DATABASE] {
+        for what in [
+            Dependency::Inventory,
+            Dependency::Content,
+            Dependency::ImageStore,
+            Dependency::ImageDirectory,
+            Dependency::ImageCatalogue,
+            Dependency::Tenants,
+            Dependency::Membership,
+            Dependency::Registry,
+            Dependency::Database,
+        ] {
             for (strict_bos, waited) in
                 [(false, 0), (false, u64::MAX), (true, 14), (true, 15), (true, 366), (true, 367)]
             {
@@ -154,6 +194,18 @@ mod tests {
             image store              strict after 15: fails: image store: no answer
             image store              strict after 366: fails: image store: no answer
             image store              strict after 367: fails: image store: no answer
+            image directory                 after 0: waits
+            image directory                 after 18446744073709551615: waits
+            image directory          strict after 14: waits
+            image directory          strict after 15: fails: image directory: no answer
+            image directory          strict after 366: fails: image directory: no answer
+            image directory          strict after 367: fails: image directory: no answer
+            IMS                             after 0: waits
+            IMS                             after 18446744073709551615: waits
+            IMS                      strict after 14: waits
+            IMS                      strict after 15: fails: IMS: no answer
+            IMS                      strict after 366: fails: IMS: no answer
+            IMS                      strict after 367: fails: IMS: no answer
             tenant service                  after 0: waits
             tenant service                  after 18446744073709551615: waits
             tenant service           strict after 14: waits
@@ -192,18 +244,18 @@ mod tests {
             Fault::not_found("image", "i1"),
             Fault::Invalid(Invalid::new("assignments[0].ids", "is empty")),
         ]
-        .map(|fault| match DependencyError::from_mesh("peer", fault) {
+        .map(|fault| match DependencyError::from_mesh(Dependency::Registry, fault) {
             DependencyError::Retryable(outage) => format!("wait for {}: {}\n", outage.what, outage.error),
             DependencyError::Fatal(error) => format!("fail: {error}\n"),
         })
         .concat();
         expect![[r#"
-            wait for peer: connection refused
-            wait for peer: Unimplemented: no such method
-            wait for peer: node 'x1': busy
-            wait for peer: revision 3 cannot be resumed from
-            fail: peer: image 'i1' does not exist
-            fail: peer: assignments[0].ids: is empty
+            wait for component registry: connection refused
+            wait for component registry: Unimplemented: no such method
+            wait for component registry: node 'x1': busy
+            wait for component registry: revision 3 cannot be resumed from
+            fail: component registry: image 'i1' does not exist
+            fail: component registry: assignments[0].ids: is empty
         "#]]
         .assert_eq(&rows);
     }

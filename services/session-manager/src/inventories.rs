@@ -9,7 +9,7 @@ use tonic::Status;
 
 use crate::{
     convert::inventory::InventoryReader,
-    dependency::{DependencyError, INVENTORY},
+    dependency::{Dependency, DependencyError},
     single_flight::SingleFlight,
 };
 
@@ -33,7 +33,7 @@ impl InventoryReads {
     pub(crate) async fn read(&self, deadline: Duration) -> Result<Arc<Inventory>, DependencyError> {
         let take = || async {
             let picture = within(deadline, self.take()).await;
-            picture.map(Arc::new).map_err(|status| DependencyError::from_mesh(INVENTORY, status))
+            picture.map(Arc::new).map_err(|status| DependencyError::from_mesh(Dependency::Inventory, status))
         };
         self.pictures.get((), take).await
     }

@@ -47,7 +47,7 @@ use proto::{
     tenant::tenant_service_server::TenantServiceServer,
 };
 
-pub use dependency::{DependencyError, DependencyOutage};
+pub use dependency::{Dependency, DependencyError, DependencyOutage};
 pub use record::SessionRecord;
 
 use crate::{

@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{
     catalogue::ImageCatalogue,
-    dependency::{DependencyError, DependencyOutage},
+    dependency::{Dependency, DependencyError, DependencyOutage},
     images::ImageDriver,
     single_flight::SingleFlight,
 };
@@ -95,7 +95,7 @@ impl ImageLookup {
             contents.map_err(DependencyError::Retryable)
         };
         let contents = timeout_at(until, self.contents.get(path.to_owned(), look)).await;
-        let contents = contents.unwrap_or_else(|_| Err(late(self.images.name())));
+        let contents = contents.unwrap_or_else(|_| Err(late(Dependency::ImageStore, self.images.name())));
         contents.unwrap_or_else(|error| Err(Unreadable::NotRead { path: path.to_owned(), why: error.text() }))
     }
 
@@ -103,11 +103,14 @@ impl ImageLookup {
         let look = || async {
             let listing = self.catalogue.image(id, ANSWER).await;
             listing.map_err(|failure| {
-                DependencyError::Retryable(DependencyOutage::from_upstream(ImageCatalogue::NAME, failure))
+                DependencyError::Retryable(DependencyOutage::from_upstream(
+                    Dependency::ImageCatalogue,
+                    failure,
+                ))
             })
         };
         let listing = timeout_at(until, self.listings.get(id.to_owned(), look)).await;
-        let listing = listing.unwrap_or_else(|_| Err(late(ImageCatalogue::NAME)));
+        let listing = listing.unwrap_or_else(|_| Err(late(Dependency::ImageCatalogue, ImageCatalogue::NAME)));
         listing.unwrap_or_else(|error| Listing::Silent(error.text()))
     }
 }
@@ -117,9 +120,9 @@ async fn all<V>(asking: impl Iterator<Item = impl Future<Output = (String, V)>>)
     stream::iter(asking).buffer_unordered(AT_A_TIME).collect().await
 }
 
-fn late(what: &'static str) -> DependencyError {
+fn late(what: Dependency, name: &str) -> DependencyError {
     DependencyError::Retryable(DependencyOutage {
         what,
-        error: format!("{what} gave no whole answer within {} s", TOTAL.as_secs()),
+        error: format!("{name} gave no whole answer within {} s", TOTAL.as_secs()),
     })
 }

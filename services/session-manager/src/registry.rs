@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tonic::Status;
 
 use crate::{
-    dependency::{DependencyError, REGISTRY},
+    dependency::{Dependency, DependencyError},
     single_flight::SingleFlight,
 };
 
@@ -72,7 +72,7 @@ impl RegistryClient {
         };
         match timeout(ANSWER + PATIENCE, shown).await {
             Ok(shown) => shown,
-            Err(_) => Err(Fault::unavailable(REGISTRY, "its watch is behind")),
+            Err(_) => Err(Fault::unavailable(Dependency::Registry.text(), "its watch is behind")),
         }
     }
 
@@ -89,9 +89,9 @@ impl RegistryClient {
 }
 
 fn registry_error(status: Status) -> DependencyError {
-    DependencyError::from_mesh(REGISTRY, status)
+    DependencyError::from_mesh(Dependency::Registry, status)
 }
 
 fn unavailable(error: DependencyError) -> Fault {
-    Fault::unavailable(REGISTRY, error.text())
+    Fault::unavailable(Dependency::Registry.text(), error.text())
 }

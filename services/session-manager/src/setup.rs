@@ -26,7 +26,7 @@ use tracing::Instrument;
 pub(crate) use peers::SetupPeers;
 
 use crate::{
-    dependency::{DATABASE, DependencyError, DependencyOutage, REGISTRY},
+    dependency::{Dependency, DependencyError, DependencyOutage},
     record::SessionRecord,
     setup::{
         peers::AssignedMembers,
@@ -134,7 +134,7 @@ impl SessionSetup {
         // A call cannot be fenced: if our lease has expired since the write, the call is left to the replica that
         // holds the role now.
         if !self.term.is_current() {
-            return Err(DependencyError::from_mesh(DATABASE, Fault::stale("session-manager")));
+            return Err(DependencyError::from_mesh(Dependency::Database, Fault::stale("session-manager")));
         }
         self.peers.assign(&intent).await
     }
@@ -171,7 +171,7 @@ impl SessionSetup {
         change: impl FnOnce(SessionRecord) -> SessionRecord + Send + 'static,
     ) -> Result<(), DependencyError> {
         let written = self.change(seen, change).await;
-        match written.map_err(|fault| DependencyError::from_mesh(DATABASE, fault))? {
+        match written.map_err(|fault| DependencyError::from_mesh(Dependency::Database, fault))? {
             true => Ok(()),
             false => Err(DependencyError::Fatal("it was deleted or ended while it was set up".to_owned())),
         }

@@ -101,10 +101,10 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::dependency::DependencyOutage;
+    use crate::dependency::{Dependency, DependencyOutage};
 
     fn outage() -> DependencyError {
-        DependencyError::Retryable(DependencyOutage { what: "peer", error: "is down".into() })
+        DependencyError::Retryable(DependencyOutage { what: Dependency::Registry, error: "is down".into() })
     }
 
     /// Asks a question `many` times at once and, after the first call has begun, once more. The calls return

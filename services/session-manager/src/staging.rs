@@ -22,10 +22,7 @@ use proto::{
 };
 
 use crate::{
-    convert::staging::staged_session,
-    dependency::{MEMBERSHIP, REGISTRY},
-    shared::ManagerState,
-    tenants::in_doubt,
+    convert::staging::staged_session, dependency::Dependency, shared::ManagerState, tenants::in_doubt,
 };
 
 /// Deadline of the registry for one answer. The gateway waits for half a minute in all.
@@ -66,7 +63,10 @@ impl StagingService {
         if let Some(nodes) = nodes.as_deref()
             && component_ids.iter().any(|id| nodes.in_doubt.contains_key(id.as_str()))
         {
-            return Err(Fault::unavailable(MEMBERSHIP, in_doubt(nodes).unwrap_or_default()));
+            return Err(Fault::unavailable(
+                Dependency::Membership.text(),
+                in_doubt(nodes).unwrap_or_default(),
+            ));
         }
         let is_visible =
             |id: &String| nodes.as_ref().is_none_or(|nodes| nodes.elements.contains(id.as_str()));
@@ -96,7 +96,7 @@ impl StagingService {
             self.shared.sessions.fresh().await?;
             request.sessions.extend(self.look_up(tenant, answer.unknown)?);
         }
-        Err(Fault::unavailable(REGISTRY, "what is staged keeps changing"))
+        Err(Fault::unavailable(Dependency::Registry.text(), "what is staged keeps changing"))
     }
 
     /// Resolves the references of staged states for `tenant`.
@@ -118,7 +118,9 @@ impl StagingService {
 /// Names the registry in the fault: a connection does not know the service at its other end.
 fn from_registry(fault: Fault) -> Fault {
     match fault {
-        Fault::Unavailable { what, reason } if what == "service" => Fault::unavailable(REGISTRY, reason),
+        Fault::Unavailable { what, reason } if what == "service" => {
+            Fault::unavailable(Dependency::Registry.text(), reason)
+        }
         other => other,
     }
 }

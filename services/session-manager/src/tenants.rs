@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 use upstream::{CredentialUse, Peer};
 
 use crate::{
-    dependency::{DependencyError, DependencyOutage, MEMBERSHIP, TENANTS},
+    dependency::{Dependency, DependencyError, DependencyOutage},
     members::SessionMembers,
     single_flight::SingleFlight,
     store::SessionTable,
@@ -135,7 +135,9 @@ impl Tenants {
     pub(crate) async fn confirmed_nodes(&self, tenant: &Tenant) -> Result<Nodes, DependencyError> {
         let nodes = self.nodes(tenant).await?;
         match nodes.as_deref().and_then(in_doubt) {
-            Some(error) => Err(DependencyError::Retryable(DependencyOutage { what: MEMBERSHIP, error })),
+            Some(error) => {
+                Err(DependencyError::Retryable(DependencyOutage { what: Dependency::Membership, error }))
+            }
             None => Ok(nodes),
         }
     }
@@ -166,7 +168,7 @@ impl Tenants {
             return Err(DependencyError::Fatal(error));
         }
         let error = format!("TAPMS says that {error}, and {doubt}");
-        Err(DependencyError::Retryable(DependencyOutage { what: MEMBERSHIP, error }))
+        Err(DependencyError::Retryable(DependencyOutage { what: Dependency::Membership, error }))
     }
 
     /// Returns whether there is a session of the tenant, so that the tenant did exist.
@@ -211,10 +213,12 @@ impl Tenants {
         match tokio::time::timeout(PATIENCE, self.nodes(tenant)).await {
             Ok(Ok(nodes)) => Ok(nodes),
             Ok(Err(DependencyError::Fatal(_))) => Err(Fault::not_found(TENANT, tenant.as_str())),
-            Ok(Err(DependencyError::Retryable(outage))) => Err(Fault::unavailable(outage.what, outage.error)),
+            Ok(Err(DependencyError::Retryable(outage))) => {
+                Err(Fault::unavailable(outage.what.text(), outage.error))
+            }
             Err(_) => {
                 let reason = format!("TAPMS gave no answer within {} s", PATIENCE.as_secs());
-                Err(Fault::unavailable(TENANTS, reason))
+                Err(Fault::unavailable(Dependency::Tenants.text(), reason))
             }
         }
     }

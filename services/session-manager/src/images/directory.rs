@@ -11,10 +11,7 @@ use domain::boot::template::image::Location;
 use tokio::{fs::File, io::AsyncReadExt, time::timeout};
 
 use super::object::{LARGEST, ObjectError};
-use crate::dependency::DependencyOutage;
-
-/// Name of the directory in texts for people.
-pub(super) const DIRECTORY: &str = "image directory";
+use crate::dependency::{Dependency, DependencyOutage};
 
 /// A directory with the file `BUCKET/KEY` for each `s3://BUCKET/KEY`.
 #[derive(Debug, Clone)]
@@ -85,7 +82,7 @@ impl ImageDirectory {
 
     fn outage(&self, error: String) -> ObjectError {
         let error = format!("{}: {error}", self.0.display());
-        ObjectError::Outage(DependencyOutage { what: DIRECTORY, error })
+        ObjectError::Outage(DependencyOutage { what: Dependency::ImageDirectory, error })
     }
 }
 

@@ -18,7 +18,7 @@ pub use s3::S3Images;
 pub use simulated::SimulatedImages;
 
 use crate::{
-    dependency::{DependencyError, DependencyOutage},
+    dependency::{Dependency, DependencyError, DependencyOutage},
     images::store::ObjectStore,
     single_flight::SingleFlight,
 };
@@ -97,9 +97,9 @@ impl ImageDriver {
     /// Name of the store in texts for people.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Self::Simulated(_) => simulated::STORE,
+            Self::Simulated(_) => Dependency::ImageStore.text(),
             Self::S3(_) => s3::NAME,
-            Self::File(_) => directory::DIRECTORY,
+            Self::File(_) => Dependency::ImageDirectory.text(),
         }
     }
 }

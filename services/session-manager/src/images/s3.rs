@@ -13,13 +13,10 @@ use rusty_s3::{Bucket, Credentials as Keys, S3Action, UrlStyle};
 use upstream::{Answer, CredentialUse, Credentials, Failure, FailureKind, Peer, PeerError, Request, Secret};
 
 use super::object::{LARGEST, ObjectError};
-use crate::dependency::DependencyOutage;
+use crate::dependency::{Dependency, DependencyOutage};
 
 /// Name of the peer.
 pub(super) const NAME: &str = "S3";
-
-/// Name of the store in texts for people.
-const STORE: &str = "image store";
 
 /// Lifetime of a signature. A signature is used for one call, and clocks may differ by as much.
 const SIGNATURE: Duration = Duration::from_secs(900);
@@ -130,9 +127,9 @@ impl S3Images {
             Ok(Credentials::None) => Ok(None),
             Ok(Credentials::Token { .. } | Credentials::Password { .. } | Credentials::Client(_)) => {
                 let error = "its credentials have to be access_key and secret_key".to_owned();
-                Err(DependencyOutage { what: STORE, error })
+                Err(DependencyOutage { what: Dependency::ImageStore, error })
             }
-            Err(failure) => Err(DependencyOutage::from_upstream(STORE, failure)),
+            Err(failure) => Err(DependencyOutage::from_upstream(Dependency::ImageStore, failure)),
         }
     }
 }
@@ -163,7 +160,7 @@ fn whole(answer: Answer) -> Result<Bytes, ObjectError> {
     }
     if size != sent {
         let error = format!("it sent {sent} bytes of an object of {size}");
-        return Err(ObjectError::Outage(DependencyOutage { what: STORE, error }));
+        return Err(ObjectError::Outage(DependencyOutage { what: Dependency::ImageStore, error }));
     }
     Ok(answer.body)
 }
@@ -176,6 +173,6 @@ fn whole_size(answer: &Answer) -> Option<u64> {
 fn unread(failure: Failure) -> ObjectError {
     match failure.status {
         Some(StatusCode::NOT_FOUND) if failure.kind == FailureKind::Refused => ObjectError::Absent,
-        _ => ObjectError::Outage(DependencyOutage::from_upstream(STORE, failure)),
+        _ => ObjectError::Outage(DependencyOutage::from_upstream(Dependency::ImageStore, failure)),
     }
 }

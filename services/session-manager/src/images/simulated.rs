@@ -8,11 +8,8 @@ use proto::simulation::{GetImageRequest, fleet_service_client::FleetServiceClien
 
 use crate::{
     convert::target::image_from_wire,
-    dependency::{DependencyError, DependencyOutage},
+    dependency::{Dependency, DependencyError, DependencyOutage},
 };
-
-/// Name of the store in texts for people.
-pub(super) const STORE: &str = "image store";
 
 /// The simulated fleet as a store of images.
 #[derive(Clone)]
@@ -40,7 +37,7 @@ impl SimulatedImages {
                 Fault::NotFound { .. } => {
                     DependencyError::Fatal(format!("the image manifest {path} does not exist"))
                 }
-                other => DependencyError::from_mesh(STORE, other),
+                other => DependencyError::from_mesh(Dependency::ImageStore, other),
             }
         })
     }

@@ -9,9 +9,8 @@ use proto::component::{
 };
 use tokio::sync::Semaphore;
 
-use super::REGISTRY;
 use crate::{
-    dependency::{DependencyError, DependencyOutage},
+    dependency::{Dependency, DependencyError, DependencyOutage},
     images::{ImageDriver, ImageReader},
     inventories::InventoryReads,
     tenants::Tenants,
@@ -64,7 +63,7 @@ impl SetupPeers {
         let mut registry = self.registry.clone();
         let answer = within(ASSIGNMENT, registry.assign_session(intent.clone())).await;
         let AssignSessionResponse { assigned_ids, revision } =
-            answer.map_err(|status| DependencyError::from_mesh(REGISTRY, status))?.into_inner();
+            answer.map_err(|status| DependencyError::from_mesh(Dependency::Registry, status))?.into_inner();
         if assigned_ids.is_empty() {
             return Err(DependencyError::Fatal(NO_COMPONENTS.to_owned()));
         }
@@ -73,7 +72,7 @@ impl SetupPeers {
             Ok(members) => Ok(AssignedMembers { members, revision }),
             Err(invalid) => {
                 let error = invalid.to_string();
-                Err(DependencyError::Retryable(DependencyOutage { what: REGISTRY, error }))
+                Err(DependencyError::Retryable(DependencyOutage { what: Dependency::Registry, error }))
             }
         }
     }

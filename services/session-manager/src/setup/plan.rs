@@ -30,7 +30,7 @@ use proto::component::{AssignSessionRequest, Assignment};
 use super::SetupPeers;
 use crate::{
     convert::target::{assign_session, assignment},
-    dependency::{CONTENT, DependencyError, DependencyOutage},
+    dependency::{Dependency, DependencyError, DependencyOutage},
     shared::ManagerState,
 };
 
@@ -55,16 +55,16 @@ pub(super) async fn choose(
     empty_inventory: &mut EmptyInventory,
 ) -> Result<MemberChoice, DependencyError> {
     let options = shared.registry.options().await;
-    let options = options.map_err(|fault| DependencyError::from_mesh(super::REGISTRY, fault))?;
+    let options = options.map_err(|fault| DependencyError::from_mesh(Dependency::Registry, fault))?;
     // Another replica may have stored the template.
     let fresh = shared.templates.fresh().await;
-    fresh.map_err(|fault| DependencyError::from_mesh(super::DATABASE, fault))?;
+    fresh.map_err(|fault| DependencyError::from_mesh(Dependency::Database, fault))?;
     let template = shared.template(&session.tenant, &session.template_name);
     let template = template
         .ok_or_else(|| DependencyError::Fatal(no_template(&session.tenant, &session.template_name)))?;
     let found = memberships(shared, peers, session, &template, &options, empty_inventory).await?;
     let shown = shared.registry.wait_for_mirror(&shared.components).await;
-    shown.map_err(|fault| DependencyError::from_mesh(super::REGISTRY, fault))?;
+    shown.map_err(|fault| DependencyError::from_mesh(Dependency::Registry, fault))?;
     let is_component = |id: &ComponentId| shared.components.get(id.as_str()).is_some();
     let (left_out, memberships) = match found {
         Ok(memberships) => (left_out(&memberships, is_component), Ok(memberships)),
@@ -98,9 +98,9 @@ fn no_template(tenant: &Tenant, name: &str) -> String {
     }
 }
 
-/// Returns the members of every boot set, or the reason why there are none; nobody is not believed of an inventory that
-/// may be empty for a moment only. The inventory of the whole machine is
-/// dropped here, before the wait for images.
+/// Returns the members of every boot set, or the reason why there are none. An inventory that lists nothing may be empty
+/// for a moment only: until a later answer confirms it, the setup waits. The inventory of the whole machine is dropped
+/// here, before the wait for images.
 async fn memberships(
     shared: &ManagerState,
     peers: &SetupPeers,
@@ -130,7 +130,7 @@ async fn memberships(
     match membership::resolve(template, &inventory, selection) {
         Err(NoMembers::Nobody(_)) if empty_inventory.is_in_doubt() => {
             let error = "it lists no hardware at all, which is being confirmed".to_owned();
-            Err(DependencyError::Retryable(DependencyOutage { what: CONTENT, error }))
+            Err(DependencyError::Retryable(DependencyOutage { what: Dependency::Content, error }))
         }
         found => Ok(found),
     }

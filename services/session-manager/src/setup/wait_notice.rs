@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::core::{bos_time, time::Timestamp};
 use tokio::time::Instant;
 
-use crate::dependency::{DependencyError, DependencyOutage};
+use crate::dependency::{Dependency, DependencyError, DependencyOutage};
 
 /// Time for which a notice stays if only the error text of the same outage changes, so that an outage does not keep
 /// the record and its watches busy.
@@ -15,7 +15,7 @@ const LASTS: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WaitNotice {
     /// Dependency that the session waits for.
-    what: &'static str,
+    what: Dependency,
     /// Beginning of the wait.
     since: Timestamp,
     /// Text in the record.
@@ -66,13 +66,13 @@ mod tests {
         let mut shown = String::new();
         let mut rows = String::new();
         for (second, what, error) in [
-            (0, "inventory", "connection refused"),
-            (1, "inventory", "connection refused"),
-            (2, "inventory", "no answer within 22 s"),
-            (40, "inventory", "no answer within 22 s"),
-            (41, "inventory", "connection refused"),
-            (42, "image store", "connection refused"),
-            (43, "inventory", "connection refused"),
+            (0, Dependency::Inventory, "connection refused"),
+            (1, Dependency::Inventory, "connection refused"),
+            (2, Dependency::Inventory, "no answer within 22 s"),
+            (40, Dependency::Inventory, "no answer within 22 s"),
+            (41, Dependency::Inventory, "connection refused"),
+            (42, Dependency::ImageStore, "connection refused"),
+            (43, Dependency::Inventory, "connection refused"),
         ] {
             let after = Duration::from_secs(second);
             let now = (start.0.plus(after), start.1 + after);
@@ -98,7 +98,7 @@ mod tests {
             43 s: inventory: connection refused (waiting since 2024-11-20T16:10:55Z)
         "#]]
         .assert_eq(&rows);
-        let outage = DependencyOutage { what: "inventory", error: "connection refused".into() };
+        let outage = DependencyOutage { what: Dependency::Inventory, error: "connection refused".into() };
         let error = DependencyError::Retryable(outage.clone());
         let last = before.as_ref().expect("noted");
         assert_eq!(last.waited_for(&error, start.1 + Duration::from_secs(50)), Duration::from_secs(7));

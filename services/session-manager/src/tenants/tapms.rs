@@ -14,7 +14,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Deserializer};
 use upstream::{Answer, Failure, Peer, Request};
 
-use crate::dependency::{DependencyError, DependencyOutage, TENANTS};
+use crate::dependency::{Dependency, DependencyError, DependencyOutage};
 
 /// Longest name of a tenant in an error, in characters.
 const LONGEST_NAME: usize = 127;
@@ -137,7 +137,7 @@ impl TapmsClient {
 }
 
 fn outage(error: String) -> DependencyError {
-    DependencyError::Retryable(DependencyOutage { what: TENANTS, error })
+    DependencyError::Retryable(DependencyOutage { what: Dependency::Tenants, error })
 }
 
 fn about_another(name: &str, other: &str) -> String {
