@@ -74,8 +74,8 @@ impl CircuitBreaker {
         }
     }
 
-    /// Returns whether every call passes.
-    pub(crate) fn is_open(&self) -> bool {
+    /// Returns whether the circuit is closed, so that every call passes.
+    pub(crate) fn is_closed(&self) -> bool {
         self.state == CircuitState::Closed
     }
 
@@ -93,7 +93,7 @@ impl CircuitBreaker {
         if !self.admits(now) {
             return None;
         }
-        if !self.is_open() {
+        if !self.is_closed() {
             self.change_to(CircuitState::HalfOpen);
         }
         Some(BreakerPermit { changes: self.changes })

@@ -127,10 +127,10 @@ impl OperationCircuit {
         trouble: Option<PeerTrouble>,
     ) -> Option<LastingTrouble> {
         let mut state = self.state.lock();
-        let was_open = state.breaker.is_open();
+        let was_closed = state.breaker.is_closed();
         state.breaker.release(permit, verdict, Instant::now(), rand::random());
-        let is_open = state.breaker.is_open();
-        match (was_open, is_open) {
+        let is_closed = state.breaker.is_closed();
+        match (was_closed, is_closed) {
             (true, false) => self.meter.circuit_opened(),
             (false, true) => self.meter.circuit_closed(),
             (true, true) | (false, false) => {}
@@ -172,7 +172,7 @@ impl OperationCircuit {
     /// Ends the outage at `now`, unless calls failed just before.
     fn recover(&self, now: Instant) {
         let mut state = self.state.lock();
-        if !state.breaker.is_open() {
+        if !state.breaker.is_closed() {
             return;
         }
         state.has_worked = true;
@@ -267,7 +267,7 @@ impl Drop for OperationPermit<'_> {
 
 impl Drop for OperationCircuit {
     fn drop(&mut self) {
-        if self.state.get_mut().breaker.is_open() {
+        if self.state.get_mut().breaker.is_closed() {
             self.meter.circuit_opened();
         }
     }

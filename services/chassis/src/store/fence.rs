@@ -1,4 +1,7 @@
-//! Fencing tokens: the lease under which a change was decided, and the check that it is not over.
+//! Fencing tokens: the term of a role in which a change was decided, and the check that no other term has begun.
+//!
+//! The check compares holder and epoch. A lease that has merely expired voids no write: until the role is
+//! released or acquired under a new epoch, no other replica acts, so the write of the last holder is in time.
 //!
 //! A write is given a [`Fence`] and checks it within its transaction. Acquiring, renewing and releasing leases is the
 //! business of [`lease`](crate::lease); a write needs no more of them than this.
@@ -11,7 +14,8 @@ use std::{
 
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, Statement};
 
-/// The lease of a role under which a change was decided. A write that is given it changes nothing if the lease is over.
+/// The term of a role in which a change was decided. A write that is given it changes nothing once the role was released
+/// or acquired anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fence {
     pub(crate) part: &'static str,

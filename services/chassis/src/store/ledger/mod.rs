@@ -10,7 +10,7 @@
 //! - a change is computed from the newest committed state and from nothing older. The revision row of the kind is both
 //!   the sequence and the lock: on a shared database a transaction holds it from before its changes are computed until
 //!   they are committed, and first shows the earlier commits of other replicas;
-//! - a change decided under an expired lease changes nothing;
+//! - a change that was decided in one term of a role changes nothing once the role was released or acquired anew;
 //! - commits of other replicas are shown at their hint, and at the latest within a second;
 //! - a watch costs bounded memory however slow its client is: when it falls behind, it gets the newest state of the
 //!   changed resources rather than every step;
@@ -190,7 +190,7 @@ impl<T: Table> Ledger<T> {
     /// Writes a change that was decided under this lease, as [`Self::write`] does.
     ///
     /// # Errors
-    /// As [`Self::write`]; and [`Fault::Stale`] when the lease is over: then `change` is not run.
+    /// As [`Self::write`]; and [`Fault::Stale`] when the role was released or acquired anew: then `change` is not run.
     pub async fn write_fenced<A, F>(&self, fence: Fence, change: F) -> Result<(A, u64), Fault>
     where
         A: Send + 'static,
