@@ -14,7 +14,10 @@
 //! Faces know `http` and `mesh`, never one another; `http` knows no face.
 
 use anyhow::Context as _;
-use chassis::{mesh::bodies::Pace, observe::mirror::Mirror, process::capacity::Capacity, settings::Gateway};
+use chassis::{
+    mesh::bodies::Pace, observe::mirror::Mirror, process::capacity::ProcessCapacity,
+    settings::GatewaySettings,
+};
 use tokio::net::TcpListener;
 
 use crate::http::{
@@ -68,7 +71,7 @@ pub async fn start(context: chassis::Context, listener: TcpListener) -> anyhow::
 }
 
 /// Bounds of connections and their clients.
-fn limits(settings: &Gateway, capacity: &Capacity) -> ConnectionLimits {
+fn limits(settings: &GatewaySettings, capacity: &ProcessCapacity) -> ConnectionLimits {
     let pace = admission::pace(settings);
     ConnectionLimits {
         connections: capacity.connections(settings.connections),

@@ -8,7 +8,7 @@ use axum::{
     middleware::from_fn,
     response::{IntoResponse, Response},
 };
-use chassis::{Settings, process::capacity::Capacity};
+use chassis::{Settings, process::capacity::ProcessCapacity};
 use http::{Method, StatusCode};
 use tower::{Layer, Service};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -47,7 +47,7 @@ pub(crate) fn app(
     impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Unpin + 'static,
 > {
     let mesh = Mesh::new(settings)?;
-    let places = AdmissionPlaces::new(&settings.gateway, &Capacity::of_process(settings));
+    let places = AdmissionPlaces::new(&settings.gateway, &ProcessCapacity::of_process(settings));
     Ok(from_fn(traced).layer(router(BosFace::new(mesh, settings), &places)))
 }
 

@@ -1,6 +1,6 @@
 //! The prefix of the face, and the class and tag that follow from a path alone.
 
-use chassis::mesh::call_class::Class;
+use chassis::mesh::call_class::CallClass;
 use http::Method;
 
 /// Path under which BOS is found from outside (BOS reference 2.1). Every path of the contract is served at the root
@@ -12,7 +12,7 @@ const AROUND: &str = "around the contract";
 
 /// Returns the admission class of a request; `None`: it is always admitted. So are paths of the contract that cost next
 /// to nothing, and all others, which are probes of the gateway or answer firmware.
-pub(crate) fn class_of(method: &Method, path: &str) -> Option<Class> {
+pub(crate) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
     let path = path.strip_prefix(PREFIX).unwrap_or(path);
     let mut parts = path.trim_start_matches('/').split('/');
     if parts.next() != Some("v2") {
@@ -23,11 +23,11 @@ pub(crate) fn class_of(method: &Method, path: &str) -> Option<Class> {
     match rest[..] {
         [] | ["version" | "healthz"] => None,
         ["components" | "sessions" | "sessiontemplates"] | ["sessions", _, "left_out"] if reads => {
-            Some(Class::List)
+            Some(CallClass::List)
         }
-        ["components", _] if *method == Method::PATCH => Some(Class::Report),
+        ["components", _] if *method == Method::PATCH => Some(CallClass::Report),
         _ if *method == Method::OPTIONS => None,
-        _ => Some(Class::Operator),
+        _ => Some(CallClass::Operator),
     }
 }
 
@@ -76,7 +76,7 @@ mod tests {
             (Method::GET, "/metrics"),
             (Method::GET, "/boot/v1/bootscript"),
         ] {
-            let class = class_of(&method, path).map_or("always let in", Class::word);
+            let class = class_of(&method, path).map_or("always let in", CallClass::word);
             writeln!(rows, "{method} {path}: {class}").unwrap();
         }
         expect![[r#"

@@ -10,12 +10,12 @@ use axum::{
 };
 use chassis::{
     mesh::{
-        admission::{Places, hold},
-        bodies::{ArrivedBody, BodyBudget, Incomplete, Pace},
-        call_class::{self, Class},
+        admission::{ClassPlaces, hold},
+        bodies::{ArrivedBody, BodyBudget, IncompleteBody, Pace},
+        call_class::{self, CallClass},
     },
-    process::capacity::Capacity,
-    settings::Gateway,
+    process::capacity::ProcessCapacity,
+    settings::GatewaySettings,
 };
 use http::Method;
 
@@ -28,22 +28,22 @@ const LIST: u64 = 3 << 20;
 /// Places of each class, and the room for bodies. Clones share them.
 #[derive(Clone)]
 pub(crate) struct AdmissionPlaces {
-    classes: Places,
+    classes: ClassPlaces,
     bodies: BodyBudget,
     patience: Duration,
 }
 
 impl AdmissionPlaces {
     /// Creates places and room as the settings and the process allow.
-    pub(crate) fn new(settings: &Gateway, capacity: &Capacity) -> Self {
+    pub(crate) fn new(settings: &GatewaySettings, capacity: &ProcessCapacity) -> Self {
         let lists = capacity.share(settings.list_bytes.into()) / LIST;
         let lists = u32::try_from(lists).unwrap_or(u32::MAX).clamp(1, settings.lists);
-        let classes = Places::new(|class| match class {
-            Class::Report => settings.reports,
-            Class::Operator => settings.operators,
-            Class::List => lists,
+        let classes = ClassPlaces::new(|class| match class {
+            CallClass::Report => settings.reports,
+            CallClass::Operator => settings.operators,
+            CallClass::List => lists,
             // No request over HTTP has these classes.
-            Class::Watch | Class::Control => 0,
+            CallClass::Watch | CallClass::Control => 0,
         });
         let patience = Duration::from_secs(settings.queue_seconds.into());
         let bytes = capacity.share(settings.body_bytes.into());
@@ -52,7 +52,7 @@ impl AdmissionPlaces {
 }
 
 /// Returns the least pace at which bodies have to arrive.
-pub(crate) fn pace(settings: &Gateway) -> Pace {
+pub(crate) fn pace(settings: &GatewaySettings) -> Pace {
     Pace {
         bytes_per_second: settings.least_rate.into(),
         grace: Duration::from_secs(settings.stall_seconds.into()),
@@ -62,7 +62,7 @@ pub(crate) fn pace(settings: &Gateway) -> Pace {
 
 /// Decides the admission class of a request from its method and path. `None`: it is always admitted, because it costs
 /// next to nothing, probes the gateway, or comes from firmware that gives up when refused.
-pub(crate) type Classify = fn(&Method, &str) -> Option<Class>;
+pub(crate) type Classify = fn(&Method, &str) -> Option<CallClass>;
 
 /// Admission in front of the handlers of a path.
 pub(crate) struct PathAdmission {
@@ -89,7 +89,7 @@ async fn admitted(path: &PathAdmission, request: Request, next: Next) -> Result<
     let ArrivedBody { bytes, room } = places.bodies.read(body, *largest_body).await?;
     let request = Request::from_parts(head, bytes.into());
     let Some(class) = class else {
-        return Ok(call_class::scope(Class::Operator, next.run(request)).await);
+        return Ok(call_class::scope(CallClass::Operator, next.run(request)).await);
     };
     let place = places.classes.enter(class, places.patience).await.map_err(Problem::not_admitted)?;
     let response = call_class::scope(class, next.run(request)).await;
@@ -97,13 +97,13 @@ async fn admitted(path: &PathAdmission, request: Request, next: Next) -> Result<
     Ok(response.map(|body| hold(body, place)))
 }
 
-impl From<Incomplete> for Problem {
-    fn from(incomplete: Incomplete) -> Self {
+impl From<IncompleteBody> for Problem {
+    fn from(incomplete: IncompleteBody) -> Self {
         match incomplete {
-            Incomplete::TooLarge => Self::too_large(),
-            Incomplete::TooSlow => Self::too_slow(),
-            Incomplete::NoRoom(fault) => Self::not_admitted(fault),
-            Incomplete::Broken => Self::bad_request("the request body could not be read"),
+            IncompleteBody::TooLarge => Self::too_large(),
+            IncompleteBody::TooSlow => Self::too_slow(),
+            IncompleteBody::NoRoom(fault) => Self::not_admitted(fault),
+            IncompleteBody::Broken => Self::bad_request("the request body could not be read"),
         }
     }
 }

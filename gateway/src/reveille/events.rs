@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::{extract::State, response::Response};
-use chassis::{Fault, mesh::call_class::Class, process::pause};
+use chassis::{Fault, mesh::call_class::CallClass, process::pause};
 use chrono::{DateTime, SecondsFormat, Utc};
 use http::{HeaderMap, Method, StatusCode};
 use proto::event::{Event, EventFilter, ListEventsRequest};
@@ -70,8 +70,8 @@ fn parameters() -> [ApiParameter; 6] {
 }
 
 /// The admission class of a request for events.
-pub(crate) fn class_of(method: &Method, path: &str) -> Option<Class> {
-    (path == PATH && *method != Method::OPTIONS).then_some(Class::Operator)
+pub(crate) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
+    (path == PATH && *method != Method::OPTIONS).then_some(CallClass::Operator)
 }
 
 /// Events in the order of their times.

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use chassis::process::clock::Clock;
+use chassis::process::clock::SlewedClock;
 
 use tracing::{
     Event, Metadata, Subscriber,
@@ -28,7 +28,7 @@ thread_local! {
     static ENTERED: RefCell<Vec<(usize, u64)>> = const { RefCell::new(Vec::new()) };
     static AHEAD: RefCell<Vec<i64>> = const { RefCell::new(Vec::new()) };
     /// Clock of the process of each host that has read it.
-    static CLOCKS: RefCell<HashMap<usize, Arc<Clock>>> = RefCell::default();
+    static CLOCKS: RefCell<HashMap<usize, Arc<SlewedClock>>> = RefCell::default();
     static TOLD: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -62,11 +62,11 @@ fn acting() -> usize {
 }
 
 /// Returns the clock of the acting process.
-pub(crate) fn clock() -> Arc<Clock> {
+pub(crate) fn clock() -> Arc<SlewedClock> {
     let number = acting();
     let known = CLOCKS.with_borrow(|clocks| clocks.get(&number).cloned());
     known.unwrap_or_else(|| {
-        let clock = Arc::new(Clock::start());
+        let clock = Arc::new(SlewedClock::start());
         CLOCKS.with_borrow_mut(|clocks| clocks.insert(number, Arc::clone(&clock)));
         clock
     })

@@ -3,7 +3,7 @@
 use std::{sync::Weak, time::Duration};
 
 use anyhow::Context as _;
-use chassis::{Context, Listener, store::disk::Disk};
+use chassis::{Context, Listener, store::disk::SimulatedDisk};
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
@@ -31,8 +31,8 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn disk(&self) -> Option<Disk> {
-        Disk::attached_to(&self.context)
+    pub(crate) fn disk(&self) -> Option<SimulatedDisk> {
+        SimulatedDisk::attached_to(&self.context)
     }
 }
 

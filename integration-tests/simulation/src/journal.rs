@@ -11,7 +11,7 @@ use std::{
 use chassis::{
     kinds::options::OptionsRecord,
     store::{
-        disk::Commit,
+        disk::KeptCommit,
         resource::{Batch, Resource},
     },
 };
@@ -109,8 +109,8 @@ impl<R> History<R> {
 
 impl Journal {
     /// Records a commit of a host.
-    pub fn kept(&self, part: Part, commit: &Commit<'_>) {
-        let Commit { kind, batch, start, .. } = *commit;
+    pub fn kept(&self, part: Part, commit: &KeptCommit<'_>) {
+        let KeptCommit { kind, batch, start, .. } = *commit;
         let mut state = self.state.lock();
         state.judge("I10", invariants::written_by_who_holds_it(kind, &commit.foreign));
         if let Some(batch) = batch.downcast_ref::<Batch<Component>>() {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use chassis::{Context, Listener, mesh::channel::LARGEST_MESSAGE, simulation::Defect};
+use chassis::{Context, Listener, mesh::channel::LARGEST_MESSAGE, simulation::PlantedDefect};
 use futures_util::{StreamExt, stream::BoxStream};
 use parking_lot::Mutex;
 use proto::{
@@ -397,7 +397,7 @@ impl Upstreams {
             }
             id if self.odd(id, Oddity::OddWord) => "flabbergasted".to_owned(),
             id if self.odd(id, Oddity::NoWord) => String::new(),
-            _ if Defect::EndlessConfigurations.is_planted() => "pending".to_owned(),
+            _ if PlantedDefect::EndlessConfigurations.is_planted() => "pending".to_owned(),
             _ => return Some(node),
         };
         self.world.trouble.count(format!("configuration is {word:?}"));
@@ -423,7 +423,7 @@ impl FleetService for Upstreams {
                 let is_listed = !world.trouble.is(&piece.id, Oddity::Unlisted);
                 if !is_listed {
                     world.trouble.count("left out of the inventory");
-                    if !Defect::HalfLists.is_planted() {
+                    if !PlantedDefect::HalfLists.is_planted() {
                         world.journal.left_out(&piece.id);
                     }
                 }
@@ -476,7 +476,7 @@ impl FleetService for Upstreams {
         if request.metadata().contains_key(FOREIGN) {
             return self.start_foreign(request, action).await;
         }
-        if Defect::LateCalls.is_planted() {
+        if PlantedDefect::LateCalls.is_planted() {
             let itself = self.clone();
             tokio::spawn(async move {
                 tokio::time::sleep(LATE).await;
@@ -484,7 +484,7 @@ impl FleetService for Upstreams {
             });
             return std::future::pending().await;
         }
-        if Defect::RepeatedCalls.is_planted() {
+        if PlantedDefect::RepeatedCalls.is_planted() {
             self.start(Request::new(request.get_ref().clone()), action).await?;
         }
         let asked = self.world.journal.asked(action, &ids);
@@ -492,7 +492,7 @@ impl FleetService for Upstreams {
         let mut answer = self.start(request, action).await?;
         let own = answer.get_ref().transition_id.clone();
         answer.get_mut().transition_id = self.told_id(own).await;
-        if Defect::OwnInitiative.is_planted() {
+        if PlantedDefect::OwnInitiative.is_planted() {
             let operation = TransitionOperation::ForceOff.into();
             let own = CreateTransitionRequest { operation, ids };
             self.start(Request::new(own), Action::PoweringOffForcefully).await?;
@@ -545,12 +545,12 @@ impl FleetService for Upstreams {
             ..NodeTask::default()
         }));
         let failed = answer.get_mut().tasks.iter_mut().filter(|task| !task.error.is_empty());
-        let failed = failed.filter(|_| Defect::WrongNode.is_planted());
+        let failed = failed.filter(|_| PlantedDefect::WrongNode.is_planted());
         failed.for_each(|task| task.error.push('9'));
-        if Defect::UnreadReplies.is_planted() {
+        if PlantedDefect::UnreadReplies.is_planted() {
             answer.get_mut().created_at = None;
         }
-        if Defect::EarlyEnds.is_planted() {
+        if PlantedDefect::EarlyEnds.is_planted() {
             let answer = answer.get_mut();
             answer.ended = true;
             answer.tasks.iter_mut().for_each(|task| task.set_outcome(TaskOutcome::Succeeded));
@@ -571,7 +571,7 @@ impl FleetService for Upstreams {
         let answer = self.fleet.put_boot_parameters(request).await?;
         let token = &answer.get_ref().referral_token;
         trace::note(|| format!("machine takes boot data {kernel} of {hosts:?} as {token}"));
-        if !Defect::LostBootData.is_planted() {
+        if !PlantedDefect::LostBootData.is_planted() {
             self.world.journal.prepared(&hosts, &kernel, &params, token);
         }
         let caller = self.world.holder(Part::Configuration);
@@ -610,7 +610,7 @@ impl FleetService for Upstreams {
     ) -> Result<Response<SetConfigurationsResponse>, Status> {
         self.world.trouble.before(Concern::Configuration).await?;
         let (ids, name) = (request.get_ref().ids.clone(), request.get_ref().desired_configuration.clone());
-        if Defect::LostConfigurations.is_planted() {
+        if PlantedDefect::LostConfigurations.is_planted() {
             return Ok(Response::new(SetConfigurationsResponse {}));
         }
         let answer = self.fleet.set_configurations(request).await?;

@@ -2,7 +2,7 @@
 
 use std::{process::ExitCode, time::Instant};
 
-use chassis::simulation::{Defect, plant};
+use chassis::simulation::{PlantedDefect, plant};
 use clap::{Parser, ValueEnum};
 use simulation::{seed, table, weather::Fault};
 
@@ -20,7 +20,7 @@ struct Arguments {
     faults: Vec<Fault>,
     /// Break something on purpose, to see that it is found
     #[arg(long, value_parser = defect)]
-    plant: Option<(&'static str, Defect)>,
+    plant: Option<(&'static str, PlantedDefect)>,
     /// Print only the outcome of the seed
     #[arg(long)]
     quiet: bool,
@@ -37,9 +37,9 @@ fn range(text: &str) -> Result<std::ops::Range<u64>, String> {
     }
 }
 
-fn defect(text: &str) -> Result<(&'static str, Defect), String> {
-    let named = Defect::ALL.into_iter().find(|(name, _)| *name == text);
-    named.ok_or_else(|| format!("one of {}", Defect::ALL.map(|(name, _)| name).join(", ")))
+fn defect(text: &str) -> Result<(&'static str, PlantedDefect), String> {
+    let named = PlantedDefect::ALL.into_iter().find(|(name, _)| *name == text);
+    named.ok_or_else(|| format!("one of {}", PlantedDefect::ALL.map(|(name, _)| name).join(", ")))
 }
 
 fn main() -> ExitCode {

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use chassis::store::disk::Fate;
+use chassis::store::disk::CommitOutcome;
 use parking_lot::Mutex;
 use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::time::Instant;
@@ -298,17 +298,17 @@ impl Trouble {
     }
 
     /// Draws the duration and the outcome of a commit.
-    pub fn commit(&self, part: Part, kind: &'static str) -> (Duration, Fate) {
+    pub fn commit(&self, part: Part, kind: &'static str) -> (Duration, CommitOutcome) {
         let mut state = self.state.lock();
         let takes = Duration::from_micros(state.chance.random_range(300..4_000));
         let odds = state.odds;
         let fates = [
-            (odds.fails, Fate::Failed, "commit fails"),
-            (odds.unheard, Fate::Unheard, "commit unheard"),
-            (odds.dies_before, Fate::DiesBefore, "dies before commit"),
-            (odds.dies_after, Fate::DiesAfter, "dies after commit"),
-            (odds.pauses_before, Fate::PausesBefore, "stopped before commit"),
-            (odds.pauses_after, Fate::PausesAfter, "stopped after commit"),
+            (odds.fails, CommitOutcome::Failed, "commit fails"),
+            (odds.unheard, CommitOutcome::Unheard, "commit unheard"),
+            (odds.dies_before, CommitOutcome::DiesBefore, "dies before commit"),
+            (odds.dies_after, CommitOutcome::DiesAfter, "dies after commit"),
+            (odds.pauses_before, CommitOutcome::PausesBefore, "stopped before commit"),
+            (odds.pauses_after, CommitOutcome::PausesAfter, "stopped after commit"),
         ];
         let mut draw: f64 = state.chance.random();
         for (likely, fate, name) in fates {
@@ -320,7 +320,7 @@ impl Trouble {
             }
             draw -= likely;
         }
-        (takes, Fate::Kept)
+        (takes, CommitOutcome::Kept)
     }
 
     /// Draws whether the caller of an upstream dies now.

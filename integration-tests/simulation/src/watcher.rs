@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chassis::{
-    observe::mirror::{Mirrored, Watch},
+    observe::mirror::{AdmittedWatch, MirroredKind},
     store::{ledger::ResumeToken, resource::Batch},
 };
 use futures_util::StreamExt;
@@ -38,7 +38,7 @@ struct Copy {
     stale: BTreeMap<String, u64>,
 }
 
-impl<R: Mirrored> Watcher<R> {
+impl<R: MirroredKind> Watcher<R> {
     /// Creates a watcher of the resources of `owner`.
     pub fn new(world: &Arc<World>, owner: Part) -> Self {
         Self { world: Arc::clone(world), owner, copy: Mutex::default(), kind: std::marker::PhantomData }
@@ -63,7 +63,7 @@ impl<R: Mirrored> Watcher<R> {
     async fn watch_once(&self) -> Result<(), Status> {
         let channel = self.world.channel(self.owner).map_err(|error| Status::internal(error.to_string()))?;
         let resume = self.copy.lock().resume;
-        let Watch { incarnation, mut batches } = R::watch(channel, resume).await?;
+        let AdmittedWatch { incarnation, mut batches } = R::watch(channel, resume).await?;
         self.copy.lock().resume.incarnation = incarnation;
         while let Some(batch) = batches.next().await {
             self.take(&batch?);

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chassis::{
-    observe::mirror::Mirrored,
-    simulation::Way,
+    observe::mirror::MirroredKind,
+    simulation::NetworkPath,
     store::{ledger::ResumeToken, resource::Resource},
 };
 use domain::boot::component::Component;
@@ -193,10 +193,10 @@ fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
         Fault::Slow => {
             let (one, other) = (any_host(world), any_host(world));
             world.trouble.count("network slow");
-            let way = Way { most: Duration::from_millis(800), ..Way::default() };
+            let way = NetworkPath { most: Duration::from_millis(800), ..NetworkPath::default() };
             trace::note(|| format!("slow from {one} to {other} for {lasts:?}"));
             world.network.set_way(&one, &other, way);
-            later(world, lasts, move |world| world.network.set_way(&one, &other, Way::default()));
+            later(world, lasts, move |world| world.network.set_way(&one, &other, NetworkPath::default()));
         }
         Fault::Clock | Fault::ClockJump => {
             let replica = any(world, &world.replicas());
@@ -444,7 +444,7 @@ fn partition(world: &Arc<World>, lasts: Duration) {
     trace::note(|| format!("partition of {one} from {others:?}, there {there}, back {back}, for {lasts:?}"));
     world.trouble.count(if there && back { "partition" } else { "partition of one direction" });
     let set = move |world: &World, blocked: bool| {
-        let way = Way { blocked, ..Way::default() };
+        let way = NetworkPath { blocked, ..NetworkPath::default() };
         for other in &others {
             if there {
                 world.network.set_way(&one, other, way);

@@ -8,10 +8,10 @@ use std::{
 
 use chassis::{
     Channel, Settings,
-    simulation::Network,
+    simulation::SimulatedNetwork,
     store::{
         database::NO_DATABASE,
-        disk::{Commit, Custodian, Disk, Fate},
+        disk::{CommitOutcome, DiskController, KeptCommit, SimulatedDisk},
     },
 };
 use parking_lot::Mutex;
@@ -29,14 +29,14 @@ pub const OPERATOR: &str = "operator";
 /// Mesh with its surroundings.
 pub struct World {
     /// Network between the hosts.
-    pub network: Network,
+    pub network: SimulatedNetwork,
     /// History of the run.
     pub journal: Arc<Journal>,
     /// Present faults.
     pub trouble: Arc<Trouble>,
     settings: Settings,
     is_shared: bool,
-    pub(crate) disks: BTreeMap<Part, Disk>,
+    pub(crate) disks: BTreeMap<Part, SimulatedDisk>,
     /// Replicas that should exist, with their processes.
     pub(crate) hosts: Mutex<BTreeMap<Replica, Option<Running>>>,
     /// Number of starts of each replica.
@@ -49,7 +49,7 @@ pub struct World {
 impl World {
     /// Creates a world in which nothing runs yet.
     pub fn new(seed: u64, settings: Settings, trouble: Arc<Trouble>, replicas: &Replicas) -> Arc<Self> {
-        let network = Network::new(seed);
+        let network = SimulatedNetwork::new(seed);
         network.enter();
         let is_shared = replicas.is_some();
         let wanted = PARTS.into_iter().flat_map(|part| {
@@ -59,7 +59,7 @@ impl World {
         Arc::new_cyclic(|itself: &Weak<World>| {
             let disk = |part| {
                 let keeper = Keeper { world: Weak::clone(itself), trouble: Arc::clone(&trouble), part };
-                let disk = if is_shared { Disk::shared(keeper) } else { Disk::new(keeper) };
+                let disk = if is_shared { SimulatedDisk::shared(keeper) } else { SimulatedDisk::new(keeper) };
                 disk.remember(REMEMBERED);
                 disk
             };
@@ -81,7 +81,7 @@ impl World {
     }
 
     /// Returns the storage of a part.
-    pub fn disk(&self, part: Part) -> Option<&Disk> {
+    pub fn disk(&self, part: Part) -> Option<&SimulatedDisk> {
         self.disks.get(&part)
     }
 
@@ -93,7 +93,7 @@ impl World {
 
     /// Returns a connection from the host of people.
     pub fn channel(&self, to: Part) -> anyhow::Result<Channel> {
-        chassis::channel(&Network::url(OPERATOR, to.name()))
+        chassis::channel(&SimulatedNetwork::url(OPERATOR, to.name()))
     }
 
     /// Returns every replica that should exist.
@@ -149,7 +149,7 @@ impl World {
 
     pub(crate) fn settings_of(&self, start: &str) -> Settings {
         let mut settings = self.settings.clone();
-        let url = |part: Part| Network::url(start, part.name());
+        let url = |part: Part| SimulatedNetwork::url(start, part.name());
         settings.component_registry.url = url(Part::Registry);
         settings.session_manager.url = url(Part::Sessions);
         settings.status_evaluator.url = url(Part::Evaluator);
@@ -178,12 +178,12 @@ struct Keeper {
     part: Part,
 }
 
-impl Custodian for Keeper {
-    fn fate(&self, kind: &'static str) -> (Duration, Fate) {
+impl DiskController for Keeper {
+    fn outcome(&self, kind: &'static str) -> (Duration, CommitOutcome) {
         self.trouble.commit(self.part, kind)
     }
 
-    fn kept(&self, commit: &Commit<'_>) {
+    fn kept(&self, commit: &KeptCommit<'_>) {
         if let Some(world) = self.world.upgrade() {
             world.journal.kept(self.part, commit);
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chassis::{
     Channel, Context, Settings,
-    store::disk::{Commit, Custodian, Disk, Fate},
+    store::disk::{CommitOutcome, DiskController, KeptCommit, SimulatedDisk},
 };
 use proto::component::{
     ActualState, BootArtifacts, BootToken, Component, PatchComponentsRequest, PatchEach,
@@ -21,12 +21,12 @@ const LOST: Duration = Duration::from_millis(500);
 /// Keeps every commit.
 struct Keeper;
 
-impl Custodian for Keeper {
-    fn fate(&self, _: &'static str) -> (Duration, Fate) {
-        (Duration::ZERO, Fate::Kept)
+impl DiskController for Keeper {
+    fn outcome(&self, _: &'static str) -> (Duration, CommitOutcome) {
+        (Duration::ZERO, CommitOutcome::Kept)
     }
 
-    fn kept(&self, _: &Commit<'_>) {}
+    fn kept(&self, _: &KeptCommit<'_>) {}
 
     fn dies(&self, _: u64) {}
 
@@ -34,7 +34,7 @@ impl Custodian for Keeper {
 }
 
 /// Starts a registry on `disk`.
-async fn start(disk: &Disk) -> Channel {
+async fn start(disk: &SimulatedDisk) -> Channel {
     let mut settings = Settings::default();
     settings.component_registry.database_url = "sqlite::memory:".to_owned();
     let context = Context::new(settings);
@@ -72,7 +72,7 @@ async fn kernel_reported_by(registry: &Channel, id: &str, token: &str) -> Option
 
 #[tokio::test]
 async fn tokens_of_a_lost_history_judge_no_report() {
-    for disk in [Disk::new(Keeper), Disk::shared(Keeper)] {
+    for disk in [SimulatedDisk::new(Keeper), SimulatedDisk::shared(Keeper)] {
         let registry = start(&disk).await;
         put(&registry, "n1").await;
         put(&registry, "n2").await;

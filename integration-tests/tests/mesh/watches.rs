@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use chassis::{
     channel,
-    observe::mirror::{Mirrored, Watch},
+    observe::mirror::{AdmittedWatch, MirroredKind},
     store::resource::Batch,
 };
 use domain::boot::component::Component;
@@ -65,7 +65,7 @@ async fn list(registry: &str) -> (Vec<String>, u64) {
     (ids, revision)
 }
 
-async fn next<R>(watch: &mut Watch<R>) -> Batch<R> {
+async fn next<R>(watch: &mut AdmittedWatch<R>) -> Batch<R> {
     let batch = timeout(PATIENCE, watch.batches.next()).await.expect("a batch in time");
     batch.expect("an open watch").expect("a batch")
 }
@@ -109,7 +109,7 @@ async fn every_kind_resumes_its_watch_and_refuses_the_future() {
 }
 
 /// Watches a kind from the start, from where that ended, and from the future.
-async fn kind<R: Mirrored>(url: &str) -> String {
+async fn kind<R: MirroredKind>(url: &str) -> String {
     let watch = async |revision: u64| R::watch(channel(url).unwrap(), revision.into()).await;
     let all = set(&mut watch(0).await.unwrap()).await;
     let reached = all.last().expect("one batch at least").revision;
@@ -122,7 +122,7 @@ async fn kind<R: Mirrored>(url: &str) -> String {
 }
 
 /// The batches up to the one that ends the initial set.
-async fn set<R>(watch: &mut Watch<R>) -> Vec<Batch<R>> {
+async fn set<R>(watch: &mut AdmittedWatch<R>) -> Vec<Batch<R>> {
     let mut batches = Vec::new();
     while !batches.last().is_some_and(|batch: &Batch<R>| batch.synced) {
         batches.push(next(watch).await);

@@ -20,7 +20,7 @@ struct Arguments {
 enum Subcommands {
     /// Serve the whole mesh in this process until Ctrl-C or SIGTERM
     #[command(after_help = SERVE_EXAMPLES)]
-    Serve(chassis::Command),
+    Serve(chassis::CommandFlags),
     /// Boot a simulated fleet through the mesh, show how it goes, and keep serving
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(demo::DemoFlags),

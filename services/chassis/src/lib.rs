@@ -30,7 +30,7 @@ pub use mesh::channel::{Channel, channel, within};
 pub use mesh::context::{Context, bind};
 pub use mesh::fault::Fault;
 pub use mesh::listener::Listener;
-pub use mesh::run::{Command, run, run_command};
+pub use mesh::run::{CommandFlags, run, run_command};
 pub use mesh::serve::{Ready, STARTED, Server, serve};
 pub use process::cause::cause_first;
 pub use process::tasks::Tasks;

@@ -9,7 +9,7 @@ use std::{borrow::Cow, time::Duration};
 
 use chassis::{
     Context, Server, Settings,
-    observe::mirror::{Mirror, Mirrored},
+    observe::mirror::{Mirror, MirroredKind},
     store::{
         database,
         ledger::{Column, Ledger, Migrations, Responses, Selection, StoredRow, Table},
@@ -75,7 +75,7 @@ impl WireForm for Lamp {
     }
 }
 
-impl Mirrored for Lamp {}
+impl MirroredKind for Lamp {}
 
 // In the `store` of the part that owns the kind: its table.
 

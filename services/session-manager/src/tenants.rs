@@ -92,7 +92,7 @@ impl Tenants {
     /// # Errors
     /// Names the setting that cannot be used.
     pub(crate) fn new(
-        settings: &settings::Tenants,
+        settings: &settings::TenantSettings,
         sessions: Ledger<SessionTable>,
         members: Arc<SessionMembers>,
     ) -> anyhow::Result<Self> {

@@ -76,7 +76,7 @@ pub fn fleet(context: &Context) -> anyhow::Result<(FleetRpc, mpsc::UnboundedRece
     Ok((FleetRpc { fleet, shutdown }, inbox))
 }
 
-fn blueprint(settings: &settings::Simulator) -> anyhow::Result<FleetBlueprint> {
+fn blueprint(settings: &settings::SimulatorSettings) -> anyhow::Result<FleetBlueprint> {
     let (hardware, groups) = inventory(settings)?;
     let nodes = fleet::nodes(&hardware).count();
     let faults: Faults = settings.faults.parse().context("simulator.faults")?;
@@ -90,7 +90,7 @@ fn blueprint(settings: &settings::Simulator) -> anyhow::Result<FleetBlueprint> {
 }
 
 /// Reads hardware and groups from files if they are set. A fleet from a file has only the groups of a file.
-fn inventory(settings: &settings::Simulator) -> anyhow::Result<(Vec<Hardware>, Vec<Group>)> {
+fn inventory(settings: &settings::SimulatorSettings) -> anyhow::Result<(Vec<Hardware>, Vec<Group>)> {
     let hardware = match settings.inventory.as_str() {
         "" => generated(settings.nodes)?,
         file => hsm::read_inventory(Path::new(file)).context("simulator.inventory")?,
@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    fn with(change: impl Fn(&mut settings::Simulator)) -> settings::Simulator {
+    fn with(change: impl Fn(&mut settings::SimulatorSettings)) -> settings::Simulator {
         let mut simulator = Settings::default().simulator;
         change(&mut simulator);
         simulator

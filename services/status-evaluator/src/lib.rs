@@ -81,6 +81,6 @@ async fn role(context: &Context) -> anyhow::Result<Role> {
     }
     let url = context.database_url("status-evaluator", set)?;
     let database =
-        chassis::store::database::connect_as::<lease::Migrator>(&url, &context.settings.database).await?;
+        chassis::store::database::connect_as::<lease::RoleMigrator>(&url, &context.settings.database).await?;
     Ok(Role::start(context, "status-evaluator", &database).await?)
 }

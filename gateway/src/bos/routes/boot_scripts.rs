@@ -7,7 +7,7 @@ use axum::{
 };
 use chassis::{
     Fault,
-    mesh::call_class::{self, Class},
+    mesh::call_class::{self, CallClass},
 };
 use http::{
     HeaderMap, HeaderValue, Uri,
@@ -47,7 +47,7 @@ pub(super) async fn show(
 ) -> Result<Response, BosProblem> {
     let request = GetBootScriptRequest { node: Some(asked_for(&query)?) };
     let mut scripts = mesh.boot_scripts.clone();
-    let answer = call_class::scope(Class::Report, scripts.get_boot_script(call(request)));
+    let answer = call_class::scope(CallClass::Report, scripts.get_boot_script(call(request)));
     let answer = tokio::time::timeout(DEADLINE, answer).await;
     let status = match answer {
         Ok(Ok(answer)) => return Ok(script(answer.into_inner().script)),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use chassis::mesh::call_class::{Class, scope};
+use chassis::mesh::call_class::{CallClass, scope};
 use futures_util::future::join_all;
 use proto::component::{ComponentFilter, ListComponentsRequest};
 
@@ -92,7 +92,7 @@ pub async fn filtered(bench: &mut BenchRun<'_>, server: &Server, chosen: usize, 
 pub async fn grpc(registry: &Registry, request: ListComponentsRequest, count: usize) -> (Duration, Duration) {
     let mut registry = registry.clone();
     let began = Instant::now();
-    let listed = scope(Class::List, registry.list_components(request)).await;
+    let listed = scope(CallClass::List, registry.list_components(request)).await;
     let mut pages = listed.expect("a list").into_inner();
     let (mut first, mut listed) = (None, 0);
     while let Some(page) = pages.message().await.expect("a page") {

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chassis::mesh::call_class::{Class, scope};
+use chassis::mesh::call_class::{CallClass, scope};
 use proto::component::{WatchComponentsRequest, WatchComponentsResponse};
 use tokio::task::JoinSet;
 use tonic::Streaming;
@@ -91,7 +91,7 @@ async fn open(server: &Server, count: usize) -> Vec<Watch> {
             registry = server.registry();
         }
         let request = WatchComponentsRequest { resume_revision };
-        let watch = scope(Class::Watch, registry.watch_components(request)).await.expect("a watch");
+        let watch = scope(CallClass::Watch, registry.watch_components(request)).await.expect("a watch");
         watches.push(watch.into_inner());
     }
     watches

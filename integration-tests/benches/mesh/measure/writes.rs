@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chassis::mesh::call_class::{Class, scope};
+use chassis::mesh::call_class::{CallClass, scope};
 use tokio::task::JoinSet;
 
 use super::{BenchRun, LASTING, lists};
@@ -91,7 +91,7 @@ async fn reports(bench: &mut BenchRun<'_>, server: &Server) {
     let report = move |number: usize| {
         let mut registry = connections[number % CONNECTIONS].clone();
         let report = records::report(number % COMPONENTS, boots.next(number % COMPONENTS));
-        scope(Class::Report, async move {
+        scope(CallClass::Report, async move {
             registry.patch_components(report).await.expect("a report taken");
         })
     };

@@ -41,7 +41,7 @@ pub(crate) struct DemoFlags {
     #[arg(long)]
     pub(crate) exit: bool,
     #[command(flatten, next_help_heading = "Common options")]
-    command: chassis::Command,
+    command: chassis::CommandFlags,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -83,7 +83,7 @@ fn faults(text: &str) -> Result<String, String> {
 
 impl DemoFlags {
     /// Returns the common flags, with the defaults of the demo below them and its own flags above them.
-    pub(crate) fn command(&self, data_dir: PathBuf) -> chassis::Command {
+    pub(crate) fn command(&self, data_dir: PathBuf) -> chassis::CommandFlags {
         let mut command = self.command.clone();
         command.defaults.data_dir = data_dir;
         // The terminal is reserved for the progress display.
@@ -117,12 +117,12 @@ mod tests {
         flags: DemoFlags,
     }
 
-    fn command(line: &str) -> chassis::Command {
+    fn command(line: &str) -> chassis::CommandFlags {
         let words = std::iter::once("demo").chain(line.split_whitespace());
         Line::parse_from(words).flags.command("fresh".into())
     }
 
-    fn simulator(line: &str) -> settings::Simulator {
+    fn simulator(line: &str) -> settings::SimulatorSettings {
         command(line).settings().expect("usable").simulator
     }
 

@@ -40,7 +40,7 @@ pub(crate) struct DemoFleet {
 }
 
 impl DemoFleet {
-    fn read(simulator: &settings::Simulator) -> anyhow::Result<Self> {
+    fn read(simulator: &settings::SimulatorSettings) -> anyhow::Result<Self> {
         let default = Settings::default().simulator.nodes;
         let built_in = simulator.inventory.is_empty() && simulator.nodes == default;
         let hardware = match simulator.inventory.as_str() {
@@ -60,7 +60,7 @@ impl DemoFleet {
 
 /// Reads groups from the file, if one is set. A fleet from a file has only the groups of a file.
 fn groups(
-    simulator: &settings::Simulator,
+    simulator: &settings::SimulatorSettings,
     hardware: &[Hardware],
     built_in: bool,
 ) -> anyhow::Result<Vec<Group>> {
@@ -105,7 +105,7 @@ impl DemoInputs {
     ///
     /// # Errors
     /// Names the file and the place in it that cannot be used.
-    pub(crate) fn read(flags: &DemoFlags, simulator: &settings::Simulator) -> anyhow::Result<Self> {
+    pub(crate) fn read(flags: &DemoFlags, simulator: &settings::SimulatorSettings) -> anyhow::Result<Self> {
         let fleet = DemoFleet::read(simulator)?;
         let faults: Faults = simulator.faults.parse().context("faults")?;
         faults.assign(fleet.nodes.len(), simulator.seed).context("faults")?;
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_size_generates_a_fleet_instead_of_the_default() {
-        let fleet = |change: fn(&mut settings::Simulator)| {
+        let fleet = |change: fn(&mut settings::SimulatorSettings)| {
             let mut simulator = Settings::default().simulator;
             change(&mut simulator);
             DemoFleet::read(&simulator).map(|fleet| (fleet.nodes.len(), fleet.built_in)).expect("usable")

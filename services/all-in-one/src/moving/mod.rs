@@ -76,7 +76,7 @@ impl SiteFlags {
         if let Some(url) = &self.url {
             return RestSite::new(url);
         }
-        let command = chassis::Command { config: self.config.clone(), ..Default::default() };
+        let command = chassis::CommandFlags { config: self.config.clone(), ..Default::default() };
         RestSite::new(&format!("{}/apis/bos", command.settings()?.gateway.url))
     }
 }

@@ -24,7 +24,7 @@ use proto::component as wire;
 use super::{Interner, trouble};
 use crate::{
     mesh::time,
-    observe::mirror::{Mirror, Mirrored},
+    observe::mirror::{Mirror, MirroredKind},
     store::resource::{Facet, Resource, WireForm},
 };
 
@@ -103,7 +103,7 @@ pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<
 
 #[cfg(feature = "simulation")]
 fn tells_boots_apart() -> bool {
-    !crate::simulation::Defect::OldReports.is_planted()
+    !crate::simulation::PlantedDefect::OldReports.is_planted()
 }
 
 #[cfg(not(feature = "simulation"))]
@@ -245,7 +245,7 @@ pub fn decided_by_from_wire(version: wire::DecisionVersion) -> DecisionVersion {
 
 #[cfg(feature = "simulation")]
 fn rules_count_alike() -> bool {
-    crate::simulation::Defect::EqualRules.is_planted()
+    crate::simulation::PlantedDefect::EqualRules.is_planted()
 }
 
 #[cfg(not(feature = "simulation"))]
@@ -449,7 +449,7 @@ impl WireForm for Component {
     }
 }
 
-impl Mirrored for Component {
+impl MirroredKind for Component {
     fn began(&self) -> Option<Timestamp> {
         self.last_action_at()
     }

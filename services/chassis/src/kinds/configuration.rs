@@ -6,7 +6,7 @@ use domain::core::invalid::Invalid;
 use proto::configuration::ConfigurationState;
 
 use crate::{
-    observe::mirror::Mirrored,
+    observe::mirror::MirroredKind,
     store::resource::{Resource, WireForm},
 };
 
@@ -39,4 +39,4 @@ impl WireForm for ConfigurationState {
     }
 }
 
-impl Mirrored for ConfigurationState {}
+impl MirroredKind for ConfigurationState {}

@@ -27,10 +27,10 @@ const LARGEST: usize = 16 << 10;
 /// Shares the memory of equal values. Unused values are dropped when there are many.
 #[derive(Debug, Default)]
 pub struct Interner {
-    texts: Pool<str>,
-    artifacts: Pool<BootArtifacts>,
-    staged: Pool<StagedState>,
-    troubles: Pool<Trouble>,
+    texts: ValuePool<str>,
+    artifacts: ValuePool<BootArtifacts>,
+    staged: ValuePool<StagedState>,
+    troubles: ValuePool<Trouble>,
 }
 
 impl Interner {
@@ -77,20 +77,20 @@ fn is_large(artifacts: &BootArtifacts) -> bool {
 
 /// The shared values of one type.
 #[derive(Debug)]
-struct Pool<T: ?Sized> {
+struct ValuePool<T: ?Sized> {
     values: HashSet<Arc<T>>,
     kept: usize,
     /// The latest that were searched for, oldest first.
     recent: VecDeque<Arc<T>>,
 }
 
-impl<T: ?Sized> Default for Pool<T> {
+impl<T: ?Sized> Default for ValuePool<T> {
     fn default() -> Self {
         Self { values: HashSet::new(), kept: 0, recent: VecDeque::new() }
     }
 }
 
-impl<T: Eq + Hash + ?Sized> Pool<T> {
+impl<T: Eq + Hash + ?Sized> ValuePool<T> {
     fn share(&mut self, value: &T, make: fn(&T) -> Arc<T>) -> Arc<T> {
         if let Some(held) = self.recent.iter().find(|held| ***held == *value) {
             return Arc::clone(held);

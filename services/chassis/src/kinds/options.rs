@@ -11,7 +11,7 @@ use proto::option as wire;
 
 use crate::{
     Channel, Context,
-    observe::mirror::{Change, Mirror, Mirrored},
+    observe::mirror::{Change, Mirror, MirroredKind},
     process::telemetry,
     store::{
         ledger::{Ledger, Table},
@@ -156,4 +156,4 @@ impl WireForm for OptionsRecord {
     }
 }
 
-impl Mirrored for OptionsRecord {}
+impl MirroredKind for OptionsRecord {}

@@ -6,7 +6,7 @@ use domain::core::invalid::Invalid;
 use proto::power::{PowerState, Transition};
 
 use crate::{
-    observe::mirror::Mirrored,
+    observe::mirror::MirroredKind,
     store::resource::{Resource, WireForm},
 };
 
@@ -39,7 +39,7 @@ impl WireForm for PowerState {
     }
 }
 
-impl Mirrored for PowerState {}
+impl MirroredKind for PowerState {}
 
 impl Resource for Transition {
     const KIND: &'static str = "transition";

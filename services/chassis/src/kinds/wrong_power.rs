@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::BTreeMap};
 use domain::boot::power::PowerObservation;
 use proto::power::{PowerReading, PowerState};
 
-use crate::simulation::Defect;
+use crate::simulation::PlantedDefect;
 
 thread_local! {
     /// Last reading of each node, for one of the defects.
@@ -15,13 +15,13 @@ thread_local! {
 /// Returns the wrong observation of a power state, if such a defect is planted.
 pub(super) fn wrong_power(state: Option<&PowerState>) -> Option<PowerObservation> {
     let reading = state.map(PowerState::reading).unwrap_or_default();
-    match Defect::planted()? {
-        Defect::InheritedReadings => inherited(state?),
-        Defect::GuessedPower if !matches!(reading, PowerReading::On | PowerReading::Off) => {
+    match PlantedDefect::planted()? {
+        PlantedDefect::InheritedReadings => inherited(state?),
+        PlantedDefect::GuessedPower if !matches!(reading, PowerReading::On | PowerReading::Off) => {
             Some(PowerObservation::Off)
         }
-        Defect::OldReadings if reading == PowerReading::On => Some(PowerObservation::On),
-        Defect::OldReadings if reading == PowerReading::Off => Some(PowerObservation::Off),
+        PlantedDefect::OldReadings if reading == PowerReading::On => Some(PowerObservation::On),
+        PlantedDefect::OldReadings if reading == PowerReading::Off => Some(PowerObservation::Off),
         _ => None,
     }
 }

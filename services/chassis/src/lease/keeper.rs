@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::{HeldEpoch, Role, RoleTable, TakenOver, current, lapses, turns::EngineTurns};
 use crate::{
     Context,
-    mesh::health::{Health, Work},
+    mesh::health::{DatabaseWork, PartHealth},
     store::database,
 };
 
@@ -27,7 +27,7 @@ const ROLE_CHANGES: &str = "reveille_role_changes_total";
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Owns the lease of this replica.
-pub(super) struct Keeper {
+pub(super) struct LeaseKeeper {
     part: &'static str,
     row: RoleTable,
     ttl: Duration,
@@ -45,17 +45,17 @@ pub(super) struct Keeper {
     /// Time at which the replica takes part in holding the role again, after an engine that made no progress.
     resumes: Option<Instant>,
     /// Receives the outcomes of renewals.
-    health: Health,
+    health: PartHealth,
 }
 
 /// Result of one round.
-struct Round {
+struct RenewalRound {
     held: Option<HeldEpoch>,
     /// Longest pause before the next round.
     next: Duration,
 }
 
-impl Keeper {
+impl LeaseKeeper {
     pub(super) async fn new(
         context: &Context,
         role: &Role,
@@ -104,7 +104,7 @@ impl Keeper {
             let pause = match round {
                 Ok(Ok(round)) => {
                     failures = 0;
-                    self.health.took(Work::Leases);
+                    self.health.took(DatabaseWork::Leases);
                     if self.tell_unless_lapsed(round.held) { round.next } else { Duration::ZERO }
                 }
                 Ok(Err(error)) => self.failed(&mut failures, &error),
@@ -137,7 +137,7 @@ impl Keeper {
         *failures += 1;
         // Replicas that get into each other's way once do not make the database one that renews nothing.
         if *failures > 1 || !database::is_transient(error) {
-            self.health.refused(Work::Leases, error);
+            self.health.refused(DatabaseWork::Leases, error);
         }
         tracing::warn!(part = self.part, %error, "lease cannot be renewed");
         crate::process::pause::after(*failures).min(self.renewal)
@@ -161,7 +161,7 @@ impl Keeper {
     }
 
     /// Renews the lease, or acquires the role.
-    async fn round(&self) -> Result<Round, DbErr> {
+    async fn round(&self) -> Result<RenewalRound, DbErr> {
         // Before anything is asked, so that the lease lasts longer in the database than here.
         let began = Instant::now();
         let until = Some(began + self.ttl - self.margin);
@@ -169,12 +169,12 @@ impl Keeper {
         if let Some(epoch) = acted_under {
             let taken_over = *self.taken_over.borrow() == Some(epoch);
             if self.row.renew(epoch, taken_over).await? {
-                return Ok(Round { held: Some(HeldEpoch { epoch, until }), next: self.renewal });
+                return Ok(RenewalRound { held: Some(HeldEpoch { epoch, until }), next: self.renewal });
             }
         }
         let takes_part = self.takes_part(began);
         if takes_part && let Some(epoch) = self.row.acquire().await? {
-            return Ok(Round { held: Some(HeldEpoch { epoch, until }), next: self.renewal });
+            return Ok(RenewalRound { held: Some(HeldEpoch { epoch, until }), next: self.renewal });
         }
         let next = match self.row.look().await? {
             Some(elsewhere) => {
@@ -189,7 +189,7 @@ impl Keeper {
                 AGAIN
             }
         };
-        Ok(Round { held: None, next: self.renewal.min(next) })
+        Ok(RenewalRound { held: None, next: self.renewal.min(next) })
     }
 
     /// Publishes the result of a round. If the lease lapsed during the round under the same epoch, the role is

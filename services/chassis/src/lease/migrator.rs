@@ -6,10 +6,10 @@ use super::{Migration, RoleMigration};
 use crate::store::database::LedgerTables;
 
 /// Migrator of a part that owns no data and shares its role through a database all the same.
-pub struct Migrator;
+pub struct RoleMigrator;
 
 #[async_trait::async_trait]
-impl MigratorTrait for Migrator {
+impl MigratorTrait for RoleMigrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         // Hints of other replicas are compared with revisions; this database has none.
         vec![Box::new(LedgerTables), Box::new(Migration), Box::new(RoleMigration)]

@@ -31,13 +31,13 @@ use tokio::{
 use tonic::Status;
 use uuid::Uuid;
 
-pub use migrator::Migrator;
+pub use migrator::RoleMigrator;
 pub use table::{Migration, RoleMigration};
 pub use turns::EngineTurn;
 
 pub use crate::store::fence::Fence;
 use crate::{Context, Tasks};
-use keeper::Keeper;
+use keeper::LeaseKeeper;
 #[cfg(feature = "simulation")]
 use simulated::{RoleTable, is_shared};
 #[cfg(not(feature = "simulation"))]
@@ -152,7 +152,7 @@ impl Role {
         let (told, held) = watch::channel(None);
         let (taken_over, turns) = (TakenOver::default(), EngineTurns::default());
         let role = Self { part, holder, held, taken_over, turns, takes_part: Arc::default() };
-        let keeper = Keeper::new(context, &role, database, told).await?;
+        let keeper = LeaseKeeper::new(context, &role, database, told).await?;
         let shutdown = context.tasks.shutdown();
         context.tasks.spawn("leases", keeper.run(shutdown));
         Ok(role)

@@ -10,15 +10,15 @@ use crate::{
     Context,
     store::{
         database,
-        disk::{Disk, Holder, LeaseTransaction},
+        disk::{LeaseHolder, LeaseTransaction, SimulatedDisk},
         fence::HeldElsewhere,
-        hints::{Hub, Hubs},
+        hints::{HintHub, HintHubs},
     },
 };
 
 /// Returns whether several replicas may use `database`.
 pub(super) fn is_shared(context: &Context, database: &DatabaseConnection) -> bool {
-    Disk::attached_to(context).map_or_else(|| database::is_shared(database), |disk| disk.is_shared())
+    SimulatedDisk::attached_to(context).map_or_else(|| database::is_shared(database), |disk| disk.is_shared())
 }
 
 /// Row of one role, as one replica uses it.
@@ -32,9 +32,9 @@ pub(super) enum RoleTable {
 #[derive(Clone)]
 pub(super) struct DiskRole {
     part: &'static str,
-    holder: Holder,
-    disk: Disk,
-    hub: Arc<Hub>,
+    holder: LeaseHolder,
+    disk: SimulatedDisk,
+    hub: Arc<HintHub>,
 }
 
 impl RoleTable {
@@ -45,11 +45,11 @@ impl RoleTable {
         ttl: Duration,
         database: &DatabaseConnection,
     ) -> Self {
-        let Some(disk) = Disk::attached_to(context) else {
+        let Some(disk) = SimulatedDisk::attached_to(context) else {
             return Self::Database(table::RoleTable::new(context, part, id, ttl, database));
         };
-        let holder = Holder { id, ttl, start: disk.start() };
-        let hub = context.shared.of::<Hubs>().of_disk(&context.tasks, &disk);
+        let holder = LeaseHolder { id, ttl, start: disk.start() };
+        let hub = context.shared.of::<HintHubs>().of_disk(&context.tasks, &disk);
         Self::Disk(DiskRole { part, holder, disk, hub })
     }
 

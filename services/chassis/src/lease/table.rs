@@ -11,7 +11,7 @@ use crate::{
     store::{
         database,
         fence::HeldElsewhere,
-        hints::{CHANNEL, Hub, Hubs},
+        hints::{CHANNEL, HintHub, HintHubs},
     },
 };
 
@@ -100,7 +100,7 @@ pub(super) struct RoleTable {
     ttl: Duration,
     /// A connection of its own: however busy the others are, the lease is renewed.
     database: DatabaseConnection,
-    hub: Arc<Hub>,
+    hub: Arc<HintHub>,
 }
 
 impl RoleTable {
@@ -112,7 +112,7 @@ impl RoleTable {
         ttl: Duration,
         database: &DatabaseConnection,
     ) -> Self {
-        let hub = Arc::clone(&context.shared.of::<Hubs>().of(&context.tasks, database).hub);
+        let hub = Arc::clone(&context.shared.of::<HintHubs>().of(&context.tasks, database).hub);
         Self { part, holder, ttl, database: database::reserved(database, 1), hub }
     }
 

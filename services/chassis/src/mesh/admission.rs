@@ -31,14 +31,14 @@ use tonic::Status;
 use crate::{
     Fault,
     mesh::{
-        bodies::{BodyBudget, Incomplete},
-        call_class::Class,
+        bodies::{BodyBudget, IncompleteBody},
+        call_class::CallClass,
         channel::LARGEST_MESSAGE,
         request_id,
         streams::{self, StreamBudget},
     },
     process::pause,
-    settings::Limits,
+    settings::LimitSettings,
 };
 
 /// Calls that were refused because their class had no place left.
@@ -46,34 +46,34 @@ const REFUSED: &str = "reveille_calls_refused_total";
 
 /// The places of each class. Clones share them.
 #[derive(Debug, Clone)]
-pub struct Places(Arc<HashMap<Class, Arc<Semaphore>>>);
+pub struct ClassPlaces(Arc<HashMap<CallClass, Arc<Semaphore>>>);
 
 /// A place in a class, which is free again when this is dropped.
 #[derive(Debug)]
-pub struct Place(#[expect(dead_code, reason = "it is held, not read")] OwnedSemaphorePermit);
+pub struct ClassPlace(#[expect(dead_code, reason = "it is held, not read")] OwnedSemaphorePermit);
 
-impl Places {
-    /// Doors with `most` places for each class.
-    pub fn new(most: impl Fn(Class) -> u32) -> Self {
+impl ClassPlaces {
+    /// Creates `most` places for each class.
+    pub fn new(most: impl Fn(CallClass) -> u32) -> Self {
         let semaphore = |class| Semaphore::new((most(class) as usize).min(Semaphore::MAX_PERMITS));
-        Self(Arc::new(Class::ALL.into_iter().map(|class| (class, Arc::new(semaphore(class)))).collect()))
+        Self(Arc::new(CallClass::ALL.into_iter().map(|class| (class, Arc::new(semaphore(class)))).collect()))
     }
 
     /// A place in `class`, waited for no longer than `patience`.
     ///
     /// # Errors
     /// [`Fault::Busy`] when there was none.
-    pub async fn enter(&self, class: Class, patience: Duration) -> Result<Place, Fault> {
+    pub async fn enter(&self, class: CallClass, patience: Duration) -> Result<ClassPlace, Fault> {
         let places = Arc::clone(&self.0[&class]);
         if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-            return Ok(Place(place));
+            return Ok(ClassPlace(place));
         }
         let waited = match patience.is_zero() {
             true => None,
             false => tokio::time::timeout(patience, places.acquire_owned()).await.ok(),
         };
         match waited {
-            Some(place) => Ok(Place(place.expect("nobody closes the places"))),
+            Some(place) => Ok(ClassPlace(place.expect("nobody closes the places"))),
             None => {
                 counter!(REFUSED, "class" => class.word()).increment(1);
                 Err(busy(class))
@@ -83,15 +83,15 @@ impl Places {
 }
 
 /// The refusal of a call beyond the limit of `class`.
-pub fn busy(class: Class) -> Fault {
+pub fn busy(class: CallClass) -> Fault {
     let reason = format!("as many calls of the class '{}' are under way as the limits allow", class.word());
     Fault::Busy { reason, retry_after: pause::retry_after() }
 }
 
 /// Places and room that a gRPC call needs before it is worked on. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Doors {
-    places: Places,
+pub(crate) struct CallAdmission {
+    places: ClassPlaces,
     bodies: BodyBudget,
     streams: StreamBudget,
 }
@@ -100,7 +100,7 @@ pub(crate) struct Doors {
 const GRACE: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-impl Doors {
+impl CallAdmission {
     /// Creates as many places, and as much room, as the settings and the process allow.
     pub(crate) fn new(context: &crate::Context) -> Self {
         let limits = &context.settings.limits;
@@ -114,13 +114,13 @@ impl Doors {
     }
 }
 
-fn places(limits: &Limits) -> Places {
-    Places::new(|class| match class {
-        Class::Report => limits.reports,
-        Class::Operator => limits.operators,
-        Class::List => limits.lists,
-        Class::Watch => limits.watches,
-        Class::Control => limits.control,
+fn places(limits: &LimitSettings) -> ClassPlaces {
+    ClassPlaces::new(|class| match class {
+        CallClass::Report => limits.reports,
+        CallClass::Operator => limits.operators,
+        CallClass::List => limits.lists,
+        CallClass::Watch => limits.watches,
+        CallClass::Control => limits.control,
     })
 }
 
@@ -132,23 +132,28 @@ fn is_stream(path: &str) -> bool {
 
 /// Takes a call that has arrived as a whole if there is a place for it, and keeps the place until the last of the answer was
 /// sent. A message that arrives slowly has no place yet.
-pub(crate) async fn admit(State(doors): State<Doors>, request: Request, next: Next) -> Response {
-    let Some(class) = Class::of(request.uri().path(), request.headers()) else {
+pub(crate) async fn admit(State(admission): State<CallAdmission>, request: Request, next: Next) -> Response {
+    let Some(class) = CallClass::of(request.uri().path(), request.headers()) else {
         return next.run(request).await;
     };
-    match admitted(&doors, class, request, next).await {
+    match admitted(&admission, class, request, next).await {
         Ok(response) => response,
         Err(status) => status.into_http(),
     }
 }
 
-async fn admitted(doors: &Doors, class: Class, request: Request, next: Next) -> Result<Response, Status> {
+async fn admitted(
+    admission: &CallAdmission,
+    class: CallClass,
+    request: Request,
+    next: Next,
+) -> Result<Response, Status> {
     let stream = is_stream(request.uri().path());
     let deadline = deadline(request.headers());
     let (head, body) = request.into_parts();
-    let arrived = doors.bodies.read(body, LARGEST_MESSAGE as u64).await.map_err(refusal)?;
-    let place = doors.places.enter(class, Duration::ZERO).await?;
-    if class == Class::Control {
+    let arrived = admission.bodies.read(body, LARGEST_MESSAGE as u64).await.map_err(refusal)?;
+    let place = admission.places.enter(class, Duration::ZERO).await?;
+    if class == CallClass::Control {
         streams::trust_current();
     }
     let id = head.headers.get(request_id::HEADER).and_then(|id| id.to_str().ok()).map(str::to_owned);
@@ -166,15 +171,15 @@ async fn admitted(doors: &Doors, class: Class, request: Request, next: Next) -> 
         None => work.await,
     };
     let (head, body) = response.into_parts();
-    Ok(Response::from_parts(head, doors.streams.meter(body, stream, place)?))
+    Ok(Response::from_parts(head, admission.streams.meter(body, stream, place)?))
 }
 
-fn refusal(incomplete: Incomplete) -> Status {
+fn refusal(incomplete: IncompleteBody) -> Status {
     match incomplete {
-        Incomplete::TooLarge => Status::out_of_range("the message is larger than is taken"),
-        Incomplete::TooSlow => Status::deadline_exceeded("the message did not arrive in time"),
-        Incomplete::NoRoom(fault) => fault.into(),
-        Incomplete::Broken => Status::cancelled("the message did not arrive as a whole"),
+        IncompleteBody::TooLarge => Status::out_of_range("the message is larger than is taken"),
+        IncompleteBody::TooSlow => Status::deadline_exceeded("the message did not arrive in time"),
+        IncompleteBody::NoRoom(fault) => fault.into(),
+        IncompleteBody::Broken => Status::cancelled("the message did not arrive as a whole"),
     }
 }
 
@@ -196,15 +201,15 @@ fn deadline(headers: &HeaderMap) -> Option<Duration> {
 
 /// A body that keeps `place` until it ends or is dropped.
 pub fn hold(body: Body, place: impl Send + Unpin + 'static) -> Body {
-    Body::new(Held { body, _place: place })
+    Body::new(HeldBody { body, _place: place })
 }
 
-struct Held<P> {
+struct HeldBody<P> {
     body: Body,
     _place: P,
 }
 
-impl<P: Unpin> HttpBody for Held<P> {
+impl<P: Unpin> HttpBody for HeldBody<P> {
     type Data = <Body as HttpBody>::Data;
     type Error = <Body as HttpBody>::Error;
 
@@ -252,26 +257,26 @@ mod tests {
 
     #[tokio::test]
     async fn one_class_never_takes_the_places_of_another() {
-        let places = Places::new(|_| 1);
+        let places = ClassPlaces::new(|_| 1);
         let mut held = Vec::new();
-        for class in Class::ALL {
+        for class in CallClass::ALL {
             held.push(places.enter(class, Duration::ZERO).await.unwrap());
             let refused = places.enter(class, Duration::from_millis(1)).await.unwrap_err();
             assert!(matches!(refused, Fault::Busy { .. }), "{refused:?}");
         }
         drop(held);
-        for class in Class::ALL {
+        for class in CallClass::ALL {
             places.enter(class, Duration::ZERO).await.unwrap();
         }
     }
 
     #[tokio::test]
     async fn a_place_is_free_again_once_the_answer_is_gone() {
-        let places = Places::new(|_| 1);
-        let place = places.enter(Class::List, Duration::ZERO).await.unwrap();
+        let places = ClassPlaces::new(|_| 1);
+        let place = places.enter(CallClass::List, Duration::ZERO).await.unwrap();
         let body = hold(Body::from("answer"), place);
-        assert!(places.enter(Class::List, Duration::ZERO).await.is_err());
+        assert!(places.enter(CallClass::List, Duration::ZERO).await.is_err());
         drop(body);
-        assert!(places.enter(Class::List, Duration::ZERO).await.is_ok());
+        assert!(places.enter(CallClass::List, Duration::ZERO).await.is_ok());
     }
 }

@@ -53,7 +53,7 @@ pub struct BodyRoom {
 
 /// The reason why a body is not complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Incomplete {
+pub enum IncompleteBody {
     /// The body has more bytes than it may have.
     TooLarge,
     /// The body did not arrive in time or not fast enough.
@@ -81,13 +81,13 @@ impl BodyBudget {
     ///
     /// # Errors
     /// The reason why the body is not complete.
-    pub async fn read(&self, mut body: Body, longest: u64) -> Result<ArrivedBody, Incomplete> {
+    pub async fn read(&self, mut body: Body, longest: u64) -> Result<ArrivedBody, IncompleteBody> {
         if body.is_end_stream() {
             return Ok(ArrivedBody::default());
         }
         let longest = longest.min(self.longest);
         if body.size_hint().lower() > longest {
-            return Err(Incomplete::TooLarge);
+            return Err(IncompleteBody::TooLarge);
         }
         let (announced, began) = (body.size_hint().exact(), Instant::now());
         let (mut first, mut all, mut room) = (Bytes::new(), Vec::new(), BodyRoom::default());
@@ -95,13 +95,13 @@ impl BodyBudget {
         while !body.is_end_stream() {
             let deadline = began + self.pace.more_of_body_within(received, announced);
             let frame = poll_fn(|context| Pin::new(&mut body).poll_frame(context));
-            let Some(frame) = timeout_at(deadline, frame).await.map_err(|_| Incomplete::TooSlow)? else {
+            let Some(frame) = timeout_at(deadline, frame).await.map_err(|_| IncompleteBody::TooSlow)? else {
                 break;
             };
-            let Ok(part) = frame.map_err(|_| Incomplete::Broken)?.into_data() else { continue };
+            let Ok(part) = frame.map_err(|_| IncompleteBody::Broken)?.into_data() else { continue };
             received += part.len() as u64;
             if received > longest {
-                return Err(Incomplete::TooLarge);
+                return Err(IncompleteBody::TooLarge);
             }
             room.grow(self, received).await?;
             // Most bodies arrive in one part, which is not copied.
@@ -119,7 +119,7 @@ impl BodyBudget {
 
 impl BodyRoom {
     /// Takes room for `bytes` in all.
-    async fn grow(&mut self, budget: &BodyBudget, bytes: u64) -> Result<(), Incomplete> {
+    async fn grow(&mut self, budget: &BodyBudget, bytes: u64) -> Result<(), IncompleteBody> {
         if bytes <= self.bytes {
             return Ok(());
         }
@@ -139,7 +139,7 @@ async fn take(
     room: &mut Option<OwnedSemaphorePermit>,
     bytes: u64,
     wait: Duration,
-) -> Result<(), Incomplete> {
+) -> Result<(), IncompleteBody> {
     let units = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX);
     if units == 0 {
         return Ok(());
@@ -151,7 +151,7 @@ async fn take(
             // others finish.
             let patience = wait.mul_f64(rand::random_range(0.1..=1.0));
             let waited = timeout(patience, Arc::clone(from).acquire_many_owned(units)).await;
-            waited.map_err(|_| Incomplete::NoRoom(no_room()))?.expect("nobody closes the room")
+            waited.map_err(|_| IncompleteBody::NoRoom(no_room()))?.expect("nobody closes the room")
         }
     };
     match room {
@@ -201,8 +201,8 @@ mod tests {
         for (body, length) in [(Body::empty(), 0), (Body::from("four"), 4), (parts(3, 1000), 3000)] {
             assert_eq!(budget.read(body, 3000).await.unwrap().bytes.len(), length);
         }
-        assert_eq!(budget.read(parts(3, 1000), 2999).await.unwrap_err(), Incomplete::TooLarge);
-        assert_eq!(budget.read(Body::from("four"), 3).await.unwrap_err(), Incomplete::TooLarge);
+        assert_eq!(budget.read(parts(3, 1000), 2999).await.unwrap_err(), IncompleteBody::TooLarge);
+        assert_eq!(budget.read(Body::from("four"), 3).await.unwrap_err(), IncompleteBody::TooLarge);
     }
 
     #[tokio::test(start_paused = true)]
@@ -217,7 +217,7 @@ mod tests {
         };
         let (cut, other) = tokio::join!(crowd, others);
         assert_eq!(other.unwrap().bytes, "four");
-        assert!(cut.iter().all(|read| matches!(read, Err(Incomplete::TooSlow))));
+        assert!(cut.iter().all(|read| matches!(read, Err(IncompleteBody::TooSlow))));
         assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
     }
 
@@ -226,7 +226,7 @@ mod tests {
         let budget = budget(1 << 20);
         let large = budget.read(parts(9, 64 << 10), 1 << 20).await.unwrap();
         let refused = budget.read(parts(9, 64 << 10), 1 << 20).await;
-        assert!(matches!(refused, Err(Incomplete::NoRoom(Fault::Busy { .. }))), "{refused:?}");
+        assert!(matches!(refused, Err(IncompleteBody::NoRoom(Fault::Busy { .. }))), "{refused:?}");
         budget.read(parts(1, 64 << 10), 1 << 20).await.unwrap();
         drop(large);
         budget.read(parts(9, 64 << 10), 1 << 20).await.unwrap();

@@ -11,7 +11,7 @@ pub const HEADER: &str = "x-reveille-class";
 
 /// Classes of calls, from those that arrive in thousands to those on which everything rests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Class {
+pub enum CallClass {
     /// Reports and questions of nodes.
     Report,
     /// Calls of people and their tools, lists aside.
@@ -24,7 +24,7 @@ pub enum Class {
     Control,
 }
 
-impl Class {
+impl CallClass {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Report, Self::Operator, Self::List, Self::Watch, Self::Control];
 
@@ -61,21 +61,21 @@ impl Class {
 
 /// Whether a part of the mesh makes the call on its own behalf, and not on behalf of a node or an operator.
 pub fn is_control(metadata: &MetadataMap) -> bool {
-    metadata.get(HEADER).is_some_and(|class| class == Class::Control.word())
+    metadata.get(HEADER).is_some_and(|class| class == CallClass::Control.word())
 }
 
 tokio::task_local! {
-    static CURRENT: Class;
+    static CURRENT: CallClass;
 }
 
 /// Runs `work` with its outgoing calls in `class`.
-pub async fn scope<F: Future>(class: Class, work: F) -> F::Output {
+pub async fn scope<F: Future>(class: CallClass, work: F) -> F::Output {
     CURRENT.scope(class, work).await
 }
 
 /// Sets the class of an outgoing call. A call outside of any [`scope`] is one of the mesh itself.
 pub(crate) fn mark(metadata: &mut MetadataMap) {
-    let class = CURRENT.try_with(|class| *class).unwrap_or(Class::Control);
+    let class = CURRENT.try_with(|class| *class).unwrap_or(CallClass::Control);
     metadata.insert(HEADER, MetadataValue::from_static(class.word()));
 }
 
@@ -100,7 +100,7 @@ mod tests {
             for told in ["", "report", "operator", "control", "list", "king"] {
                 let mut headers = HeaderMap::new();
                 headers.insert(HEADER, told.parse().unwrap());
-                let class = Class::of(path, &headers).map_or("always let in", Class::word);
+                let class = CallClass::of(path, &headers).map_or("always let in", CallClass::word);
                 write!(rows, "{}: {class}; ", if told.is_empty() { "-" } else { told }).unwrap();
             }
             writeln!(rows, "{}", path.rsplit('/').next().unwrap()).unwrap();

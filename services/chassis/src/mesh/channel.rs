@@ -10,22 +10,22 @@ use tonic::{
     transport::{self, Endpoint},
 };
 
-use self::addresses::Addresses;
+use self::addresses::AddressConnector;
 use crate::{
     mesh::{call_class, request_id},
-    process::failpoint::Passing,
+    process::failpoint::FailpointClient,
 };
 
 mod addresses;
 
 /// A connection that forwards request ids. It connects at its first use, and reconnects when it broke.
-pub type Channel = Passing<InterceptedService<transport::Channel, Carry>>;
+pub type Channel = FailpointClient<InterceptedService<transport::Channel, HeaderInterceptor>>;
 
 /// Puts the current request id and the class on every outgoing call.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Carry;
+pub struct HeaderInterceptor;
 
-impl Interceptor for Carry {
+impl Interceptor for HeaderInterceptor {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         if let Some(value) = request_id::current().and_then(|id| MetadataValue::try_from(id).ok()) {
             request.metadata_mut().insert(request_id::HEADER, value);
@@ -66,9 +66,11 @@ pub fn channel(url: &str) -> anyhow::Result<Channel> {
     } else {
         let all: Vec<_> = endpoints.iter().map(|endpoint| endpoint.uri().clone()).collect();
         let patience = CONNECT_TIMEOUT.saturating_mul(u32::try_from(all.len()).unwrap_or(u32::MAX));
-        first.connect_timeout(patience).connect_with_connector_lazy(Addresses::new(all, CONNECT_TIMEOUT))
+        first
+            .connect_timeout(patience)
+            .connect_with_connector_lazy(AddressConnector::new(all, CONNECT_TIMEOUT))
     };
-    Ok(Passing(InterceptedService::new(channel, Carry)))
+    Ok(FailpointClient(InterceptedService::new(channel, HeaderInterceptor)))
 }
 
 fn connect(endpoint: Endpoint) -> transport::Channel {

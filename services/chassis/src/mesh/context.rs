@@ -7,8 +7,8 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use crate::{
     Settings, Tasks,
-    mesh::{health::Health, streams::StreamBudget},
-    process::{capacity::Capacity, shared_values::SharedValues},
+    mesh::{health::PartHealth, streams::StreamBudget},
+    process::{capacity::ProcessCapacity, shared_values::SharedValues},
 };
 
 /// The settings in force and the tasks to join.
@@ -21,9 +21,9 @@ pub struct Context {
     /// Values that the parts of a process share, such as its mirrors and what connects it to other replicas.
     pub shared: SharedValues,
     /// Whether the part can do its work.
-    pub health: Health,
+    pub health: PartHealth,
     /// Memory and file descriptors of the process.
-    pub capacity: Capacity,
+    pub capacity: ProcessCapacity,
     /// The bytes that streams may hold, which the parts of a process share.
     pub streams: StreamBudget,
 }
@@ -31,7 +31,7 @@ pub struct Context {
 impl Context {
     /// A context with these settings and no tasks yet.
     pub fn new(settings: Settings) -> Self {
-        let capacity = Capacity::of_process(&settings);
+        let capacity = ProcessCapacity::of_process(&settings);
         let most = capacity.share(settings.limits.stream_bytes);
         let patience = Duration::from_secs(settings.limits.stalled_seconds.into());
         Self {
@@ -40,14 +40,14 @@ impl Context {
             streams: StreamBudget::new(most, patience),
             tasks: Tasks::default(),
             shared: SharedValues::default(),
-            health: Health::default(),
+            health: PartHealth::default(),
         }
     }
 
     /// The context of a further part of the same process.
     #[must_use]
     pub fn of_another_part(&self) -> Self {
-        Self { health: Health::default(), ..self.clone() }
+        Self { health: PartHealth::default(), ..self.clone() }
     }
 
     /// Runs `serving`, which ends by itself at shutdown once every client is done. A client that stopped reading is

@@ -24,18 +24,18 @@ use crate::{
 
 /// Readiness of a part. Clones are about the same part.
 #[derive(Clone, Default)]
-pub struct Health(Arc<Shared>);
+pub struct PartHealth(Arc<HealthInner>);
 
 #[derive(Default)]
-struct Shared {
-    state: watch::Sender<State>,
+struct HealthInner {
+    state: watch::Sender<HealthState>,
     /// Kinds of the ledgers with trial writes.
     kinds: Mutex<Vec<&'static str>>,
 }
 
 /// Work of a part that needs its database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum DatabaseWork {
     /// Accepting the ledgers' writes.
     Writes,
     /// Renewing leases.
@@ -52,16 +52,16 @@ pub(crate) struct DatabaseRefusal {
 
 /// The state of a part and its database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct State {
-    stage: Stage,
-    writes: Option<Trouble>,
+struct HealthState {
+    stage: PartStage,
+    writes: Option<DatabaseTrouble>,
     /// Refused writes since the last successful one, trials excluded.
     refusals: u32,
-    leases: Option<Trouble>,
+    leases: Option<DatabaseTrouble>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Stage {
+enum PartStage {
     #[default]
     Starting,
     Started,
@@ -70,53 +70,53 @@ enum Stage {
 
 /// Trouble that prevents work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Trouble {
-    work: Work,
+struct DatabaseTrouble {
+    work: DatabaseWork,
     /// Whether the database does not answer.
     is_away: bool,
     since: Timestamp,
     error: String,
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for DatabaseTrouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { work, is_away, since, error } = self;
         let since = prost_types::Timestamp { nanos: 0, ..time::to_wire(*since) };
         let what = match (is_away, work) {
             (true, _) => "does not answer",
-            (false, Work::Writes) => "takes no writes",
-            (false, Work::Leases) => "renews no leases",
+            (false, DatabaseWork::Writes) => "takes no writes",
+            (false, DatabaseWork::Leases) => "renews no leases",
         };
         write!(f, "the database {what} (since {since}: {error})")
     }
 }
 
-impl State {
+impl HealthState {
     fn ready(&self) -> Result<(), String> {
         match (self.stage, self.writes.as_ref().or(self.leases.as_ref())) {
-            (Stage::Stopping, _) => Err("is stopping".to_owned()),
+            (PartStage::Stopping, _) => Err("is stopping".to_owned()),
             (_, Some(trouble)) => Err(trouble.to_string()),
-            (Stage::Starting, None) => Err("has not started yet".to_owned()),
-            (Stage::Started, None) => Ok(()),
+            (PartStage::Starting, None) => Err("has not started yet".to_owned()),
+            (PartStage::Started, None) => Ok(()),
         }
     }
 
-    fn trouble(&mut self, work: Work) -> &mut Option<Trouble> {
+    fn trouble(&mut self, work: DatabaseWork) -> &mut Option<DatabaseTrouble> {
         match work {
-            Work::Writes => &mut self.writes,
-            Work::Leases => &mut self.leases,
+            DatabaseWork::Writes => &mut self.writes,
+            DatabaseWork::Leases => &mut self.leases,
         }
     }
 
     /// Notes a refusal. The beginning of the trouble is kept until it ends, the reason is replaced. Returns whether
     /// this refusal is the first.
-    fn refused(&mut self, work: Work, now: Timestamp, is_away: bool, error: String) -> bool {
-        if work == Work::Writes {
+    fn refused(&mut self, work: DatabaseWork, now: Timestamp, is_away: bool, error: String) -> bool {
+        if work == DatabaseWork::Writes {
             self.refusals = self.refusals.saturating_add(1);
         }
         let trouble = self.trouble(work);
         let since = trouble.as_ref().map_or(now, |trouble| trouble.since);
-        trouble.replace(Trouble { work, is_away, since, error }).is_none()
+        trouble.replace(DatabaseTrouble { work, is_away, since, error }).is_none()
     }
 
     /// Notes a successful trial. The trial needed as much room as most writes do, and a larger write may be refused
@@ -126,21 +126,21 @@ impl State {
     }
 
     /// Notes a success other than a trial.
-    fn took(&mut self, work: Work) -> bool {
-        if work == Work::Writes {
+    fn took(&mut self, work: DatabaseWork) -> bool {
+        if work == DatabaseWork::Writes {
             self.refusals = 0;
         }
         self.trouble(work).take().is_some()
     }
 }
 
-impl Health {
+impl PartHealth {
     /// Marks the part as started: ready unless its database is in trouble.
     pub(crate) fn started(&self) {
         self.0.state.send_if_modified(|state| {
-            let is_starting = state.stage == Stage::Starting;
+            let is_starting = state.stage == PartStage::Starting;
             if is_starting {
-                state.stage = Stage::Started;
+                state.stage = PartStage::Started;
             }
             is_starting
         });
@@ -148,12 +148,12 @@ impl Health {
 
     /// Marks the part as stopping: neither ready nor started from now on.
     pub(crate) fn stopping(&self) {
-        self.0.state.send_modify(|state| state.stage = Stage::Stopping);
+        self.0.state.send_modify(|state| state.stage = PartStage::Stopping);
     }
 
     /// Returns whether the part has started and is not stopping, whatever the state of its database.
     pub(crate) fn has_started(&self) -> bool {
-        self.0.state.borrow().stage == Stage::Started
+        self.0.state.borrow().stage == PartStage::Started
     }
 
     /// Returns whether the part can do all of its work.
@@ -165,17 +165,17 @@ impl Health {
     }
 
     /// Signals possible changes of [`Self::has_started`] and [`Self::ready`].
-    pub(crate) fn changes(&self) -> Changes {
-        Changes(self.0.state.subscribe())
+    pub(crate) fn changes(&self) -> HealthChanges {
+        HealthChanges(self.0.state.subscribe())
     }
 
     /// Notes committed work.
-    pub(crate) fn took(&self, work: Work) {
+    pub(crate) fn took(&self, work: DatabaseWork) {
         self.settle(work, |state| state.took(work));
     }
 
     /// Notes work that the part's database refused, for no fault of its content.
-    pub(crate) fn refused(&self, work: Work, refusal: impl Into<DatabaseRefusal>) {
+    pub(crate) fn refused(&self, work: DatabaseWork, refusal: impl Into<DatabaseRefusal>) {
         let DatabaseRefusal { is_away, error } = refusal.into();
         self.0.state.send_modify(|state| {
             if state.refused(work, clock::now(), is_away, error.clone()) {
@@ -215,13 +215,13 @@ impl Health {
             }
             let kinds = self.0.kinds.lock().clone();
             match trial(kinds).await {
-                Ok(()) => self.settle(Work::Writes, State::tried),
-                Err(refusal) => self.refused(Work::Writes, refusal),
+                Ok(()) => self.settle(DatabaseWork::Writes, HealthState::tried),
+                Err(refusal) => self.refused(DatabaseWork::Writes, refusal),
             }
         }
     }
 
-    fn settle(&self, work: Work, over: impl FnOnce(&mut State) -> bool) {
+    fn settle(&self, work: DatabaseWork, over: impl FnOnce(&mut HealthState) -> bool) {
         let was_in_trouble = self.0.state.send_if_modified(over);
         if was_in_trouble {
             tracing::info!(?work, "the database is out of trouble");
@@ -230,9 +230,9 @@ impl Health {
 }
 
 /// Signal of possible changes.
-pub(crate) struct Changes(watch::Receiver<State>);
+pub(crate) struct HealthChanges(watch::Receiver<HealthState>);
 
-impl Changes {
+impl HealthChanges {
     /// Returns when an answer may have changed since this was called last.
     pub(crate) async fn next(&mut self) {
         if self.0.changed().await.is_err() {
@@ -255,11 +255,11 @@ mod tests {
     }
 
     /// A change of the state, and its name.
-    type Step<'a> = (&'a str, &'a dyn Fn(&mut State));
+    type Step<'a> = (&'a str, &'a dyn Fn(&mut HealthState));
 
     /// The readiness after each of these changes.
     fn table(steps: &[Step<'_>]) -> String {
-        let (mut table, mut state) = (String::new(), State::default());
+        let (mut table, mut state) = (String::new(), HealthState::default());
         for (name, change) in steps {
             change(&mut state);
             let ready = state.ready().err().unwrap_or_else(|| "ready".to_owned());
@@ -270,23 +270,23 @@ mod tests {
 
     #[test]
     fn the_last_write_tells() {
-        let work = Work::Writes;
+        let work = DatabaseWork::Writes;
         let full = |seconds| {
-            move |state: &mut State| {
+            move |state: &mut HealthState| {
                 state.refused(work, at(seconds), false, "full".into());
             }
         };
         let table = table(&[
             ("nothing", &|_| {}),
             ("refused", &full(1)),
-            ("started", &|state| state.stage = Stage::Started),
+            ("started", &|state| state.stage = PartStage::Started),
             ("away", &|state| assert!(!state.refused(work, at(2), true, "broken pipe".into()))),
             ("refused", &full(3)),
             ("tried", &|state| assert!(state.tried() && !state.tried())),
             ("refused", &full(4)),
             ("took", &|state| assert!(state.took(work) && !state.took(work))),
             ("refused", &full(5)),
-            ("stopping", &|state| state.stage = Stage::Stopping),
+            ("stopping", &|state| state.stage = PartStage::Stopping),
         ]);
         expect![[r#"
             nothing 0: has not started yet
@@ -306,18 +306,20 @@ mod tests {
     #[test]
     fn writes_and_leases_tell_each_for_itself() {
         let refused = |work, seconds| {
-            move |state: &mut State| assert!(state.refused(work, at(seconds), false, format!("{work:?}")))
+            move |state: &mut HealthState| {
+                assert!(state.refused(work, at(seconds), false, format!("{work:?}")))
+            }
         };
         let table = table(&[
-            ("started", &|state| state.stage = Stage::Started),
-            ("leases", &refused(Work::Leases, 1)),
+            ("started", &|state| state.stage = PartStage::Started),
+            ("leases", &refused(DatabaseWork::Leases, 1)),
             ("tried", &|state| assert!(!state.tried())),
-            ("a write", &|state| assert!(!state.took(Work::Writes))),
-            ("both", &refused(Work::Writes, 2)),
-            ("renewed", &|state| assert!(state.took(Work::Leases))),
-            ("both", &refused(Work::Leases, 3)),
+            ("a write", &|state| assert!(!state.took(DatabaseWork::Writes))),
+            ("both", &refused(DatabaseWork::Writes, 2)),
+            ("renewed", &|state| assert!(state.took(DatabaseWork::Leases))),
+            ("both", &refused(DatabaseWork::Leases, 3)),
             ("tried", &|state| assert!(state.tried())),
-            ("renewed", &|state| assert!(state.took(Work::Leases))),
+            ("renewed", &|state| assert!(state.took(DatabaseWork::Leases))),
         ]);
         expect![[r#"
             started 0: ready
@@ -335,7 +337,7 @@ mod tests {
 
     #[test]
     fn who_stops_does_not_start_any_more() {
-        let health = Health::default();
+        let health = PartHealth::default();
         health.started();
         assert!(health.has_started() && health.ready().is_ok());
         health.stopping();

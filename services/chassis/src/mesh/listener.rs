@@ -9,7 +9,7 @@ use std::{
 use tokio::net::{TcpListener, TcpStream};
 
 #[cfg(feature = "simulation")]
-use crate::simulation::Listening;
+use crate::simulation::SimulatedListener;
 
 /// Source of connections to a part.
 pub enum Listener {
@@ -17,7 +17,7 @@ pub enum Listener {
     Tcp(TcpListener),
     /// A name in a network in memory.
     #[cfg(feature = "simulation")]
-    Memory(Listening),
+    Memory(SimulatedListener),
 }
 
 /// A connection that was accepted.

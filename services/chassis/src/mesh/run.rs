@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use crate::{
     Context, Settings, bind,
     process::{capacity, cause::cause_first, telemetry},
-    settings::Profile,
+    settings::DriverProfile,
 };
 
 /// A mesh converts records to messages and back all day, and so allocates many small texts. With the system's allocator
@@ -21,13 +21,13 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// Flags that every binary takes.
 #[derive(Debug, Clone, Default, Args)]
-pub struct Command {
+pub struct CommandFlags {
     /// TOML file with settings; see --print-config for every key
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Systems around the machine; --config then gives their addresses
     #[arg(long, value_enum, value_name = "PROFILE", default_value_t)]
-    pub profile: Profile,
+    pub profile: DriverProfile,
     /// Set one key, such as gateway.listen=127.0.0.1:8080; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub set: Vec<(String, String)>,
@@ -47,12 +47,12 @@ pub struct Command {
 
 #[derive(Parser)]
 #[command(version)]
-struct Single {
+struct ServiceArguments {
     #[command(flatten)]
-    command: Command,
+    command: CommandFlags,
 }
 
-impl Command {
+impl CommandFlags {
     /// The settings in force: defaults, profile, file, environment, flags.
     ///
     /// # Errors
@@ -85,8 +85,10 @@ where
     F: Future<Output = anyhow::Result<()>>,
 {
     // Set here because a flattened group of flags replaces the description by its own.
-    let program = Single::command().name(key).about("Serves one part of the mesh until Ctrl-C or SIGTERM");
-    let given = Single::from_arg_matches(&program.get_matches()).unwrap_or_else(|error| error.exit());
+    let program =
+        ServiceArguments::command().name(key).about("Serves one part of the mesh until Ctrl-C or SIGTERM");
+    let given =
+        ServiceArguments::from_arg_matches(&program.get_matches()).unwrap_or_else(|error| error.exit());
     let command = given.command;
     let start = |context: Context| async move {
         let listener = bind(key, listen(&context.settings)).await?;
@@ -96,7 +98,7 @@ where
 }
 
 /// Runs the tasks of `start` until a signal or until a task dies. Prints an error with its root cause first.
-pub fn run_command<S, F>(command: &Command, start: S) -> ExitCode
+pub fn run_command<S, F>(command: &CommandFlags, start: S) -> ExitCode
 where
     S: FnOnce(Context) -> F,
     F: Future<Output = anyhow::Result<()>>,
@@ -115,7 +117,7 @@ fn finished(outcome: anyhow::Result<()>) -> ExitCode {
 }
 
 /// Runs `parts`, or all of them if none is named.
-fn try_run<S, F>(command: &Command, parts: &[&str], start: S) -> anyhow::Result<()>
+fn try_run<S, F>(command: &CommandFlags, parts: &[&str], start: S) -> anyhow::Result<()>
 where
     S: FnOnce(Context) -> F,
     F: Future<Output = anyhow::Result<()>>,

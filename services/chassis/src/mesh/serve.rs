@@ -25,12 +25,12 @@ use tower::Service;
 use tower_http::trace::TraceLayer;
 use tracing::Span;
 
-use self::connections::Connection;
+use self::connections::ServedConnection;
 use crate::{
     Context, Listener,
-    mesh::{admission, health::Health, request_id, streams::StreamBudget},
+    mesh::{admission, health::PartHealth, request_id, streams::StreamBudget},
     process::telemetry,
-    settings::Limits,
+    settings::LimitSettings,
 };
 
 mod connections;
@@ -85,7 +85,7 @@ impl Server {
 
 /// Marks a part as started. Until then health checks answer that it is not serving.
 #[derive(Clone)]
-pub struct Ready(Health);
+pub struct Ready(PartHealth);
 
 impl Ready {
     /// Marks the part as started, and ready as far as that is its own decision.
@@ -95,13 +95,13 @@ impl Ready {
 }
 
 /// Reports health over gRPC.
-struct Teller {
+struct HealthPublisher {
     reporter: HealthReporter,
     names: Vec<&'static str>,
-    health: Health,
+    health: PartHealth,
 }
 
-impl Teller {
+impl HealthPublisher {
     /// Reports changes until shutdown; then the end of service, which ends the watches of its health.
     async fn run(mut self, shutdown: CancellationToken) {
         let mut changes = self.health.changes();
@@ -155,8 +155,8 @@ pub async fn serve(
     }
     routes.add_service(reflection.build_v1().context("reflection")?);
     telemetry::record_metrics();
-    let teller = Teller { reporter: health, names, health: context.health.clone() };
-    teller.tell(false, false).await;
+    let publisher = HealthPublisher { reporter: health, names, health: context.health.clone() };
+    publisher.tell(false, false).await;
 
     let address = listener.address().context("local address")?;
     let shutdown = context.tasks.shutdown();
@@ -165,7 +165,8 @@ pub async fn serve(
     let part = context.clone();
     let limits = &context.settings.limits;
     limits.check()?;
-    let admit = axum::middleware::from_fn_with_state(admission::Doors::new(context), admission::admit);
+    let admit =
+        axum::middleware::from_fn_with_state(admission::CallAdmission::new(context), admission::admit);
     let routes = routes.routes().into_axum_router().layer(admit).route("/metrics", get(metrics));
     let routes = routes.route("/readyz", get(ready).with_state(context.health.clone())).layer(
         TraceLayer::new_for_grpc()
@@ -179,7 +180,7 @@ pub async fn serve(
     let connections = connections::accepted(listener, limits, most);
     let builder = builder(limits, &context.streams);
     context.tasks.spawn(name, async move {
-        let serving = serve_connections(connections, builder, routes, teller.run(shutdown));
+        let serving = serve_connections(connections, builder, routes, publisher.run(shutdown));
         part.finish_calls(serving).await
     });
     tracing::info!(part = name, %address, "listening");
@@ -188,7 +189,7 @@ pub async fn serve(
 
 /// The protocol as every connection speaks it. The HTTP library spawns a task for each stream, which the budget of streams
 /// may end.
-fn builder(limits: &Limits, streams: &StreamBudget) -> Builder<StreamTasks> {
+fn builder(limits: &LimitSettings, streams: &StreamBudget) -> Builder<StreamTasks> {
     let mut builder = Builder::new(StreamTasks(streams.clone()));
     builder.http1().timer(TokioTimer::new());
     builder
@@ -204,7 +205,7 @@ fn builder(limits: &Limits, streams: &StreamBudget) -> Builder<StreamTasks> {
 
 /// Serves connections until `until`; then answers the calls already received.
 async fn serve_connections(
-    connections: impl Stream<Item = io::Result<Connection>>,
+    connections: impl Stream<Item = io::Result<ServedConnection>>,
     builder: Builder<StreamTasks>,
     routes: axum::Router,
     until: impl Future<Output = ()>,
@@ -235,7 +236,7 @@ async fn serve_connections(
 }
 
 async fn serve_connection(
-    connection: Connection,
+    connection: ServedConnection,
     builder: Builder<StreamTasks>,
     routes: axum::Router,
     closing: CancellationToken,
@@ -265,7 +266,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for StreamTasks {
 }
 
 /// Reports whether the part can do its work, or the reason why it cannot.
-async fn ready(State(health): State<Health>) -> (StatusCode, String) {
+async fn ready(State(health): State<PartHealth>) -> (StatusCode, String) {
     match health.ready() {
         Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
@@ -293,13 +294,13 @@ mod tests {
 
     #[tokio::test]
     async fn who_stops_is_ready_no_more_over_http_either() {
-        let (health, shutdown) = (Health::default(), CancellationToken::new());
+        let (health, shutdown) = (PartHealth::default(), CancellationToken::new());
         let (reporter, _service) = tonic_health::server::health_reporter();
-        let teller = Teller { reporter, names: Vec::new(), health: health.clone() };
+        let publisher = HealthPublisher { reporter, names: Vec::new(), health: health.clone() };
         Ready(health.clone()).now();
         assert_eq!(ready(State(health.clone())).await.0, StatusCode::OK);
         shutdown.cancel();
-        teller.run(shutdown).await;
+        publisher.run(shutdown).await;
         let stopping = (StatusCode::SERVICE_UNAVAILABLE, "is stopping\n".to_owned());
         assert_eq!(ready(State(health)).await, stopping);
     }

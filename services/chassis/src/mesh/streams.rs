@@ -58,9 +58,9 @@ const SEARCH: Duration = Duration::from_millis(500);
 
 /// The bytes that all streams of a process may hold. Clones share them.
 #[derive(Clone)]
-pub struct StreamBudget(Arc<Budget>);
+pub struct StreamBudget(Arc<StreamBudgetInner>);
 
-struct Budget {
+struct StreamBudgetInner {
     most: usize,
     held: AtomicUsize,
     began: Instant,
@@ -69,23 +69,23 @@ struct Budget {
     next: AtomicU64,
     watched: AtomicBool,
     /// Streams that may have to be closed.
-    open: Mutex<HashMap<u64, Weak<Account>>>,
-    queue: Mutex<Queue>,
+    open: Mutex<HashMap<u64, Weak<StreamAccount>>>,
+    queue: Mutex<StreamQueue>,
     /// Length of the queue: an empty one is not locked.
     queued: AtomicUsize,
 }
 
 /// Streams that wait for room.
 #[derive(Default)]
-struct Queue {
+struct StreamQueue {
     /// Streams with clients known to read.
-    proven: VecDeque<Weak<Account>>,
-    unproven: VecDeque<Weak<Account>>,
+    proven: VecDeque<Weak<StreamAccount>>,
+    unproven: VecDeque<Weak<StreamAccount>>,
 }
 
 /// The share of the budget that one answer holds.
-pub(crate) struct Account {
-    budget: Arc<Budget>,
+pub(crate) struct StreamAccount {
+    budget: Arc<StreamBudgetInner>,
     /// Bytes that the connection has not handed to the system yet.
     under_way: AtomicUsize,
     /// Milliseconds since the budget began at which the client took something, or was given something to take.
@@ -103,14 +103,14 @@ pub(crate) struct Account {
 
 tokio::task_local! {
     /// The account of the stream that a task serves.
-    static CURRENT: Arc<Account>;
+    static CURRENT: Arc<StreamAccount>;
 }
 
 impl StreamBudget {
     /// A budget of `most` bytes. A client that takes nothing for `patience` is given up.
     pub(crate) fn new(most: u64, patience: Duration) -> Self {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        Self(Arc::new(Budget {
+        Self(Arc::new(StreamBudgetInner {
             most,
             held: AtomicUsize::new(0),
             began: Instant::now(),
@@ -126,7 +126,7 @@ impl StreamBudget {
     /// Spawns the task of a stream, which ends when the stream has to be closed. The client then gets a reset, after
     /// which it may resume from its last batch.
     pub(crate) fn spawn(&self, stream: impl Future<Output = ()> + Send + 'static) {
-        let account = Account::new(&self.0);
+        let account = StreamAccount::new(&self.0);
         let scoped = CURRENT.scope(Arc::clone(&account), async move {
             let mut stream = pin!(stream);
             poll_fn(move |context| {
@@ -153,8 +153,8 @@ impl StreamBudget {
         stream: bool,
         place: impl Send + Unpin + 'static,
     ) -> Result<Body, Fault> {
-        let account = CURRENT.try_with(Arc::clone).unwrap_or_else(|_| Account::new(&self.0));
-        let mut metered = Metered {
+        let account = CURRENT.try_with(Arc::clone).unwrap_or_else(|_| StreamAccount::new(&self.0));
+        let mut metered = MeteredBody {
             answer,
             account,
             rest: None,
@@ -214,7 +214,7 @@ pub(crate) async fn wait_for_room() -> Result<(), Fault> {
 }
 
 /// Counts `bytes` that the stream of this task has gathered, until the returned value is dropped.
-pub(crate) fn charge_current(bytes: usize) -> Option<Charge> {
+pub(crate) fn charge_current(bytes: usize) -> Option<StreamCharge> {
     CURRENT.try_with(|account| account.charge(bytes)).ok()
 }
 
@@ -224,7 +224,7 @@ fn no_room() -> Fault {
     Fault::Busy { reason: reason.to_owned(), retry_after: pause::retry_after() }
 }
 
-impl Budget {
+impl StreamBudgetInner {
     fn now(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
@@ -246,7 +246,7 @@ impl Budget {
         }
         let held = self.held.load(Ordering::SeqCst);
         let mut queue = self.queue.lock();
-        let Queue { proven, unproven } = &mut *queue;
+        let StreamQueue { proven, unproven } = &mut *queue;
         for (line, is_proven) in [(proven, true), (unproven, false)] {
             while held < self.most_for(is_proven)
                 && let Some(first) = line.pop_front()
@@ -299,8 +299,8 @@ impl Budget {
     }
 }
 
-impl Account {
-    fn new(budget: &Arc<Budget>) -> Arc<Self> {
+impl StreamAccount {
+    fn new(budget: &Arc<StreamBudgetInner>) -> Arc<Self> {
         Arc::new(Self {
             budget: Arc::clone(budget),
             under_way: AtomicUsize::new(0),
@@ -349,9 +349,9 @@ impl Account {
         self.budget.queued.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn charge(self: &Arc<Self>, bytes: usize) -> Charge {
+    fn charge(self: &Arc<Self>, bytes: usize) -> StreamCharge {
         self.budget.held.fetch_add(bytes, Ordering::AcqRel);
-        Charge { budget: Arc::clone(&self.budget), bytes }
+        StreamCharge { budget: Arc::clone(&self.budget), bytes }
     }
 
     fn hand_over(&self, bytes: usize) {
@@ -369,7 +369,7 @@ impl Account {
 }
 
 /// A stream that ended while it waited may have been woken for room that it does not need any more.
-impl Drop for Account {
+impl Drop for StreamAccount {
     fn drop(&mut self) {
         if self.waits.load(Ordering::Acquire) > 0 {
             self.budget.wake_next();
@@ -378,51 +378,51 @@ impl Drop for Account {
 }
 
 /// Bytes of the budget, which are free again when this is dropped.
-pub(crate) struct Charge {
-    budget: Arc<Budget>,
+pub(crate) struct StreamCharge {
+    budget: Arc<StreamBudgetInner>,
     bytes: usize,
 }
 
-impl Drop for Charge {
+impl Drop for StreamCharge {
     fn drop(&mut self) {
         self.budget.release(self.bytes);
     }
 }
 
 /// A piece of a message on its way through the connection. The message is held as a whole until its last piece is sent.
-struct Piece {
+struct MessagePiece {
     bytes: Bytes,
-    account: Arc<Account>,
-    _message: Arc<Charge>,
+    account: Arc<StreamAccount>,
+    _message: Arc<StreamCharge>,
 }
 
-impl AsRef<[u8]> for Piece {
+impl AsRef<[u8]> for MessagePiece {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Piece {
+impl Drop for MessagePiece {
     fn drop(&mut self) {
         self.account.taken(self.bytes.len());
     }
 }
 
 /// Body of an answer whose bytes count.
-struct Metered<P> {
+struct MeteredBody<P> {
     answer: Body,
-    account: Arc<Account>,
+    account: Arc<StreamAccount>,
     /// The message that is on its way.
-    rest: Option<(Bytes, Arc<Charge>)>,
+    rest: Option<(Bytes, Arc<StreamCharge>)>,
     /// The end, which waits until everything before it was sent: until then the stream can be closed.
     end: Option<Option<Result<Frame<Bytes>, axum::Error>>>,
-    own: Option<Charge>,
+    own: Option<StreamCharge>,
     listed: Option<u64>,
     stream: bool,
     _place: P,
 }
 
-impl<P> Metered<P> {
+impl<P> MeteredBody<P> {
     fn list(&mut self) {
         let budget = &self.account.budget;
         let number = budget.next.fetch_add(1, Ordering::Relaxed);
@@ -439,11 +439,11 @@ impl<P> Metered<P> {
             self.rest = None;
         }
         self.account.hand_over(bytes.len());
-        Some(Bytes::from_owner(Piece { bytes, account, _message }))
+        Some(Bytes::from_owner(MessagePiece { bytes, account, _message }))
     }
 }
 
-impl<P: Unpin> HttpBody for Metered<P> {
+impl<P: Unpin> HttpBody for MeteredBody<P> {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -507,7 +507,7 @@ impl<P: Unpin> HttpBody for Metered<P> {
     }
 }
 
-impl<P> Drop for Metered<P> {
+impl<P> Drop for MeteredBody<P> {
     fn drop(&mut self) {
         if let Some(number) = self.listed {
             self.account.budget.open.lock().remove(&number);

@@ -27,18 +27,18 @@ use crate::{
     process::{clock, pause},
     store::{
         ledger::{OwnerView, ResumeToken, named_incarnation},
-        resource::{Batch, Keyed, Resource, WireForm},
+        resource::{Batch, KeyedResource, Resource, WireForm},
     },
 };
 
 /// A kind of resource that can be watched over a channel.
-pub trait Mirrored: WireForm<Message: WatchedMessage> + PartialEq {
+pub trait MirroredKind: WireForm<Message: WatchedMessage> + PartialEq {
     /// Watches the owner of this kind for changes after `resume`; revision 0 delivers everything.
     fn watch(
         channel: Channel,
         resume: ResumeToken,
-    ) -> impl Future<Output = Result<Watch<Self>, Status>> + Send {
-        Watch::start(channel, resume)
+    ) -> impl Future<Output = Result<AdmittedWatch<Self>, Status>> + Send {
+        AdmittedWatch::start(channel, resume)
     }
 
     /// Returns the beginning of an event that readers of the copy wait for, by the clock of the owner; `None`: there is
@@ -55,14 +55,14 @@ pub trait Mirrored: WireForm<Message: WatchedMessage> + PartialEq {
 }
 
 /// A watch that the owner has admitted.
-pub struct Watch<R> {
+pub struct AdmittedWatch<R> {
     /// Incarnation of all batches; `None` when the owner names none.
     pub incarnation: Option<Uuid>,
     /// The batches.
     pub batches: BoxStream<'static, Result<Batch<R>, Status>>,
 }
 
-impl<R: WireForm<Message: WatchedMessage>> Watch<R> {
+impl<R: WireForm<Message: WatchedMessage>> AdmittedWatch<R> {
     async fn start(channel: Channel, resume: ResumeToken) -> Result<Self, Status> {
         let request = resume.request(<R::Message as WatchedMessage>::Request::resuming(resume.revision));
         let response = watch_kind::<R::Message, _>(channel, request, LARGEST_MESSAGE).await?;
@@ -112,11 +112,11 @@ const OUTAGE: Duration = Duration::from_secs(10);
 /// All resources are of one incarnation of the owner. When the owner answers with another one, the copy is not complete
 /// until the first whole set of that incarnation replaces everything at once.
 pub struct Mirror<R> {
-    shared: Arc<Shared<R>>,
+    shared: Arc<MirrorInner<R>>,
 }
 
-struct Shared<R> {
-    resources: RwLock<HashSet<Keyed<R>>>,
+struct MirrorInner<R> {
+    resources: RwLock<HashSet<KeyedResource<R>>>,
     /// Whether a task keeps this copy current.
     followed: AtomicBool,
     /// Held during visible changes, so that every listener gets everything once.
@@ -139,7 +139,7 @@ struct Shared<R> {
     availability_listeners: Mutex<Vec<Box<dyn Fn() + Send + Sync>>>,
 }
 
-impl<R> Shared<R> {
+impl<R> MirrorInner<R> {
     fn tell_availability(&self) {
         self.availability_listeners.lock().iter().for_each(|listener| listener());
     }
@@ -167,7 +167,7 @@ impl<R> Clone for Mirror<R> {
     }
 }
 
-impl<R: Mirrored> Mirror<R> {
+impl<R: MirroredKind> Mirror<R> {
     /// The copy of the collection of the service behind `channel`. The parts of a process have the same settings, and
     /// so the same owners, and share it: a change is sent, decoded and held once, also where the owner is in the
     /// process. `listener` gets the present resources first, and then every change after it is visible; it must not
@@ -180,7 +180,7 @@ impl<R: Mirrored> Mirror<R> {
         let mirror = context.shared.of::<Self>();
         mirror.tell(Box::new(listener));
         if !mirror.shared.followed.swap(true, Ordering::Relaxed) {
-            let follower = Follower::new(mirror.clone(), context.shared.of(), channel);
+            let follower = MirrorFollower::new(mirror.clone(), context.shared.of(), channel);
             context.tasks.spawn_until_shutdown(R::KIND, async {
                 follower.follow().await;
                 Ok(())
@@ -192,7 +192,7 @@ impl<R: Mirrored> Mirror<R> {
 
 impl<R> Default for Mirror<R> {
     fn default() -> Self {
-        let shared = Shared {
+        let shared = MirrorInner {
             resources: RwLock::default(),
             followed: AtomicBool::new(false),
             listeners: Mutex::default(),
@@ -295,15 +295,15 @@ impl<R: Resource> Mirror<R> {
 }
 
 /// The task that keeps one mirror current.
-struct Follower<R> {
+struct MirrorFollower<R> {
     mirror: Mirror<R>,
     /// The ledger that owns the kind: a resource that it holds as well is in memory once.
     owner: OwnerView<R>,
     channel: Channel,
     /// After starting over: the earlier resources that have not arrived again.
-    stale: Option<HashSet<Keyed<R>>>,
+    stale: Option<HashSet<KeyedResource<R>>>,
     /// The set of another incarnation, which replaces the visible one once it is whole.
-    arriving: Option<HashSet<Keyed<R>>>,
+    arriving: Option<HashSet<KeyedResource<R>>>,
     resume: ResumeToken,
     /// The incarnation of the visible resources.
     visible: Option<Uuid>,
@@ -315,7 +315,7 @@ struct Follower<R> {
     broken: Option<(Instant, Timestamp)>,
 }
 
-impl<R: Mirrored> Follower<R> {
+impl<R: MirroredKind> MirrorFollower<R> {
     fn new(mirror: Mirror<R>, owner: OwnerView<R>, channel: Channel) -> Self {
         Self {
             mirror,
@@ -372,7 +372,7 @@ impl<R: Mirrored> Follower<R> {
         let shared = Arc::clone(&self.mirror.shared);
         let mut asked = shared.asked.subscribe();
         let known = *asked.borrow_and_update();
-        let Watch { incarnation, mut batches } = R::watch(self.channel.clone(), self.resume).await?;
+        let AdmittedWatch { incarnation, mut batches } = R::watch(self.channel.clone(), self.resume).await?;
         self.enter(incarnation);
         let mut seen = None;
         loop {
@@ -438,7 +438,7 @@ impl<R: Mirrored> Follower<R> {
     }
 
     /// Replaces all that is visible by the set of another incarnation.
-    fn replace(&mut self, arrived: HashSet<Keyed<R>>) {
+    fn replace(&mut self, arrived: HashSet<KeyedResource<R>>) {
         let shared = Arc::clone(&self.mirror.shared);
         *shared.replaced_at.lock() = Some(clock::now());
         let listeners = shared.listeners.lock();
@@ -465,7 +465,7 @@ impl<R: Mirrored> Follower<R> {
         let changed: Vec<_> = changed.into_iter().map(|resource| self.held(resource, now)).collect();
         self.live |= synced;
         if let Some(mut arriving) = self.arriving.take() {
-            arriving.extend(changed.into_iter().map(Keyed));
+            arriving.extend(changed.into_iter().map(KeyedResource));
             if synced {
                 self.replace(arriving);
                 self.advance(revision, synced);
@@ -492,7 +492,7 @@ impl<R: Mirrored> Follower<R> {
                 if let Some(stale) = &mut self.stale {
                     stale.remove(resource.key());
                 }
-                let previous = resources.replace(Keyed(Arc::clone(&resource))).map(|held| held.0);
+                let previous = resources.replace(KeyedResource(Arc::clone(&resource))).map(|held| held.0);
                 changes.push(Change { previous, current: Some(resource) });
             }
             if synced {

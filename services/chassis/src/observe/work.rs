@@ -19,11 +19,11 @@ use crate::process::memory::leave_room;
 /// It holds state and not a queue: a key that is marked ten times is processed once, so memory is bounded by the number
 /// of keys. A key that is marked during its processing is handed out again.
 pub struct WorkQueue<K> {
-    shared: Arc<Shared<K>>,
+    shared: Arc<WorkQueueInner<K>>,
 }
 
-struct Shared<K> {
-    marks: Mutex<Marks<K>>,
+struct WorkQueueInner<K> {
+    marks: Mutex<QueueMarks<K>>,
     changed: Notify,
 }
 
@@ -33,11 +33,11 @@ pub struct OpenQueue<K: Ord + Hash + Clone>(WorkQueue<K>);
 
 impl<K: Ord + Hash + Clone> Drop for OpenQueue<K> {
     fn drop(&mut self) {
-        *self.0.shared.marks.lock() = Marks::new(false);
+        *self.0.shared.marks.lock() = QueueMarks::new(false);
     }
 }
 
-struct Marks<K> {
+struct QueueMarks<K> {
     is_open: bool,
     now: BTreeSet<K>,
     /// Keys by the time they are due; `due` is the same the other way round.
@@ -53,22 +53,22 @@ impl<K> Clone for WorkQueue<K> {
 
 impl<K> Default for WorkQueue<K> {
     fn default() -> Self {
-        Self::holding(Marks::new(true))
+        Self::holding(QueueMarks::new(true))
     }
 }
 
 impl<K> WorkQueue<K> {
     /// A queue that takes no marks before it is [opened](Self::open).
     pub fn closed() -> Self {
-        Self::holding(Marks::new(false))
+        Self::holding(QueueMarks::new(false))
     }
 
-    fn holding(marks: Marks<K>) -> Self {
-        Self { shared: Arc::new(Shared { marks: Mutex::new(marks), changed: Notify::new() }) }
+    fn holding(marks: QueueMarks<K>) -> Self {
+        Self { shared: Arc::new(WorkQueueInner { marks: Mutex::new(marks), changed: Notify::new() }) }
     }
 }
 
-impl<K> Marks<K> {
+impl<K> QueueMarks<K> {
     fn new(is_open: bool) -> Self {
         Self { is_open, now: BTreeSet::new(), later: BTreeSet::new(), due: HashMap::new() }
     }
@@ -122,7 +122,7 @@ impl<K: Ord + Hash + Clone> WorkQueue<K> {
     }
 }
 
-impl<K: Ord + Hash + Clone> Marks<K> {
+impl<K: Ord + Hash + Clone> QueueMarks<K> {
     fn put_off(&mut self, key: K, at: Instant) {
         if !self.is_open {
             return;
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn keys_come_at_their_time_and_a_new_time_replaces_the_old() {
-        let mut marks = Marks::new(true);
+        let mut marks = QueueMarks::new(true);
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         marks.put_off("late", at(9));

@@ -19,14 +19,14 @@ const MINIMA: [(&str, u64); 7] = [
 
 /// Memory and file descriptors that the process may have; `None` where there is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Capacity {
+pub struct ProcessCapacity {
     /// Bytes of memory.
     pub memory: Option<u64>,
     /// File descriptors.
     pub descriptors: Option<u64>,
 }
 
-impl Capacity {
+impl ProcessCapacity {
     /// The limits of this process. A limit of memory in the settings takes the place of the control group's.
     pub fn of_process(settings: &Settings) -> Self {
         let memory = match settings.limits.memory_bytes {

@@ -11,12 +11,12 @@ use parking_lot::Mutex;
 /// Shortest time between two readings of the wall clock.
 const LOOKS: Duration = Duration::from_secs(1);
 
-static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::start);
+static CLOCK: LazyLock<SlewedClock> = LazyLock::new(SlewedClock::start);
 
 /// The time by the clock of this process: the wall clock of its machine, but for steps, which it makes good slowly, and
 /// those of more than a day, which it follows at once.
 pub fn now() -> Timestamp {
-    of_this_host(Clock::now)
+    of_this_host(SlewedClock::now)
 }
 
 /// Continues this process's clock from `stamp`, which the clock gave in an earlier life: then nothing on record lies in
@@ -26,12 +26,12 @@ pub fn not_before(stamp: Timestamp) {
 }
 
 #[cfg(not(feature = "simulation"))]
-fn of_this_host<A>(look: impl FnOnce(&Clock) -> A) -> A {
+fn of_this_host<A>(look: impl FnOnce(&SlewedClock) -> A) -> A {
     look(&CLOCK)
 }
 
 #[cfg(feature = "simulation")]
-fn of_this_host<A>(look: impl FnOnce(&Clock) -> A) -> A {
+fn of_this_host<A>(look: impl FnOnce(&SlewedClock) -> A) -> A {
     match CLOCKS.get() {
         Some(of) => look(&of()),
         None => look(&CLOCK),
@@ -40,7 +40,7 @@ fn of_this_host<A>(look: impl FnOnce(&Clock) -> A) -> A {
 
 /// Returns the clock of the simulated process that is running.
 #[cfg(feature = "simulation")]
-pub type Clocks = fn() -> std::sync::Arc<Clock>;
+pub type Clocks = fn() -> std::sync::Arc<SlewedClock>;
 
 #[cfg(feature = "simulation")]
 thread_local! {
@@ -54,9 +54,9 @@ pub fn set_clocks(of: Clocks) {
 }
 
 /// A clock that starts as the wall clock stands and makes good the steps of it slowly.
-pub struct Clock(Mutex<(Steady, Instant)>);
+pub struct SlewedClock(Mutex<(Steady, Instant)>);
 
-impl Clock {
+impl SlewedClock {
     /// Starts a clock.
     pub fn start() -> Self {
         let wall = wall();
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_clock_goes_on_from_where_it_was_in_an_earlier_life() {
-        let clock = Clock::start();
+        let clock = SlewedClock::start();
         let hour = Duration::from_secs(3600);
         let before = clock.now();
         clock.not_before(before.plus(hour));

@@ -29,7 +29,7 @@ pub const DIRECTORY: &str = "REVEILLE_FAILPOINTS";
 /// The process is at the point `name`, and ends there if a test wants it to.
 #[cfg(debug_assertions)]
 pub fn pass(name: fmt::Arguments<'_>) {
-    static POINTS: LazyLock<Option<Points>> = LazyLock::new(Points::of_environment);
+    static POINTS: LazyLock<Option<FailpointFiles>> = LazyLock::new(FailpointFiles::of_environment);
     if let Some(points) = &*POINTS {
         points.pass(&name.to_string().replace(['/', ' '], "-"));
     }
@@ -41,13 +41,13 @@ pub fn pass(name: fmt::Arguments<'_>) {
 pub fn pass(_: fmt::Arguments<'_>) {}
 
 #[cfg(debug_assertions)]
-struct Points {
+struct FailpointFiles {
     directory: PathBuf,
     one_at_a_time: Mutex<()>,
 }
 
 #[cfg(debug_assertions)]
-impl Points {
+impl FailpointFiles {
     fn of_environment() -> Option<Self> {
         let directory = std::env::var_os(DIRECTORY)?.into();
         Some(Self { directory, one_at_a_time: Mutex::default() })
@@ -85,10 +85,10 @@ impl Points {
 
 /// A client whose calls pass `SERVICE.METHOD.before`, and `SERVICE.METHOD.after` once an answer begins or is missing.
 #[derive(Debug, Clone)]
-pub struct Passing<S>(pub(crate) S);
+pub struct FailpointClient<S>(pub(crate) S);
 
 #[cfg(debug_assertions)]
-impl<S, B> Service<http::Request<B>> for Passing<S>
+impl<S, B> Service<http::Request<B>> for FailpointClient<S>
 where
     S: Service<http::Request<B>>,
     S::Future: Send + 'static,
@@ -117,7 +117,7 @@ where
 }
 
 #[cfg(not(debug_assertions))]
-impl<S, B> Service<http::Request<B>> for Passing<S>
+impl<S, B> Service<http::Request<B>> for FailpointClient<S>
 where
     S: Service<http::Request<B>>,
 {
@@ -162,7 +162,8 @@ mod tests {
     #[test]
     fn a_point_ends_the_process_once_at_the_time_that_is_set() {
         let directory = tempfile::tempdir().unwrap();
-        let points = Points { directory: directory.path().to_owned(), one_at_a_time: Mutex::default() };
+        let points =
+            FailpointFiles { directory: directory.path().to_owned(), one_at_a_time: Mutex::default() };
         let armed = directory.path().join("armed");
         fs::create_dir(&armed).unwrap();
         assert!(!points.is_due("PCS.transitions_create.before"));
@@ -176,7 +177,8 @@ mod tests {
     #[test]
     fn each_time_is_noted() {
         let directory = tempfile::tempdir().unwrap();
-        let points = Points { directory: directory.path().to_owned(), one_at_a_time: Mutex::default() };
+        let points =
+            FailpointFiles { directory: directory.path().to_owned(), one_at_a_time: Mutex::default() };
         for name in ["a", "b", "a"] {
             points.pass(name);
         }

@@ -14,13 +14,13 @@ use tracing::Instrument;
 #[derive(Clone, Default)]
 pub struct Tasks {
     shutdown: CancellationToken,
-    shared: Arc<Shared>,
+    shared: Arc<TasksInner>,
     #[cfg(feature = "simulation")]
-    gate: crate::simulation::Gate,
+    gate: crate::simulation::TaskGate,
 }
 
 #[derive(Default)]
-struct Shared {
+struct TasksInner {
     running: Mutex<JoinSet<Ended>>,
     spawned: Notify,
 }

@@ -7,7 +7,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;
 use tracing_subscriber::{EnvFilter, Layer, Registry, layer::SubscriberExt, reload, util::SubscriberInitExt};
 
-use crate::settings::{Log, LogFormat};
+use crate::settings::{LogFormat, LogSettings};
 
 /// Default of the option `logging_level`. It leaves the level to the settings, so that a process started with more or
 /// fewer lines keeps them although the option exists.
@@ -19,10 +19,10 @@ const UNSET: &str = "info";
 const QUIET_LIBRARIES: &str = "rustls_platform_verifier=off,h2=warn,sea_orm_migration=warn";
 
 /// Log level of the process. All its parts log the same way, so that the option is followed once.
-static LEVEL: OnceLock<Level> = OnceLock::new();
+static LEVEL: OnceLock<LogFilter> = OnceLock::new();
 
 /// The filter in force and its origin.
-struct Level {
+struct LogFilter {
     /// The filter of the settings.
     settings: String,
     handle: reload::Handle<EnvFilter, Registry>,
@@ -34,7 +34,7 @@ struct Level {
 ///
 /// # Errors
 /// When the filter cannot be read or another subscriber is in place.
-pub fn init(log: &Log) -> anyhow::Result<()> {
+pub fn init(log: &LogSettings) -> anyhow::Result<()> {
     let filter = format!("{QUIET_LIBRARIES},{}", log.filter);
     let filter = EnvFilter::try_new(filter).with_context(|| format!("log.filter: '{}'", log.filter))?;
     let (filter, handle) = reload::Layer::new(filter);
@@ -54,7 +54,7 @@ pub fn init(log: &Log) -> anyhow::Result<()> {
     tracing_subscriber::registry().with(lines.with_filter(filter)).try_init().context("log")?;
     let followed = Mutex::new((0, UNSET.to_owned()));
     // The subscriber above is the first, so the level was unset.
-    let _first = LEVEL.set(Level { settings: log.filter.clone(), handle, followed });
+    let _first = LEVEL.set(LogFilter { settings: log.filter.clone(), handle, followed });
     Ok(())
 }
 

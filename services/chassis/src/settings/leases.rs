@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Times of a take-over between replicas that share a PostgreSQL.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Leases {
+pub struct LeaseSettings {
     /// Seconds after which the role of a replica that fell silent may be acquired by another.
     pub ttl_seconds: f64,
     /// Seconds between two renewals.
@@ -23,13 +23,13 @@ pub struct Leases {
 /// times as long where the options grant more.
 const STALL: f64 = 900.0;
 
-impl Default for Leases {
+impl Default for LeaseSettings {
     fn default() -> Self {
         Self { ttl_seconds: 6.0, renewal_seconds: 2.0, margin_seconds: 1.5, stall_seconds: STALL }
     }
 }
 
-impl Leases {
+impl LeaseSettings {
     /// Checks that the periods are consistent.
     ///
     /// # Errors
@@ -72,13 +72,13 @@ mod tests {
 
     #[test]
     fn leases_that_cannot_be_kept_are_refused() {
-        let leases = |ttl_seconds, renewal_seconds, margin_seconds| Leases {
+        let leases = |ttl_seconds, renewal_seconds, margin_seconds| LeaseSettings {
             ttl_seconds,
             renewal_seconds,
             margin_seconds,
             stall_seconds: STALL,
         };
-        assert_eq!(Leases::default().check(), Ok(()));
+        assert_eq!(LeaseSettings::default().check(), Ok(()));
         for bad in
             [leases(6.0, 3.0, 1.5), leases(0.0, 2.0, 1.5), leases(6.0, f64::NAN, 1.5), leases(6.0, 2.0, 6.0)]
         {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// after which to try again; health checks are always answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct LimitSettings {
     /// Most connections. Further ones are closed.
     pub connections: u32,
     /// Seconds of silence, without even answers to pings, after which a connection is closed.
@@ -35,7 +35,7 @@ pub struct Limits {
     pub complete_sessions: u32,
 }
 
-impl Limits {
+impl LimitSettings {
     /// Checks that every class has a place.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
+impl Default for LimitSettings {
     fn default() -> Self {
         Self {
             connections: 1024,
@@ -97,12 +97,12 @@ mod tests {
 
     #[test]
     fn a_limit_that_leaves_nobody_a_place_is_named() {
-        let limits = Limits::default();
+        let limits = LimitSettings::default();
         assert!(limits.check().is_ok());
         for (limits, told) in [
-            (Limits { watches: 0, ..limits.clone() }, "limits.watches: has to be above zero"),
-            (Limits { control: 0, ..limits.clone() }, "limits.control: has to be above zero"),
-            (Limits { silence_seconds: 10, ..limits }, "limits.silence_seconds: has to be 30 or more"),
+            (LimitSettings { watches: 0, ..limits.clone() }, "limits.watches: has to be above zero"),
+            (LimitSettings { control: 0, ..limits.clone() }, "limits.control: has to be above zero"),
+            (LimitSettings { silence_seconds: 10, ..limits }, "limits.silence_seconds: has to be 30 or more"),
         ] {
             assert_eq!(limits.check().unwrap_err().to_string(), told);
         }

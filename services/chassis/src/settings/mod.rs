@@ -16,13 +16,13 @@ mod upstreams;
 
 pub use database::DatabaseSettings;
 pub(crate) use database::without_password;
-pub use leases::Leases;
-pub use limits::Limits;
-pub use profile::Profile;
+pub use leases::LeaseSettings;
+pub use limits::LimitSettings;
+pub use profile::DriverProfile;
 pub use upstreams::{
-    BootParameters, BootParametersDriver, BootScripts, CatalogueDriver, Configuration, ConfigurationDriver,
-    Images, ImagesDriver, Inventory, InventoryDriver, Notifications, Peer, Power, PowerDriver, Tenants,
-    TenantsDriver,
+    BootParameters, BootParametersDriver, BootScripts, CatalogueDriver, ConfigurationDriver,
+    ConfigurationSettings, Images, ImagesDriver, InventoryDriver, InventorySettings, NotificationSettings,
+    Peer, Power, PowerDriver, TenantSettings, TenantsDriver,
 };
 
 /// Prefix of environment variables: `REVEILLE__GATEWAY__LISTEN` sets `gateway.listen`.
@@ -37,52 +37,52 @@ pub struct Settings {
     /// Seconds that calls under way get when the process is asked to stop.
     pub shutdown_grace_seconds: u32,
     /// Filter and format of the log.
-    pub log: Log,
+    pub log: LogSettings,
     /// Strictness of following BOS where a difference harms no client.
-    pub compat: Compat,
+    pub compat: CompatSettings,
     /// Limits of the concurrent work of each part over gRPC.
-    pub limits: Limits,
+    pub limits: LimitSettings,
     /// The component registry.
-    pub component_registry: Owner,
+    pub component_registry: OwnerSettings,
     /// The session manager.
-    pub session_manager: Owner,
+    pub session_manager: OwnerSettings,
     /// The status evaluator. It stores nothing: its database only serves to share the work among several replicas, and
     /// without one each of them does all of it.
-    pub status_evaluator: Owner,
+    pub status_evaluator: OwnerSettings,
     /// The power controller.
-    pub power_controller: Owner,
+    pub power_controller: OwnerSettings,
     /// The config coordinator.
-    pub config_coordinator: Owner,
+    pub config_coordinator: OwnerSettings,
     /// The HTTP gateway.
-    pub gateway: Gateway,
+    pub gateway: GatewaySettings,
     /// TOML file that lists nodes and their BMCs, for the drivers that need no other service; empty: none.
     pub machine_file: PathBuf,
     /// Source of nodes, groups, roles, locks and architectures.
-    pub inventory: Inventory,
+    pub inventory: InventorySettings,
     /// Power service of the nodes.
     pub power: Power,
     /// Boot script service of the nodes.
     pub boot_parameters: BootParameters,
     /// Configuration service of the nodes.
-    pub configuration: Configuration,
+    pub configuration: ConfigurationSettings,
     /// Sources of images.
     pub images: Images,
     /// Source of the tenants' nodes.
-    pub tenants: Tenants,
+    pub tenants: TenantSettings,
     /// Conditions for the end of sessions.
-    pub sessions: Sessions,
+    pub sessions: SessionSettings,
     /// Use of the database by each part.
     pub database: DatabaseSettings,
     /// Sharing of the work among replicas that share a database.
-    pub leases: Leases,
+    pub leases: LeaseSettings,
     /// The simulated upstreams.
-    pub simulator: Simulator,
+    pub simulator: SimulatorSettings,
 }
 
 /// Filter and format of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Log {
+pub struct LogSettings {
     /// Directives such as `info,power_controller=debug`. The option `logging_level`, once it is not `INFO`, takes the
     /// place of the one without a target.
     pub filter: String,
@@ -106,7 +106,7 @@ pub enum LogFormat {
 /// Strictness of following BOS.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Compat {
+pub struct CompatSettings {
     /// Repeat surprising answers of BOS that clients may have got used to. Never repeats unsafe actions.
     pub strict_bos: bool,
 }
@@ -114,7 +114,7 @@ pub struct Compat {
 /// Conditions for the end of sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sessions {
+pub struct SessionSettings {
     /// Complete a staged session once everything that it staged was applied and has settled, although the option
     /// `clear_stage` is off and the staged states are kept. If not, such a session runs until its staged states are
     /// overwritten or cleared, or it is deleted, as in BOS.
@@ -124,7 +124,7 @@ pub struct Sessions {
 /// The HTTP gateway. It stores nothing and authenticates no caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Gateway {
+pub struct GatewaySettings {
     /// Address to listen on.
     pub listen: SocketAddr,
     /// Address for other parts.
@@ -157,7 +157,7 @@ pub struct Gateway {
 /// A part that owns a database.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Owner {
+pub struct OwnerSettings {
     /// Address to listen on.
     pub listen: SocketAddr,
     /// Address for other parts.
@@ -169,7 +169,7 @@ pub struct Owner {
 /// The simulated upstreams and their fleet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Simulator {
+pub struct SimulatorSettings {
     /// Address to listen on.
     pub listen: SocketAddr,
     /// Address for other parts.
@@ -209,26 +209,29 @@ impl Default for Settings {
         Self {
             data_dir: "reveille-data".into(),
             shutdown_grace_seconds: 10,
-            log: Log { filter: "info,sea_orm_migration=warn,h2=warn".into(), format: LogFormat::Auto },
-            compat: Compat { strict_bos: false },
+            log: LogSettings {
+                filter: "info,sea_orm_migration=warn,h2=warn".into(),
+                format: LogFormat::Auto,
+            },
+            compat: CompatSettings { strict_bos: false },
             machine_file: PathBuf::new(),
-            inventory: Inventory::default(),
+            inventory: InventorySettings::default(),
             power: Power::default(),
             boot_parameters: BootParameters::default(),
-            configuration: Configuration::default(),
+            configuration: ConfigurationSettings::default(),
             images: Images::default(),
-            tenants: Tenants::default(),
-            sessions: Sessions { complete_applied: false },
+            tenants: TenantSettings::default(),
+            sessions: SessionSettings { complete_applied: false },
             database: DatabaseSettings::default(),
-            leases: Leases::default(),
-            limits: Limits::default(),
-            gateway: Gateway::on_port(7700),
-            component_registry: Owner::on_port(7701),
-            session_manager: Owner::on_port(7702),
-            status_evaluator: Owner::on_port(7703),
-            power_controller: Owner::on_port(7704),
-            config_coordinator: Owner::on_port(7705),
-            simulator: Simulator::on_port(7706),
+            leases: LeaseSettings::default(),
+            limits: LimitSettings::default(),
+            gateway: GatewaySettings::on_port(7700),
+            component_registry: OwnerSettings::on_port(7701),
+            session_manager: OwnerSettings::on_port(7702),
+            status_evaluator: OwnerSettings::on_port(7703),
+            power_controller: OwnerSettings::on_port(7704),
+            config_coordinator: OwnerSettings::on_port(7705),
+            simulator: SimulatorSettings::on_port(7706),
         }
     }
 }
@@ -239,7 +242,7 @@ impl Settings {
     /// # Errors
     /// Names the file or variable, the key and the mistake.
     pub fn load(file: Option<&Path>, overrides: &[(String, String)]) -> Result<Self, SettingsError> {
-        Self::default().or_from(Profile::default(), file, overrides)
+        Self::default().or_from(DriverProfile::default(), file, overrides)
     }
 
     /// Settings with these as defaults, overridden by `profile`, then `file` if given, then the environment, then
@@ -249,7 +252,7 @@ impl Settings {
     /// Names the file or variable, the key and the mistake.
     pub fn or_from(
         &self,
-        profile: Profile,
+        profile: DriverProfile,
         file: Option<&Path>,
         overrides: &[(String, String)],
     ) -> Result<Self, SettingsError> {
@@ -318,7 +321,7 @@ impl Settings {
     }
 }
 
-impl fmt::Debug for Owner {
+impl fmt::Debug for OwnerSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { listen, url, database_url } = self;
         let database_url = without_password(database_url);
@@ -330,7 +333,7 @@ impl fmt::Debug for Owner {
     }
 }
 
-impl Gateway {
+impl GatewaySettings {
     fn on_port(port: u16) -> Self {
         let (listen, url) = loopback(port);
         Self {
@@ -355,14 +358,14 @@ impl Gateway {
     }
 }
 
-impl Owner {
+impl OwnerSettings {
     fn on_port(port: u16) -> Self {
         let (listen, url) = loopback(port);
         Self { listen, url, database_url: String::new() }
     }
 }
 
-impl Simulator {
+impl SimulatorSettings {
     fn on_port(port: u16) -> Self {
         let (listen, url) = loopback(port);
         Self {
@@ -425,10 +428,10 @@ mod tests {
         let file = directory.path().join("reveille.toml");
         std::fs::write(&file, "[power.pcs]\nurl = \"https://pcs.example\"\n").unwrap();
         for (profile, simulated) in [
-            (Profile::Simulated, true),
-            (Profile::Csm, false),
-            (Profile::Openchami, false),
-            (Profile::Redfish, false),
+            (DriverProfile::Simulated, true),
+            (DriverProfile::Csm, false),
+            (DriverProfile::Openchami, false),
+            (DriverProfile::Redfish, false),
         ] {
             let settings = Settings::default().or_from(profile, Some(&file), &[]).unwrap();
             assert_eq!(settings.is_simulated(), simulated, "{profile:?}");

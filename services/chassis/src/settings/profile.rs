@@ -4,7 +4,7 @@ use clap::ValueEnum;
 
 /// Drivers of all concerns at once. A settings file adds addresses, credentials and authorities.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Profile {
+pub enum DriverProfile {
     /// A fleet that lives in the process
     #[default]
     Simulated,
@@ -16,7 +16,7 @@ pub enum Profile {
     Redfish,
 }
 
-impl Profile {
+impl DriverProfile {
     /// The settings of the profile as a TOML document, below those of files, environment and flags.
     pub fn toml(self) -> &'static str {
         match self {

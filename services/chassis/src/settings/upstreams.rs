@@ -72,7 +72,7 @@ pub(super) fn word<'de, T: Deserialize<'de>, D: Deserializer<'de>>(source: D) ->
 /// Source of nodes, groups, roles, locks and architectures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Inventory {
+pub struct InventorySettings {
     /// Source of the hardware inventory.
     #[serde(deserialize_with = "word")]
     pub driver: InventoryDriver,
@@ -81,7 +81,7 @@ pub struct Inventory {
     /// The hardware state manager.
     pub hsm: Peer,
     /// Notifications of changes, each a hint to poll at once.
-    pub notifications: Notifications,
+    pub notifications: NotificationSettings,
 }
 
 /// Sources of the hardware inventory.
@@ -99,7 +99,7 @@ pub enum InventoryDriver {
 /// Subscription to state change notifications of the hardware state manager.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Notifications {
+pub struct NotificationSettings {
     /// Whether to subscribe.
     pub subscribe: bool,
     /// Name of the subscriber; one per mesh.
@@ -182,7 +182,7 @@ pub struct BootScripts {
 /// Configuration service of the nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Configuration {
+pub struct ConfigurationSettings {
     /// Driver of the configuration service.
     #[serde(deserialize_with = "word")]
     pub driver: ConfigurationDriver,
@@ -250,7 +250,7 @@ pub enum CatalogueDriver {
 /// Source of the tenants' nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tenants {
+pub struct TenantSettings {
     /// Driver of the tenant service.
     #[serde(deserialize_with = "word")]
     pub driver: TenantsDriver,
@@ -268,14 +268,14 @@ pub enum TenantsDriver {
     Tapms,
 }
 
-impl Default for Inventory {
+impl Default for InventorySettings {
     fn default() -> Self {
         Self {
             driver: InventoryDriver::Simulated,
             lock_poll_seconds: 10.0,
             // HSM lists the whole machine in one answer.
             hsm: Peer { largest_answer: 64 << 20, ..Peer::of(2500) },
-            notifications: Notifications {
+            notifications: NotificationSettings {
                 subscribe: false,
                 subscriber: "reveille".into(),
                 webhook_url: String::new(),
@@ -309,7 +309,7 @@ impl Default for BootParameters {
     }
 }
 
-impl Default for Configuration {
+impl Default for ConfigurationSettings {
     fn default() -> Self {
         Self {
             driver: ConfigurationDriver::Simulated,
@@ -332,7 +332,7 @@ impl Default for Images {
     }
 }
 
-impl Default for Tenants {
+impl Default for TenantSettings {
     fn default() -> Self {
         // A single document that people wait for: an early error is better than a late answer.
         let tapms = Peer { answer_seconds: 10.0, total_seconds: 10.0, ..Peer::of(1) };

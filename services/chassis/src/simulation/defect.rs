@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 /// Defect that is planted on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Defect {
+pub enum PlantedDefect {
     /// Disks take every write, including those decided under leases that are over.
     UnfencedWrites,
     /// No replica can acquire a role that another one has held.
@@ -45,7 +45,7 @@ pub enum Defect {
     EqualRules,
 }
 
-impl Defect {
+impl PlantedDefect {
     /// All defects, each with its name.
     pub const ALL: [(&'static str, Self); 19] = [
         ("unfenced-writes", Self::UnfencedWrites),
@@ -81,10 +81,10 @@ impl Defect {
 }
 
 thread_local! {
-    static PLANTED: Cell<Option<Defect>> = const { Cell::new(None) };
+    static PLANTED: Cell<Option<PlantedDefect>> = const { Cell::new(None) };
 }
 
 /// Plants a defect in this thread, or removes it.
-pub fn plant(defect: Option<Defect>) {
+pub fn plant(defect: Option<PlantedDefect>) {
     PLANTED.set(defect);
 }

@@ -11,11 +11,11 @@ use parking_lot::Mutex;
 
 /// Gate, open or closed with waiting tasks. Clones are the same gate.
 #[derive(Clone, Default)]
-pub(crate) struct Gate {
+pub(crate) struct TaskGate {
     waiting: Arc<Mutex<Option<Vec<Waker>>>>,
 }
 
-impl Gate {
+impl TaskGate {
     /// Holds all tasks until the gate is opened.
     pub(crate) fn close(&self) {
         self.waiting.lock().get_or_insert_default();
@@ -54,7 +54,7 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_done_behind_a_closed_gate() {
-        let (gate, (told, hears)) = (Gate::default(), tokio::sync::oneshot::channel());
+        let (gate, (told, hears)) = (TaskGate::default(), tokio::sync::oneshot::channel());
         let mut task = Box::pin(gate.clone().pass(hears));
         assert!((&mut task).now_or_never().is_none());
         gate.close();

@@ -1,5 +1,5 @@
-//! Replacement for the network in a simulation: a [`Network`] in memory. The [disks](crate::store::disk) that replace
-//! databases stand in the store.
+//! Replacement for the network in a simulation: a [`SimulatedNetwork`] in memory. The [disks](crate::store::disk) that
+//! replace databases stand in the store.
 //!
 //! The services above do not know of them. Their settings have addresses and databases of this module, and they run on
 //! a runtime of one thread whose clock stands while any task has work. The program that runs the simulation decides
@@ -9,8 +9,8 @@ mod defect;
 mod gate;
 mod network;
 
-pub use defect::{Defect, plant};
-pub use network::{Listening, Network, Way};
+pub use defect::{PlantedDefect, plant};
+pub use network::{NetworkPath, SimulatedListener, SimulatedNetwork};
 
-pub(crate) use gate::Gate;
+pub(crate) use gate::TaskGate;
 pub(crate) use network::{unhurried, way};

@@ -34,35 +34,35 @@ const PING: Duration = Duration::from_secs(15);
 const PONG: Duration = Duration::from_secs(5);
 
 thread_local! {
-    static CURRENT: RefCell<Option<Network>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<SimulatedNetwork>> = const { RefCell::new(None) };
 }
 
 /// Network. Clones share it.
 #[derive(Clone)]
-pub struct Network {
-    shared: Arc<Shared>,
+pub struct SimulatedNetwork {
+    shared: Arc<NetworkInner>,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct NetworkInner {
+    state: Mutex<NetworkState>,
     /// Notifies tasks of a change of the ways between hosts.
     changed: Notify,
 }
 
-struct State {
+struct NetworkState {
     chance: SmallRng,
     /// Listening sockets, by the name of the host.
-    listening: BTreeMap<Arc<str>, Socket>,
+    listening: BTreeMap<Arc<str>, SimulatedSocket>,
     /// Starts that are over.
     dead: BTreeSet<Arc<str>>,
     /// Starts that are paused.
     paused: BTreeSet<Arc<str>>,
     /// Ways by sending and receiving host; every other way is fair.
-    ways: BTreeMap<(Arc<str>, Arc<str>), Way>,
-    connections: Vec<Connection>,
+    ways: BTreeMap<(Arc<str>, Arc<str>), NetworkPath>,
+    connections: Vec<SimulatedConnection>,
 }
 
-struct Socket {
+struct SimulatedSocket {
     /// Start that listens.
     start: Arc<str>,
     /// Service of the host. A caller of a service gets any of its hosts.
@@ -70,7 +70,7 @@ struct Socket {
     connections: mpsc::UnboundedSender<DuplexStream>,
 }
 
-struct Connection {
+struct SimulatedConnection {
     client: Arc<str>,
     server: Arc<str>,
     cut: CancellationToken,
@@ -78,7 +78,7 @@ struct Connection {
 
 /// Latency and state of the way from one host to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Way {
+pub struct NetworkPath {
     /// Least latency.
     pub least: Duration,
     /// Most latency.
@@ -87,18 +87,18 @@ pub struct Way {
     pub blocked: bool,
 }
 
-impl Default for Way {
+impl Default for NetworkPath {
     fn default() -> Self {
         Self { least: Duration::from_micros(200), most: Duration::from_millis(3), blocked: false }
     }
 }
 
 /// Incoming connections of a host.
-pub struct Listening {
+pub struct SimulatedListener {
     incoming: mpsc::UnboundedReceiver<DuplexStream>,
 }
 
-impl Listening {
+impl SimulatedListener {
     /// Returns the next connection; never after the host has died.
     pub(crate) fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<DuplexStream> {
         match ready!(self.incoming.poll_recv(context)) {
@@ -108,11 +108,11 @@ impl Listening {
     }
 }
 
-impl Network {
+impl SimulatedNetwork {
     /// Creates a network without faults.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let state = State {
+        let state = NetworkState {
             chance: SmallRng::seed_from_u64(seed),
             listening: BTreeMap::new(),
             dead: BTreeSet::new(),
@@ -120,7 +120,7 @@ impl Network {
             ways: BTreeMap::new(),
             connections: Vec::new(),
         };
-        Self { shared: Arc::new(Shared { state: Mutex::new(state), changed: Notify::new() }) }
+        Self { shared: Arc::new(NetworkInner { state: Mutex::new(state), changed: Notify::new() }) }
     }
 
     /// Makes it the network of this thread: [`crate::channel`] to an address of [`Self::url`] uses it.
@@ -136,11 +136,11 @@ impl Network {
 
     /// Lets `start` take the connections to `host`, one of the hosts of `service`.
     #[must_use]
-    pub fn listen(&self, service: &str, host: &str, start: &str) -> Listening {
+    pub fn listen(&self, service: &str, host: &str, start: &str) -> SimulatedListener {
         let (connections, incoming) = mpsc::unbounded_channel();
-        let socket = Socket { start: start.into(), service: service.into(), connections };
+        let socket = SimulatedSocket { start: start.into(), service: service.into(), connections };
         self.shared.state.lock().listening.insert(host.into(), socket);
-        Listening { incoming }
+        SimulatedListener { incoming }
     }
 
     /// Ends `start`: its connections break at once, and it makes and takes no further ones.
@@ -166,7 +166,7 @@ impl Network {
 
     /// Breaks every connection between two hosts, whichever made it. Bytes under way are lost.
     pub fn cut(&self, one: &str, other: &str) {
-        let between = |connection: &Connection| {
+        let between = |connection: &SimulatedConnection| {
             let ends = (host_of(&connection.client), host_of(&connection.server));
             ends == (one, other) || ends == (other, one)
         };
@@ -174,7 +174,7 @@ impl Network {
     }
 
     /// Sets the way from `sender` to `receiver`, both names of hosts.
-    pub fn set_way(&self, sender: &str, receiver: &str, way: Way) {
+    pub fn set_way(&self, sender: &str, receiver: &str, way: NetworkPath) {
         self.shared.state.lock().ways.insert((sender.into(), receiver.into()), way);
         self.shared.changed.notify_waiters();
     }
@@ -208,7 +208,7 @@ impl Network {
         }
     }
 
-    fn way(&self, sender: &str, receiver: &str) -> Way {
+    fn way(&self, sender: &str, receiver: &str) -> NetworkPath {
         let ends = (host_of(sender).into(), host_of(receiver).into());
         self.shared.state.lock().ways.get(&ends).copied().unwrap_or_default()
     }
@@ -235,7 +235,8 @@ impl Network {
                 return Err(refused());
             }
             state.connections.retain(|connection| !connection.cut.is_cancelled());
-            let connection = Connection { client: start.clone(), server: listener.clone(), cut: cut.clone() };
+            let connection =
+                SimulatedConnection { client: start.clone(), server: listener.clone(), cut: cut.clone() };
             state.connections.push(connection);
             listener
         };
@@ -283,7 +284,7 @@ impl Network {
     }
 }
 
-impl State {
+impl NetworkState {
     /// Returns one of the hosts of `service`.
     fn any_host(&mut self, service: &str) -> Option<Arc<str>> {
         let hosts = self.listening.iter().filter(|(_, socket)| *socket.service == *service);
@@ -291,7 +292,7 @@ impl State {
         hosts.choose(&mut self.chance).cloned()
     }
 
-    fn cut(&mut self, whom: impl Fn(&Connection) -> bool) {
+    fn cut(&mut self, whom: impl Fn(&SimulatedConnection) -> bool) {
         self.connections.retain(|connection| {
             let cut = whom(connection);
             if cut {
@@ -311,21 +312,21 @@ fn host_of(start: &str) -> &str {
 }
 
 /// Returns the connector to `uri` through the network of this thread, if it has one.
-pub(crate) fn way(uri: &Uri) -> Option<Connector> {
+pub(crate) fn way(uri: &Uri) -> Option<SimulatedConnector> {
     let network = CURRENT.with_borrow(Clone::clone)?;
     let (service, start) = uri.host()?.split_once('.')?;
-    Some(Connector { network, start: start.into(), service: service.into() })
+    Some(SimulatedConnector { network, start: start.into(), service: service.into() })
 }
 
 /// Connector of one channel.
 #[derive(Clone)]
-pub(crate) struct Connector {
-    network: Network,
+pub(crate) struct SimulatedConnector {
+    network: SimulatedNetwork,
     start: Arc<str>,
     service: Arc<str>,
 }
 
-impl Service<Uri> for Connector {
+impl Service<Uri> for SimulatedConnector {
     type Response = TokioIo<DuplexStream>;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;

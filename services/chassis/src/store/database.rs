@@ -228,7 +228,7 @@ where
         });
         values.collect()
     });
-    upsert_rows(on, Rows { header, rows: rows.collect::<Result<_, _>>()? }).await
+    upsert_rows(on, UpsertRows { header, rows: rows.collect::<Result<_, _>>()? }).await
 }
 
 /// Table and columns of rows.
@@ -241,15 +241,15 @@ pub(crate) struct RowHeader {
 }
 
 /// Rows to insert, or to write over those with the same key.
-pub struct Rows {
+pub struct UpsertRows {
     pub(crate) header: RowHeader,
     /// Values of each row, in the order of the columns.
     pub(crate) rows: Vec<Vec<Value>>,
 }
 
 /// Inserts rows, or overwrites those whose key exists.
-pub(crate) async fn upsert_rows(on: &impl ConnectionTrait, rows: Rows) -> Result<(), DbErr> {
-    let Rows { header, rows } = rows;
+pub(crate) async fn upsert_rows(on: &impl ConnectionTrait, rows: UpsertRows) -> Result<(), DbErr> {
+    let UpsertRows { header, rows } = rows;
     let is_shared = on.get_database_backend() == DbBackend::Postgres;
     let most = if is_shared { arrays::ROWS } else { ROWS };
     let mut rows = rows.into_iter().peekable();
@@ -313,7 +313,7 @@ pub(crate) async fn delete_rows(
 /// An unreadable row. It stays in place, and all others are served.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} '{key}' is unreadable: {why}")]
-pub struct Unreadable {
+pub struct UnreadableRow {
     /// Kind of the resource.
     pub kind: String,
     /// Key of the row.
@@ -323,8 +323,8 @@ pub struct Unreadable {
 }
 
 /// An unreadable row of `kind`.
-pub fn unreadable(kind: &str, key: &str, why: impl Display) -> Unreadable {
-    Unreadable { kind: kind.to_owned(), key: key.to_owned(), why: why.to_string() }
+pub fn unreadable(kind: &str, key: &str, why: impl Display) -> UnreadableRow {
+    UnreadableRow { kind: kind.to_owned(), key: key.to_owned(), why: why.to_string() }
 }
 
 /// Returns whether the database may accept the refused statement at once in a new attempt: transactions collided.

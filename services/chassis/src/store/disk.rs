@@ -17,27 +17,27 @@ use tokio::{
 
 use self::{
     leases::RoleRow,
-    locks::Open,
-    shelf::{Earlier, Kept},
+    locks::OpenTransaction,
+    table::{AnyDiskTable, EarlierStates},
 };
 use crate::{Context, store::resource::Resource};
 
 mod leases;
 mod locks;
-mod shelf;
+mod table;
 mod transaction;
 
-pub(crate) use leases::Holder;
-pub(crate) use locks::Lock;
-pub(crate) use shelf::Shelf;
-pub(crate) use transaction::{LeaseTransaction, Transaction};
+pub(crate) use leases::LeaseHolder;
+pub(crate) use locks::TransactionLock;
+pub(crate) use table::DiskTable;
+pub(crate) use transaction::{DiskTransaction, LeaseTransaction};
 
 /// Most pending hints of a host.
 const HINTS: usize = 256;
 
 /// Outcome of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum CommitOutcome {
     /// The commit is kept, and confirmed.
     Kept,
     /// The commit fails, with an error.
@@ -55,7 +55,7 @@ pub enum Fate {
 }
 
 /// Commit that was kept.
-pub struct Commit<'a> {
+pub struct KeptCommit<'a> {
     /// Start that made the commit.
     pub start: u64,
     /// Kind of the changed resources.
@@ -66,13 +66,13 @@ pub struct Commit<'a> {
     pub foreign: Vec<String>,
 }
 
-/// Decides the fate of a disk's commits, and receives them.
-pub trait Custodian: Send + Sync {
+/// Decides the outcome of a disk's commits, and receives them.
+pub trait DiskController: Send + Sync {
     /// Returns the duration and the outcome of the next commit of `kind`.
-    fn fate(&self, kind: &'static str) -> (Duration, Fate);
+    fn outcome(&self, kind: &'static str) -> (Duration, CommitOutcome);
 
     /// Receives a commit that was kept.
-    fn kept(&self, commit: &Commit<'_>);
+    fn kept(&self, commit: &KeptCommit<'_>);
 
     /// Lets the host of `start` die now.
     fn dies(&self, start: u64);
@@ -84,18 +84,18 @@ pub trait Custodian: Send + Sync {
 /// Storage of the hosts of one part, by kind. Clones share it, as starts of the hosts do. Only running hosts have
 /// access.
 #[derive(Clone)]
-pub struct Disk {
-    shared: Arc<Shared>,
+pub struct SimulatedDisk {
+    shared: Arc<DiskInner>,
     start: u64,
 }
 
 /// Disk of the host that a context is of; none: it has a database.
 #[derive(Clone, Default)]
-struct AttachedDisk(Arc<Mutex<Option<Disk>>>);
+struct AttachedDisk(Arc<Mutex<Option<SimulatedDisk>>>);
 
-struct Shared {
-    custodian: Box<dyn Custodian>,
-    state: Mutex<Contents>,
+struct DiskInner {
+    controller: Box<dyn DiskController>,
+    state: Mutex<DiskContents>,
     /// Notifies tasks that wait for a change.
     changed: Notify,
     /// Changes for the other hosts: a kind and its revision, or some other topic.
@@ -104,11 +104,11 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct Contents {
-    kinds: BTreeMap<&'static str, Box<dyn Kept>>,
+struct DiskContents {
+    kinds: BTreeMap<&'static str, Box<dyn AnyDiskTable>>,
     role: RoleRow,
-    earlier_roles: Earlier<RoleRow>,
-    transactions: BTreeMap<u64, Open>,
+    earlier_roles: EarlierStates<RoleRow>,
+    transactions: BTreeMap<u64, OpenTransaction>,
     /// Number of the last transaction.
     last_transaction: u64,
     last_start: u64,
@@ -122,7 +122,7 @@ struct Contents {
     remembers: Option<usize>,
 }
 
-impl Disk {
+impl SimulatedDisk {
     /// Puts the disk in place of every database of `context`.
     pub fn attach(self, context: &Context) {
         *context.shared.of::<AttachedDisk>().0.lock() = Some(self);
@@ -135,19 +135,19 @@ impl Disk {
 
     /// Creates an empty disk of one host, as SQLite is.
     #[must_use]
-    pub fn new(custodian: impl Custodian + 'static) -> Self {
-        Self::of(custodian, false)
+    pub fn new(controller: impl DiskController + 'static) -> Self {
+        Self::of(controller, false)
     }
 
     /// Creates an empty disk that several hosts may use at a time, as PostgreSQL is.
     #[must_use]
-    pub fn shared(custodian: impl Custodian + 'static) -> Self {
-        Self::of(custodian, true)
+    pub fn shared(controller: impl DiskController + 'static) -> Self {
+        Self::of(controller, true)
     }
 
-    fn of(custodian: impl Custodian + 'static, is_shared: bool) -> Self {
-        let shared = Shared {
-            custodian: Box::new(custodian),
+    fn of(controller: impl DiskController + 'static, is_shared: bool) -> Self {
+        let shared = DiskInner {
+            controller: Box::new(controller),
             state: Mutex::default(),
             changed: Notify::new(),
             hints: broadcast::Sender::new(HINTS),
@@ -228,7 +228,7 @@ impl Disk {
     pub fn set_back(&self, lost: Duration) {
         let to = Instant::now().checked_sub(lost).unwrap_or_else(Instant::now);
         let mut contents = self.shared.state.lock();
-        contents.kinds.values_mut().for_each(|shelf| shelf.set_back(to));
+        contents.kinds.values_mut().for_each(|table| table.set_back(to));
         if let Some(role) = contents.earlier_roles.take_back(to) {
             contents.role = role;
         }
@@ -238,12 +238,12 @@ impl Disk {
 
     /// Reads the resources of one kind.
     pub fn look<R: Resource, T>(&self, look: impl FnOnce(&BTreeMap<Arc<str>, Arc<R>>) -> T) -> T {
-        look(&self.shared.state.lock().shelf::<R>().resources)
+        look(&self.shared.state.lock().table::<R>().resources)
     }
 
     /// Returns the newest revision of one kind.
     pub fn revision<R: Resource>(&self) -> u64 {
-        self.shared.state.lock().shelf::<R>().revision
+        self.shared.state.lock().table::<R>().revision
     }
 
     /// Returns the stored kinds.
@@ -253,19 +253,19 @@ impl Disk {
 
     /// Returns the keys of one kind.
     pub fn keys(&self, kind: &str) -> Vec<Arc<str>> {
-        self.shared.state.lock().kinds.get(kind).map(|shelf| shelf.keys()).unwrap_or_default()
+        self.shared.state.lock().kinds.get(kind).map(|table| table.keys()).unwrap_or_default()
     }
 
     /// Makes the row with that key unreadable until it is overwritten or deleted.
     pub fn spoil(&self, kind: &str, key: Arc<str>) {
-        if let Some(shelf) = self.shared.state.lock().kinds.get_mut(kind) {
-            shelf.spoil(key);
+        if let Some(table) = self.shared.state.lock().kinds.get_mut(kind) {
+            table.spoil(key);
         }
     }
 
     /// Returns the keys of the unreadable rows of one kind.
     pub fn spoilt(&self, kind: &str) -> BTreeSet<Arc<str>> {
-        self.shared.state.lock().kinds.get(kind).map(|shelf| shelf.spoilt().clone()).unwrap_or_default()
+        self.shared.state.lock().kinds.get(kind).map(|table| table.spoilt().clone()).unwrap_or_default()
     }
 
     /// Returns the start that holds the role now, by its row.
@@ -278,10 +278,13 @@ impl Disk {
         self.shared.state.lock().role.start()
     }
 
-    /// Reads the shelf of one kind.
-    pub(crate) async fn read<R: Resource, T>(&self, read: impl FnOnce(&Shelf<R>) -> T) -> Result<T, DbErr> {
+    /// Reads the table of one kind.
+    pub(crate) async fn read<R: Resource, T>(
+        &self,
+        read: impl FnOnce(&DiskTable<R>) -> T,
+    ) -> Result<T, DbErr> {
         self.access().await?;
-        Ok(read(self.shared.state.lock().shelf()))
+        Ok(read(self.shared.state.lock().table()))
     }
 
     /// Returns the hints of all hosts from now on: a kind and its revision, or some other topic.
@@ -293,7 +296,7 @@ impl Disk {
     pub(crate) async fn positions(&self) -> Result<Vec<(&'static str, u64)>, DbErr> {
         self.access().await?;
         let contents = self.shared.state.lock();
-        Ok(contents.kinds.iter().map(|(kind, shelf)| (*kind, shelf.revision())).collect())
+        Ok(contents.kinds.iter().map(|(kind, table)| (*kind, table.revision())).collect())
     }
 
     /// Waits for access: a start that is over gets an error, and a paused one waits.
@@ -327,11 +330,11 @@ impl Disk {
     }
 }
 
-impl Contents {
-    fn shelf<R: Resource>(&mut self) -> &mut Shelf<R> {
-        let shelf = self.kinds.entry(R::KIND).or_insert_with(|| Box::new(Shelf::<R>::default()));
-        let shelf: &mut dyn Any = shelf.as_mut();
-        shelf.downcast_mut().expect("kinds have names of their own")
+impl DiskContents {
+    fn table<R: Resource>(&mut self) -> &mut DiskTable<R> {
+        let table = self.kinds.entry(R::KIND).or_insert_with(|| Box::new(DiskTable::<R>::default()));
+        let table: &mut dyn Any = table.as_mut();
+        table.downcast_mut().expect("kinds have names of their own")
     }
 
     /// Replaces the row of the role by that of a commit.

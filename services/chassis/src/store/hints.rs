@@ -16,7 +16,7 @@ use tokio::{
 };
 
 #[cfg(feature = "simulation")]
-use crate::store::disk::Disk;
+use crate::store::disk::SimulatedDisk;
 use crate::{Tasks, process::pause, store::database};
 
 #[cfg(feature = "simulation")]
@@ -33,49 +33,52 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The databases that the parts of this process share with other replicas. Clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct Hubs {
-    lines: Arc<Mutex<Vec<Arc<Line>>>>,
+pub(crate) struct HintHubs {
+    databases: Arc<Mutex<Vec<Arc<HintConnections>>>>,
     #[cfg(feature = "simulation")]
-    of_disk: Arc<std::sync::OnceLock<Arc<Hub>>>,
+    of_disk: Arc<std::sync::OnceLock<Arc<HintHub>>>,
 }
 
 /// Hints from the other replicas on one database.
 #[derive(Default)]
-pub(crate) struct Hub {
+pub(crate) struct HintHub {
     topics: Mutex<HashMap<String, watch::Sender<u64>>>,
     /// Beginning of the last poll of all revisions that succeeded; `None`: no poll yet.
     looked: Mutex<Option<Instant>>,
 }
 
 /// The connections that feed a hub.
-pub(crate) struct Line {
-    pub(crate) hub: Arc<Hub>,
+pub(crate) struct HintConnections {
+    pub(crate) hub: Arc<HintHub>,
     /// Shared by all clones of a pool, and so identifies the pool.
     identity: Arc<PgConnectOptions>,
     /// A connection of its own, so that reads are fresh under any load. Another one receives hints.
     pub(crate) database: DatabaseConnection,
 }
 
-impl Hubs {
-    /// The line to the shared `database`; its task starts at the first call.
-    pub(crate) fn of(&self, tasks: &Tasks, database: &DatabaseConnection) -> Arc<Line> {
+impl HintHubs {
+    /// The connections to the shared `database`; its task starts at the first call.
+    pub(crate) fn of(&self, tasks: &Tasks, database: &DatabaseConnection) -> Arc<HintConnections> {
         let identity = database.get_postgres_connection_pool().connect_options();
-        let mut lines = self.lines.lock();
-        if let Some(known) = lines.iter().find(|line| Arc::ptr_eq(&line.identity, &identity)) {
+        let mut databases = self.databases.lock();
+        if let Some(known) =
+            databases.iter().find(|connections| Arc::ptr_eq(&connections.identity, &identity))
+        {
             return Arc::clone(known);
         }
-        let line = Line { hub: Arc::default(), identity, database: database::reserved(database, 1) };
-        let line = Arc::new(line);
-        lines.push(Arc::clone(&line));
-        tasks.spawn_until_shutdown("hints", Arc::clone(&line).run());
-        line
+        let connections =
+            HintConnections { hub: Arc::default(), identity, database: database::reserved(database, 1) };
+        let connections = Arc::new(connections);
+        databases.push(Arc::clone(&connections));
+        tasks.spawn_until_shutdown("hints", Arc::clone(&connections).run());
+        connections
     }
 
     /// Returns the hub of a disk in memory, of which a context has one.
     #[cfg(feature = "simulation")]
-    pub(crate) fn of_disk(&self, tasks: &Tasks, disk: &Disk) -> Arc<Hub> {
+    pub(crate) fn of_disk(&self, tasks: &Tasks, disk: &SimulatedDisk) -> Arc<HintHub> {
         let start = || {
-            let hub = Arc::<Hub>::default();
+            let hub = Arc::<HintHub>::default();
             let listening = simulated::listen(Arc::clone(&hub), disk.clone());
             tasks.spawn_until_shutdown("hints", listening);
             hub
@@ -84,7 +87,7 @@ impl Hubs {
     }
 }
 
-impl Line {
+impl HintConnections {
     async fn run(self: Arc<Self>) -> anyhow::Result<Infallible> {
         let mut failures = 0;
         loop {
@@ -139,7 +142,7 @@ impl Line {
     }
 }
 
-impl Hub {
+impl HintHub {
     /// The newest revision of a kind in hints; for any other topic a number that changes with every hint.
     pub(crate) fn subscribe(&self, topic: &str) -> watch::Receiver<u64> {
         let mut topics = self.topics.lock();
@@ -190,7 +193,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_known_of_a_kind_ages_with_the_last_look() {
-        let (hub, age) = (Hub::default(), Duration::from_secs(3));
+        let (hub, age) = (HintHub::default(), Duration::from_secs(3));
         let _heard = hub.subscribe("component");
         hub.tell("component", Some(4));
         assert_eq!(hub.known_within("component", age), None, "a hint says nothing of what was missed");

@@ -73,41 +73,41 @@ pub trait WireForm: Resource {
 }
 
 /// A resource in a set of such, in which it is found by its key: the set holds nothing beside it.
-pub(crate) struct Keyed<R>(pub(crate) Arc<R>);
+pub(crate) struct KeyedResource<R>(pub(crate) Arc<R>);
 
-impl<R> Clone for Keyed<R> {
+impl<R> Clone for KeyedResource<R> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<R: Resource> Borrow<str> for Keyed<R> {
+impl<R: Resource> Borrow<str> for KeyedResource<R> {
     fn borrow(&self) -> &str {
         self.0.key()
     }
 }
 
-impl<R: Resource> PartialEq for Keyed<R> {
+impl<R: Resource> PartialEq for KeyedResource<R> {
     fn eq(&self, other: &Self) -> bool {
         self.0.key() == other.0.key()
     }
 }
 
-impl<R: Resource> Eq for Keyed<R> {}
+impl<R: Resource> Eq for KeyedResource<R> {}
 
-impl<R: Resource> PartialOrd for Keyed<R> {
+impl<R: Resource> PartialOrd for KeyedResource<R> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<R: Resource> Ord for Keyed<R> {
+impl<R: Resource> Ord for KeyedResource<R> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.0.key().cmp(other.0.key())
     }
 }
 
-impl<R: Resource> Hash for Keyed<R> {
+impl<R: Resource> Hash for KeyedResource<R> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.key().hash(state);
     }
@@ -115,7 +115,7 @@ impl<R: Resource> Hash for Keyed<R> {
 
 /// A resource that no longer exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deletion {
+pub struct ResourceDeletion {
     /// Key of the resource.
     pub key: Arc<str>,
     /// Revision of the deletion.
@@ -130,7 +130,7 @@ pub struct Batch<R> {
     /// Newest state of the resources that changed, in the order of their revisions.
     pub changed: Vec<Arc<R>>,
     /// Resources that were deleted.
-    pub deleted: Vec<Deletion>,
+    pub deleted: Vec<ResourceDeletion>,
     /// Everything up to here has been delivered.
     pub revision: u64,
     /// Marks the end of the initial state.
@@ -157,7 +157,9 @@ impl<R: WireForm> Batch<R> {
         let deleted = batch.deletions.into_iter();
         Ok(Self {
             changed: changed.collect::<Result<_, _>>()?,
-            deleted: deleted.map(|one| Deletion { key: one.key.into(), revision: one.revision }).collect(),
+            deleted: deleted
+                .map(|one| ResourceDeletion { key: one.key.into(), revision: one.revision })
+                .collect(),
             revision: batch.revision,
             synced: batch.synced,
         })

@@ -85,14 +85,18 @@ impl Replica {
 
 /// Returns leases that are short enough for a test.
 fn short_leases() -> Settings {
-    let leases =
-        settings::Leases { ttl_seconds: 3.0, renewal_seconds: 0.3, margin_seconds: 1.0, stall_seconds: 1.0 };
+    let leases = settings::LeaseSettings {
+        ttl_seconds: 3.0,
+        renewal_seconds: 0.3,
+        margin_seconds: 1.0,
+        stall_seconds: 1.0,
+    };
     Settings { leases, ..Settings::default() }
 }
 
 /// Returns leases that do not expire within a test.
 fn long_leases() -> Settings {
-    let leases = settings::Leases {
+    let leases = settings::LeaseSettings {
         ttl_seconds: 3000.0,
         renewal_seconds: 900.0,
         margin_seconds: 10.0,

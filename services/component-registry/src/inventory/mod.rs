@@ -15,7 +15,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use anyhow::{Context as _, ensure};
 use chassis::{
     Fault, Settings,
-    settings::{Inventory as InventorySettings, InventoryDriver},
+    settings::{InventoryDriver, InventorySettings},
 };
 use proto::inventory::{Group, Hardware, ListInventoryResponse};
 use upstream::{FailureKind, machine::MachineFile};

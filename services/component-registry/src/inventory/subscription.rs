@@ -3,7 +3,7 @@
 
 use std::{convert::Infallible, time::Duration};
 
-use chassis::{process::pause, settings::Notifications};
+use chassis::{process::pause, settings::NotificationSettings};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use upstream::{Failure, FailureKind, Peer, Request};
 
@@ -67,7 +67,7 @@ struct SubscriptionChanges {
 /// Returns the peer and the wanted subscription, if the settings ask for one and the source can notify.
 pub(crate) fn wanted(
     driver: &InventorySource,
-    settings: &Notifications,
+    settings: &NotificationSettings,
 ) -> Option<(Peer, WantedSubscription)> {
     let InventorySource::Hsm(hsm) = driver else { return None };
     settings.subscribe.then(|| (hsm.peer().clone(), WantedSubscription::new(settings)))
@@ -124,7 +124,7 @@ async fn ensure(peer: &Peer, wanted: &WantedSubscription) -> Result<Subscription
 }
 
 impl WantedSubscription {
-    fn new(settings: &Notifications) -> Self {
+    fn new(settings: &NotificationSettings) -> Self {
         Self {
             subscriber: settings.subscriber.clone(),
             url: settings.webhook_url.clone(),
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     fn wanted() -> WantedSubscription {
-        let settings = Notifications {
+        let settings = NotificationSettings {
             subscribe: true,
             subscriber: "reveille".into(),
             webhook_url: "http://gateway/scn".into(),

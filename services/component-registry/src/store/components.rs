@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chassis::{
     kinds::component as convert,
     store::{
-        database::Unreadable,
+        database::UnreadableRow,
         ledger::{Column, Draft, EventRule, StoredRow, Table, rows},
         resource::WireForm,
     },
@@ -92,7 +92,7 @@ impl Table for ComponentTable {
     async fn load(
         on: &impl ConnectionTrait,
         after: Option<u64>,
-    ) -> Result<Vec<Result<Component, Unreadable>>, DbErr> {
+    ) -> Result<Vec<Result<Component, UnreadableRow>>, DbErr> {
         rows::load::<Self>(on, after, ArtifactSets::load(on).await?).await
     }
 

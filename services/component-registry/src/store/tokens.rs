@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chassis::store::{
-    database::Unreadable,
+    database::UnreadableRow,
     ledger::{Column, StoredRow, Table, rows},
     resource::Resource,
 };
@@ -71,7 +71,7 @@ impl Table for BootTokens {
     async fn load(
         on: &impl ConnectionTrait,
         after: Option<u64>,
-    ) -> Result<Vec<Result<BootToken, Unreadable>>, DbErr> {
+    ) -> Result<Vec<Result<BootToken, UnreadableRow>>, DbErr> {
         rows::load::<Self>(on, after, ArtifactSets::load(on).await?).await
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chassis::mesh::{
-    call_class::{self, Class},
+    call_class::{self, CallClass},
     request_id,
 };
 use proto::{
@@ -83,7 +83,7 @@ async fn events_name_author_request_and_reason() {
         request_id::scope("by-session".to_owned(), site.assign_to(N0, "s")).await;
         site.decide(N0, Phase::PoweringOn, "", "power_on_needed").await;
         site.decide(N0, Phase::PoweringOn, "no permission", "power_on_needed").await;
-        let by_hand = call_class::scope(Class::Operator, site.enable(N0, false));
+        let by_hand = call_class::scope(CallClass::Operator, site.enable(N0, false));
         request_id::scope("by-hand".to_owned(), by_hand).await;
         let delete = DeleteComponentRequest { id: N0.to_owned(), scope: None };
         let before = site.story(N0).await;

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Context;
 use chassis::store::{
-    database::{self, Unreadable},
+    database::{self, UnreadableRow},
     ledger::{Column, StoredRow, Table, rows},
     resource::Resource,
 };
@@ -95,7 +95,7 @@ impl Table for BootScriptTable {
     async fn load(
         on: &impl ConnectionTrait,
         after: Option<u64>,
-    ) -> Result<Vec<Result<BootScript, Unreadable>>, DbErr> {
+    ) -> Result<Vec<Result<BootScript, UnreadableRow>>, DbErr> {
         let data = data::Entity::find().all(on).await?.into_iter();
         let data = data.map(|row| (row.token.as_str().into(), artifacts(row))).collect();
         rows::load::<Self>(on, after, data).await

@@ -20,13 +20,13 @@ use tower::Service;
 /// Connects to the first address of a list that answers. Each attempt begins after the last address, so that the next
 /// attempt leaves an address that accepts connections and never answers.
 #[derive(Debug, Clone)]
-pub(super) struct Addresses {
+pub(super) struct AddressConnector {
     all: Arc<[Uri]>,
     next: Arc<AtomicUsize>,
     patience: Duration,
 }
 
-impl Addresses {
+impl AddressConnector {
     /// Begins with a random address, so that clients that start together are spread over all. Each address gets
     /// `patience` to answer.
     pub(super) fn new(all: Vec<Uri>, patience: Duration) -> Self {
@@ -61,7 +61,7 @@ async fn connect(address: &Uri) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-impl Service<Uri> for Addresses {
+impl Service<Uri> for AddressConnector {
     type Response = TokioIo<TcpStream>;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
@@ -91,7 +91,7 @@ mod tests {
         let ports: Vec<u16> = listeners.iter().map(|one| one.local_addr().unwrap().port()).collect();
         drop(listeners.remove(1));
         let all = ports.iter().map(|port| format!("http://127.0.0.1:{port}").parse().unwrap()).collect();
-        let addresses = Addresses::new(all, Duration::from_secs(5));
+        let addresses = AddressConnector::new(all, Duration::from_secs(5));
         addresses.next.store(0, Ordering::Relaxed);
         let mut taken = Vec::new();
         for _ in 0..4 {

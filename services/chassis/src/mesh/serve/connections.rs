@@ -17,7 +17,7 @@ use tokio_stream::{Stream, StreamExt};
 
 use crate::{
     mesh::listener::{Accepted, Listener},
-    settings::Limits,
+    settings::LimitSettings,
 };
 
 /// Connections that were closed at once because there were too many.
@@ -30,16 +30,16 @@ const AFTER_A_FAILURE: Duration = Duration::from_millis(50);
 /// so that their clients retry later instead of waiting in vain.
 pub(super) fn accepted(
     mut listener: Listener,
-    limits: &Limits,
+    limits: &LimitSettings,
     most: u32,
-) -> impl Stream<Item = io::Result<Connection>> + use<> {
+) -> impl Stream<Item = io::Result<ServedConnection>> + use<> {
     metrics::describe_counter!(REFUSED, "Connections that were closed at once because there were too many");
     let places = Arc::new(Semaphore::new(most as usize));
     let silence = Duration::from_secs(limits.silence_seconds.into());
     let streams = futures_util::stream::poll_fn(move |context| listener.poll_accept(context).map(Some));
     streams.then(unhurried).filter_map(move |stream| match stream {
         Ok(stream) => match Arc::clone(&places).try_acquire_owned() {
-            Ok(place) => Some(Ok(Connection::new(stream, place, silence))),
+            Ok(place) => Some(Ok(ServedConnection::new(stream, place, silence))),
             Err(_) => {
                 metrics::counter!(REFUSED).increment(1);
                 None
@@ -60,12 +60,12 @@ async fn unhurried(stream: io::Result<Accepted>) -> io::Result<Accepted> {
 }
 
 /// A connection that ends when its client is silent, without even answers to pings.
-pub(super) struct Connection {
+pub(super) struct ServedConnection {
     stream: Pin<Box<TimeoutStream<Accepted>>>,
     _place: OwnedSemaphorePermit,
 }
 
-impl Connection {
+impl ServedConnection {
     fn new(stream: Accepted, place: OwnedSemaphorePermit, silence: Duration) -> Self {
         let mut stream = TimeoutStream::new(stream);
         stream.set_read_timeout(Some(silence));
@@ -73,7 +73,7 @@ impl Connection {
     }
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for ServedConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -83,7 +83,7 @@ impl AsyncRead for Connection {
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for ServedConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

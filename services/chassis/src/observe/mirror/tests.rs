@@ -5,7 +5,7 @@ use futures_util::stream;
 use proto::option::OptionsRecord;
 
 use super::*;
-use crate::{process::shared_values::SharedValues, store::ledger::View};
+use crate::{process::shared_values::SharedValues, store::ledger::LedgerView};
 
 #[derive(Debug, Clone, PartialEq)]
 struct Wait(Timestamp, u64);
@@ -41,15 +41,15 @@ impl WireForm for Wait {
 
 static WATCHES: AtomicU64 = AtomicU64::new(0);
 
-impl Mirrored for Wait {
+impl MirroredKind for Wait {
     /// The owner has changed the resource once more at each watch.
-    async fn watch(_: Channel, resume: ResumeToken) -> Result<Watch<Self>, Status> {
+    async fn watch(_: Channel, resume: ResumeToken) -> Result<AdmittedWatch<Self>, Status> {
         let revision = 1 + WATCHES.fetch_add(1, Ordering::SeqCst);
         assert_eq!(resume.revision, revision - 1, "it goes on where it was");
         let changed = vec![Arc::new(Self(Timestamp(1), revision))];
         let batch = Batch { changed, deleted: Vec::new(), revision, synced: true };
         let batches = stream::iter([Ok(batch)]).chain(stream::pending()).boxed();
-        Ok(Watch { incarnation: None, batches })
+        Ok(AdmittedWatch { incarnation: None, batches })
     }
 
     fn began(&self) -> Option<Timestamp> {
@@ -78,7 +78,7 @@ async fn parts_of_a_process_share_a_mirror_and_each_hears_of_everything_once() {
         heard
     };
     let early = heard(&first);
-    let mut follower = Follower::new(first, OwnerView::default(), nobody());
+    let mut follower = MirrorFollower::new(first, OwnerView::default(), nobody());
     let mut change = |revision| {
         let changed = vec![Arc::new(Wait(clock::now(), revision))];
         follower.apply(Batch { changed, deleted: Vec::new(), revision, synced: true });
@@ -96,9 +96,9 @@ async fn parts_of_a_process_share_a_mirror_and_each_hears_of_everything_once() {
 async fn what_the_ledger_of_the_process_has_is_held_once() {
     let (same, newer) = (Wait(Timestamp(1), 1), Wait(Timestamp(1), 2));
     let (owned, owner) = (Arc::new(same.clone()), OwnerView::default());
-    let view = Arc::new(View::of(vec![Arc::clone(&owned)]));
+    let view = Arc::new(LedgerView::of(vec![Arc::clone(&owned)]));
     owner.set(&view);
-    let mut follower = Follower::new(Mirror::<Wait>::default(), owner, nobody());
+    let mut follower = MirrorFollower::new(Mirror::<Wait>::default(), owner, nobody());
     let mut held = |told: &Wait| {
         let revision = told.1;
         let changed = vec![Arc::new(told.clone())];
@@ -121,7 +121,7 @@ async fn copy_is_of_one_incarnation_at_any_time() {
         let revision = |wait: &Option<Arc<Wait>>| wait.as_ref().map(|wait| wait.1);
         told.lock().extend(changes.iter().map(|one| (revision(&one.previous), revision(&one.current))));
     }));
-    let mut follower = Follower::new(mirror.clone(), OwnerView::default(), nobody());
+    let mut follower = MirrorFollower::new(mirror.clone(), OwnerView::default(), nobody());
     let batch = |changed: Option<u64>, synced| Batch {
         changed: changed.map(|revision| Arc::new(Wait(clock::now(), revision))).into_iter().collect(),
         deleted: Vec::new(),
@@ -149,7 +149,7 @@ async fn copy_is_of_one_incarnation_at_any_time() {
 
 #[tokio::test]
 async fn waits_count_by_our_clock_when_the_owners_is_another() {
-    let mut follower = Follower::new(Mirror::<Wait>::default(), OwnerView::default(), nobody());
+    let mut follower = MirrorFollower::new(Mirror::<Wait>::default(), OwnerView::default(), nobody());
     let start = clock::now();
     let (ahead, behind) = (start.plus(Duration::from_secs(3600)), Timestamp(start.0 - 3_600_000));
     let mut revision = 0;
@@ -186,7 +186,7 @@ async fn whoever_catches_up_knows_what_was_done_until_then() {
 #[tokio::test(start_paused = true)]
 async fn a_copy_is_current_while_its_owner_is_heard() {
     let mirror = Mirror::<Wait>::default();
-    let mut follower = Follower::new(mirror.clone(), OwnerView::default(), nobody());
+    let mut follower = MirrorFollower::new(mirror.clone(), OwnerView::default(), nobody());
     let resumed = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&resumed);
     mirror.on_availability_change(move || {
@@ -212,7 +212,7 @@ async fn a_copy_is_current_while_its_owner_is_heard() {
 #[tokio::test(start_paused = true)]
 async fn outage_of_the_owner_is_noticed_when_it_lasts() {
     let mirror = Mirror::<Wait>::default();
-    let mut follower = Follower::new(mirror.clone(), OwnerView::default(), nobody());
+    let mut follower = MirrorFollower::new(mirror.clone(), OwnerView::default(), nobody());
     let told = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&told);
     mirror.on_availability_change(move || {

@@ -16,7 +16,8 @@ pub(super) async fn upsert(
     header: &RowHeader,
     rows: Vec<Vec<Value>>,
 ) -> Result<(), DbErr> {
-    let columns = header.columns.iter().map(|(name, is_optional)| Column::of(name, *is_optional, rows.len()));
+    let columns =
+        header.columns.iter().map(|(name, is_optional)| ArrayColumn::of(name, *is_optional, rows.len()));
     let mut columns: Vec<_> = columns.collect();
     for row in rows {
         for (value, column) in row.into_iter().zip(&mut columns) {
@@ -24,7 +25,7 @@ pub(super) async fn upsert(
         }
     }
     let sql = statement(header.table, header.key, &columns)?;
-    let values = columns.into_iter().flat_map(Column::into_arrays);
+    let values = columns.into_iter().flat_map(ArrayColumn::into_arrays);
     on.execute_raw(Statement::from_sql_and_values(DbBackend::Postgres, sql, values)).await.map(drop)
 }
 
@@ -41,7 +42,7 @@ pub(super) async fn delete(
 }
 
 /// The values of one column.
-struct Column {
+struct ArrayColumn {
     name: &'static str,
     kind: Option<ArrayType>,
     values: Vec<Value>,
@@ -49,7 +50,7 @@ struct Column {
     nulls: Option<Vec<Value>>,
 }
 
-impl Column {
+impl ArrayColumn {
     fn of(name: &'static str, is_optional: bool, rows: usize) -> Self {
         let nulls = is_optional.then(|| Vec::with_capacity(rows));
         Self { name, kind: None, values: Vec::with_capacity(rows), nulls }
@@ -75,7 +76,7 @@ impl Column {
 }
 
 /// A statement with one array for each column, followed by an array of null flags for each nullable column.
-fn statement(table: &str, key: &str, columns: &[Column]) -> Result<String, DbErr> {
+fn statement(table: &str, key: &str, columns: &[ArrayColumn]) -> Result<String, DbErr> {
     let (mut arrays, mut names, mut picked) = (Vec::new(), Vec::new(), Vec::new());
     for (n, column) in columns.iter().enumerate() {
         let kind = sql_type(column)?;
@@ -103,7 +104,7 @@ fn statement(table: &str, key: &str, columns: &[Column]) -> Result<String, DbErr
     ))
 }
 
-fn sql_type(column: &Column) -> Result<&'static str, DbErr> {
+fn sql_type(column: &ArrayColumn) -> Result<&'static str, DbErr> {
     match &column.kind {
         Some(ArrayType::String) => Ok("text"),
         Some(ArrayType::BigInt) => Ok("bigint"),
@@ -124,7 +125,8 @@ mod tests {
     #[test]
     fn nulls_have_an_array_of_their_own() {
         let column = |name, nulls: bool, value: Value| {
-            let mut column = Column { name, kind: None, values: Vec::new(), nulls: nulls.then(Vec::new) };
+            let mut column =
+                ArrayColumn { name, kind: None, values: Vec::new(), nulls: nulls.then(Vec::new) };
             column.push(value).unwrap();
             column
         };

@@ -73,22 +73,22 @@ pub(super) async fn migrate<M: MigratorTrait>(database: &DatabaseConnection) -> 
 /// finds it finished. Left to itself SQLite would commit statement by statement.
 async fn up<M: MigratorTrait>(database: &DatabaseConnection) -> Result<(), DbErr> {
     let transaction = database.begin().await?;
-    Complete::<M>::up(&transaction, None).await?;
+    CompleteMigrator::<M>::up(&transaction, None).await?;
     transaction.commit().await
 }
 
 /// The migrations of a part and those that ledgers got after [`LedgerTables`], which no part has to name.
-struct Complete<M>(PhantomData<M>);
+struct CompleteMigrator<M>(PhantomData<M>);
 
 #[async_trait::async_trait]
-impl<M: MigratorTrait> MigratorTrait for Complete<M> {
+impl<M: MigratorTrait> MigratorTrait for CompleteMigrator<M> {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         let mut migrations = M::migrations();
         if migrations.iter().any(|migration| migration.name() == LedgerTables.name()) {
             migrations.push(Box::new(CommitIds));
-            migrations.push(Box::new(Lineages));
-            migrations.push(Box::new(Incarnations));
-            migrations.push(Box::new(Events));
+            migrations.push(Box::new(LineagesMigration));
+            migrations.push(Box::new(IncarnationsMigration));
+            migrations.push(Box::new(EventsMigration));
         }
         migrations
     }
@@ -126,16 +126,16 @@ impl MigrationTrait for CommitIds {
 }
 
 /// Adds the column of the lineage to the revisions. Every database with revisions gets it.
-struct Lineages;
+struct LineagesMigration;
 
-impl MigrationName for Lineages {
+impl MigrationName for LineagesMigration {
     fn name(&self) -> &str {
         "additive_lineages"
     }
 }
 
 #[async_trait::async_trait]
-impl MigrationTrait for Lineages {
+impl MigrationTrait for LineagesMigration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let place = string("lineage").default("").to_owned();
         manager.alter_table(Table::alter().table("revisions").add_column(place).to_owned()).await
@@ -143,16 +143,16 @@ impl MigrationTrait for Lineages {
 }
 
 /// Adds the column of the incarnation to the revisions. Earlier rows have the nil incarnation until the first loss.
-struct Incarnations;
+struct IncarnationsMigration;
 
-impl MigrationName for Incarnations {
+impl MigrationName for IncarnationsMigration {
     fn name(&self) -> &str {
         "additive_incarnations"
     }
 }
 
 #[async_trait::async_trait]
-impl MigrationTrait for Incarnations {
+impl MigrationTrait for IncarnationsMigration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let place = string("incarnation").default("").to_owned();
         manager.alter_table(Table::alter().table("revisions").add_column(place).to_owned()).await
@@ -160,16 +160,16 @@ impl MigrationTrait for Incarnations {
 }
 
 /// Creates the table of events. Every database with revisions gets it.
-struct Events;
+struct EventsMigration;
 
-impl MigrationName for Events {
+impl MigrationName for EventsMigration {
     fn name(&self) -> &str {
         "additive_events"
     }
 }
 
 #[async_trait::async_trait]
-impl MigrationTrait for Events {
+impl MigrationTrait for EventsMigration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let bytes = if manager.get_database_backend() == DbBackend::Postgres { "bytea" } else { "blob" };
         let sql = format!(

@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use crate::simulation::Defect;
+use crate::simulation::PlantedDefect;
 use crate::store::fence::HeldElsewhere;
 
 /// Replica in its writes to the row.
 #[derive(Clone)]
-pub(crate) struct Holder {
+pub(crate) struct LeaseHolder {
     pub(crate) id: Arc<str>,
     /// Duration of the lease from its acquisition or renewal.
     pub(crate) ttl: Duration,
@@ -20,10 +20,10 @@ pub(crate) struct Holder {
 
 /// Row of the role of one part, if there is one.
 #[derive(Clone, Default)]
-pub(crate) struct RoleRow(Option<Lease>);
+pub(crate) struct RoleRow(Option<LeaseRow>);
 
 #[derive(Clone)]
-struct Lease {
+struct LeaseRow {
     /// Holder of the role; empty: none.
     holder: Arc<str>,
     start: u64,
@@ -34,7 +34,7 @@ struct Lease {
 
 impl RoleRow {
     pub(crate) fn make(&mut self, now: Instant) {
-        self.0.get_or_insert_with(|| Lease {
+        self.0.get_or_insert_with(|| LeaseRow {
             holder: "".into(),
             start: 0,
             epoch: 0,
@@ -43,28 +43,28 @@ impl RoleRow {
         });
     }
 
-    pub(crate) fn renew(&mut self, who: &Holder, epoch: u64, taken_over: bool, now: Instant) -> bool {
+    pub(crate) fn renew(&mut self, who: &LeaseHolder, epoch: u64, taken_over: bool, now: Instant) -> bool {
         let is_mine =
-            |lease: &&mut Lease| lease.holder == who.id && lease.epoch == epoch && lease.expires_at >= now;
+            |lease: &&mut LeaseRow| lease.holder == who.id && lease.epoch == epoch && lease.expires_at >= now;
         let Some(lease) = self.0.as_mut().filter(is_mine) else { return false };
         (lease.expires_at, lease.taken_over) = (now + who.ttl, taken_over);
         true
     }
 
     /// Returns whether [`Self::acquire`] may acquire the role.
-    pub(crate) fn is_free(&self, who: &Holder, now: Instant) -> bool {
-        let is_lost = |lease: &Lease| Defect::LostRole.is_planted() && lease.epoch > 0;
+    pub(crate) fn is_free(&self, who: &LeaseHolder, now: Instant) -> bool {
+        let is_lost = |lease: &LeaseRow| PlantedDefect::LostRole.is_planted() && lease.epoch > 0;
         self.0.as_ref().is_some_and(|lease| {
             lease.holder == who.id || !is_lost(lease) && (lease.holder.is_empty() || lease.expires_at < now)
         })
     }
 
-    pub(crate) fn acquire(&mut self, who: &Holder, now: Instant) -> Option<u64> {
+    pub(crate) fn acquire(&mut self, who: &LeaseHolder, now: Instant) -> Option<u64> {
         let lease = self.0.as_mut()?;
-        let is_raised = lease.epoch == 0 || !Defect::SameEpochs.is_planted();
+        let is_raised = lease.epoch == 0 || !PlantedDefect::SameEpochs.is_planted();
         let epoch = lease.epoch + u64::from(is_raised);
         let holder = Arc::clone(&who.id);
-        *lease = Lease { holder, start: who.start, epoch, expires_at: now + who.ttl, taken_over: false };
+        *lease = LeaseRow { holder, start: who.start, epoch, expires_at: now + who.ttl, taken_over: false };
         Some(epoch)
     }
 
@@ -76,11 +76,11 @@ impl RoleRow {
     }
 
     /// Returns whether `who` holds the role, or held it last.
-    pub(crate) fn is_of(&self, who: &Holder) -> bool {
+    pub(crate) fn is_of(&self, who: &LeaseHolder) -> bool {
         self.0.as_ref().is_some_and(|lease| lease.holder == who.id)
     }
 
-    pub(crate) fn release(&mut self, who: &Holder, now: Instant) {
+    pub(crate) fn release(&mut self, who: &LeaseHolder, now: Instant) {
         if let Some(lease) = self.0.as_mut().filter(|lease| lease.holder == who.id) {
             (lease.holder, lease.expires_at) = ("".into(), now);
         }
@@ -88,7 +88,7 @@ impl RoleRow {
 
     /// Returns whether the role is `holder`'s under `epoch`, and no replica has acquired it since.
     pub(crate) fn is(&self, holder: &str, epoch: u64) -> bool {
-        let is_holder = |lease: &Lease| *lease.holder == *holder || Defect::SameEpochs.is_planted();
+        let is_holder = |lease: &LeaseRow| *lease.holder == *holder || PlantedDefect::SameEpochs.is_planted();
         self.0.as_ref().is_some_and(|lease| is_holder(lease) && lease.epoch == epoch)
     }
 
@@ -109,8 +109,8 @@ mod tests {
 
     const TTL: Duration = Duration::from_secs(6);
 
-    fn holder(id: &str, start: u64) -> Holder {
-        Holder { id: id.into(), ttl: TTL, start }
+    fn holder(id: &str, start: u64) -> LeaseHolder {
+        LeaseHolder { id: id.into(), ttl: TTL, start }
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 /// Object that one transaction at a time may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lock {
+pub(crate) enum TransactionLock {
     /// All resources of a kind.
     Kind(&'static str),
     /// The row of the role.
@@ -12,9 +12,9 @@ pub(crate) enum Lock {
 }
 
 /// Transaction that has not ended.
-pub(super) struct Open {
+pub(super) struct OpenTransaction {
     pub(super) start: u64,
-    pub(super) lock: Lock,
+    pub(super) lock: TransactionLock,
     /// Time of the last statement of the transaction.
     pub(super) active: Instant,
     /// Whether no replica can acquire or release the role before the transaction ends.

@@ -6,12 +6,12 @@ use sea_orm::{DbErr, RuntimeErr};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    Commit, Contents, Disk, Fate,
-    leases::{Holder, RoleRow},
-    locks::{Lock, Open},
-    shelf::Shelf,
+    CommitOutcome, DiskContents, KeptCommit, SimulatedDisk,
+    leases::{LeaseHolder, RoleRow},
+    locks::{OpenTransaction, TransactionLock},
+    table::DiskTable,
 };
-use crate::simulation::Defect;
+use crate::simulation::PlantedDefect;
 use crate::store::{
     fence::Fence,
     resource::{Batch, Resource},
@@ -21,14 +21,14 @@ use crate::store::{
 const IDLE: Duration = Duration::from_secs(5);
 
 /// Transaction, which ends when it is dropped.
-pub(crate) struct Transaction {
-    disk: Disk,
+pub(crate) struct DiskTransaction {
+    disk: SimulatedDisk,
     number: u64,
 }
 
-impl Disk {
+impl SimulatedDisk {
     /// Begins a change of the object of `lock`, once no other transaction changes it.
-    pub(crate) async fn begin(&self, lock: Lock) -> Result<Transaction, DbErr> {
+    pub(crate) async fn begin(&self, lock: TransactionLock) -> Result<DiskTransaction, DbErr> {
         let begun = self.wait(|contents, now| {
             let in_the_way = contents.transactions.values().find(|open| open.lock == lock);
             if let Some(open) = in_the_way {
@@ -36,17 +36,17 @@ impl Disk {
             }
             contents.last_transaction += 1;
             let (shares_role, takes_role) = (false, false);
-            let open = Open { start: self.start(), lock, active: now, shares_role, takes_role };
+            let open = OpenTransaction { start: self.start(), lock, active: now, shares_role, takes_role };
             contents.transactions.insert(contents.last_transaction, open);
             Ok(contents.last_transaction)
         });
-        Ok(Transaction { disk: self.clone(), number: begun.await? })
+        Ok(DiskTransaction { disk: self.clone(), number: begun.await? })
     }
 
     /// Waits until `attempt` succeeds. Its error is the last activity of a transaction that blocks it.
     async fn wait<T>(
         &self,
-        mut attempt: impl FnMut(&mut Contents, Instant) -> Result<T, Instant>,
+        mut attempt: impl FnMut(&mut DiskContents, Instant) -> Result<T, Instant>,
     ) -> Result<T, DbErr> {
         loop {
             let changed = self.shared.changed.notified();
@@ -70,8 +70,8 @@ impl Disk {
     }
 }
 
-impl Transaction {
-    pub(crate) fn disk(&self) -> &Disk {
+impl DiskTransaction {
+    pub(crate) fn disk(&self) -> &SimulatedDisk {
         &self.disk
     }
 
@@ -85,8 +85,11 @@ impl Transaction {
         Ok(())
     }
 
-    /// Reads the shelf of one kind.
-    pub(crate) async fn read<R: Resource, T>(&self, read: impl FnOnce(&Shelf<R>) -> T) -> Result<T, DbErr> {
+    /// Reads the table of one kind.
+    pub(crate) async fn read<R: Resource, T>(
+        &self,
+        read: impl FnOnce(&DiskTable<R>) -> T,
+    ) -> Result<T, DbErr> {
         self.go_on().await?;
         self.disk.read(read).await
     }
@@ -108,85 +111,93 @@ impl Transaction {
             let holds = |fence: &&Fence| {
                 fence.holder.is_empty()
                     || row.is(&fence.holder, fence.epoch)
-                    || Defect::UnfencedWrites.is_planted()
+                    || PlantedDefect::UnfencedWrites.is_planted()
             };
             Ok(fences.iter().map(holds).collect())
         });
         checked.await
     }
 
-    /// Changes the shelf of one kind. `change` returns its changes, or `None` if it made none.
+    /// Changes the table of one kind. `change` returns its changes, or `None` if it made none.
     pub(crate) async fn commit<R: Resource>(
         self,
-        change: impl FnOnce(&mut Shelf<R>) -> Option<Batch<R>>,
+        change: impl FnOnce(&mut DiskTable<R>) -> Option<Batch<R>>,
     ) -> Result<bool, DbErr> {
-        let fate = self.reach(R::KIND).await?;
-        if fate == Fate::Failed {
+        let outcome = self.reach(R::KIND).await?;
+        if outcome == CommitOutcome::Failed {
             // This happens only with a defect.
-            return self.answer(fate).await.map(|()| true);
+            return self.answer(outcome).await.map(|()| true);
         }
         let (kept, foreign) = {
             let mut contents = self.disk.shared.state.lock();
-            let shelf = contents.shelf::<R>();
-            let before = shelf.copy();
-            let kept = change(shelf);
+            let table = contents.table::<R>();
+            let before = table.copy();
+            let kept = change(table);
             if kept.is_some() {
-                shelf.remember(before);
+                table.remember(before);
             }
             let foreign = kept.as_ref().map(|batch| self.foreign(&contents, batch));
             (kept, foreign.unwrap_or_default())
         };
         if let Some(batch) = &kept {
-            let commit = Commit { start: self.disk.start(), kind: R::KIND, batch, foreign };
-            self.disk.shared.custodian.kept(&commit);
+            let commit = KeptCommit { start: self.disk.start(), kind: R::KIND, batch, foreign };
+            self.disk.shared.controller.kept(&commit);
             self.hint(R::KIND.to_owned(), Some(batch.revision));
         }
-        self.answer(fate).await?;
+        self.answer(outcome).await?;
         Ok(kept.is_some())
     }
 
     /// Returns the keys of a batch, if another start has acquired the role.
-    fn foreign<R: Resource>(&self, contents: &Contents, batch: &Batch<R>) -> Vec<String> {
+    fn foreign<R: Resource>(&self, contents: &DiskContents, batch: &Batch<R>) -> Vec<String> {
         let is_foreign = contents.role.start().is_some_and(|start| start != self.disk.start());
         let changed = batch.changed.iter().filter(|_| is_foreign);
         changed.map(|one| one.key().to_owned()).collect()
     }
 
     /// Sends a commit to the server, which it may not reach.
-    async fn reach(&self, kind: &'static str) -> Result<Fate, DbErr> {
+    async fn reach(&self, kind: &'static str) -> Result<CommitOutcome, DbErr> {
         self.go_on().await?;
-        let custodian = &self.disk.shared.custodian;
-        let (takes, fate) = custodian.fate(kind);
+        let controller = &self.disk.shared.controller;
+        let (takes, outcome) = controller.outcome(kind);
         tokio::time::sleep(takes).await;
-        match fate {
-            Fate::Failed if Defect::FalsePromises.is_planted() => {}
-            Fate::Failed => {
+        match outcome {
+            CommitOutcome::Failed if PlantedDefect::FalsePromises.is_planted() => {}
+            CommitOutcome::Failed => {
                 self.go_on().await?;
                 return Err(DbErr::Conn(RuntimeErr::Internal("the disk is full".to_owned())));
             }
-            Fate::DiesBefore => {
-                custodian.dies(self.disk.start());
+            CommitOutcome::DiesBefore => {
+                controller.dies(self.disk.start());
                 return self.disk.never().await;
             }
-            Fate::PausesBefore => custodian.pauses(self.disk.start()),
-            Fate::Kept | Fate::Unheard | Fate::DiesAfter | Fate::PausesAfter => {}
+            CommitOutcome::PausesBefore => controller.pauses(self.disk.start()),
+            CommitOutcome::Kept
+            | CommitOutcome::Unheard
+            | CommitOutcome::DiesAfter
+            | CommitOutcome::PausesAfter => {}
         }
         self.go_on().await?;
-        Ok(fate)
+        Ok(outcome)
     }
 
     /// Sends the answer to a commit, which may not reach the host. The server has ended the transaction.
-    async fn answer(self, fate: Fate) -> Result<(), DbErr> {
+    async fn answer(self, outcome: CommitOutcome) -> Result<(), DbErr> {
         let disk = self.disk.clone();
         drop(self);
-        match fate {
-            Fate::Unheard => return Err(disk.broken("the connection broke before the commit was confirmed")),
-            Fate::DiesAfter => {
-                disk.shared.custodian.dies(disk.start());
+        match outcome {
+            CommitOutcome::Unheard => {
+                return Err(disk.broken("the connection broke before the commit was confirmed"));
+            }
+            CommitOutcome::DiesAfter => {
+                disk.shared.controller.dies(disk.start());
                 return disk.never().await;
             }
-            Fate::PausesAfter => disk.shared.custodian.pauses(disk.start()),
-            Fate::Kept | Fate::Failed | Fate::DiesBefore | Fate::PausesBefore => return Ok(()),
+            CommitOutcome::PausesAfter => disk.shared.controller.pauses(disk.start()),
+            CommitOutcome::Kept
+            | CommitOutcome::Failed
+            | CommitOutcome::DiesBefore
+            | CommitOutcome::PausesBefore => return Ok(()),
         }
         disk.access().await
     }
@@ -197,7 +208,7 @@ impl Transaction {
     }
 }
 
-impl Drop for Transaction {
+impl Drop for DiskTransaction {
     fn drop(&mut self) {
         self.disk.shared.state.lock().transactions.remove(&self.number);
         self.disk.shared.changed.notify_waiters();
@@ -206,23 +217,23 @@ impl Drop for Transaction {
 
 /// Transaction that changes the row of the role: a copy of it, which is stored by the commit.
 pub(crate) struct LeaseTransaction {
-    transaction: Transaction,
-    who: Holder,
+    transaction: DiskTransaction,
+    who: LeaseHolder,
     /// Beginning of the transaction, which is its time to the end.
     now: Instant,
     row: parking_lot::Mutex<RoleRow>,
 }
 
 impl LeaseTransaction {
-    pub(crate) async fn begin(disk: &Disk, who: Holder) -> Result<Self, DbErr> {
-        let transaction = disk.begin(Lock::Role).await?;
+    pub(crate) async fn begin(disk: &SimulatedDisk, who: LeaseHolder) -> Result<Self, DbErr> {
+        let transaction = disk.begin(TransactionLock::Role).await?;
         let row = disk.shared.state.lock().role.clone().into();
         Ok(Self { transaction, who, now: Instant::now(), row })
     }
 
     pub(crate) async fn change<T>(
         &self,
-        change: impl FnOnce(&mut RoleRow, &Holder, Instant) -> T,
+        change: impl FnOnce(&mut RoleRow, &LeaseHolder, Instant) -> T,
     ) -> Result<T, DbErr> {
         self.transaction.go_on().await?;
         Ok(change(&mut self.row.lock(), &self.who, self.now))
@@ -272,11 +283,11 @@ impl LeaseTransaction {
     /// Stores the row, and sends a hint about `topic` to every replica if there is one.
     pub(crate) async fn commit(self, topic: Option<String>) -> Result<(), DbErr> {
         let Self { transaction, who: _, now: _, row } = self;
-        let fate = transaction.reach("leases").await?;
+        let outcome = transaction.reach("leases").await?;
         transaction.disk.shared.state.lock().keep_role(row.into_inner());
         if let Some(topic) = topic {
             transaction.hint(topic, None);
         }
-        transaction.answer(fate).await
+        transaction.answer(outcome).await
     }
 }

@@ -8,11 +8,11 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval},
 };
 
-use super::{Hub, LOOK};
-use crate::{process::pause, store::disk::Disk};
+use super::{HintHub, LOOK};
+use crate::{process::pause, store::disk::SimulatedDisk};
 
 /// Forwards the hints on `disk` to `hub`, without end.
-pub(super) async fn listen(hub: Arc<Hub>, disk: Disk) -> anyhow::Result<Infallible> {
+pub(super) async fn listen(hub: Arc<HintHub>, disk: SimulatedDisk) -> anyhow::Result<Infallible> {
     let mut failures = 0;
     loop {
         let Err(error) = listen_once(&hub, &disk, &mut failures).await;
@@ -22,7 +22,7 @@ pub(super) async fn listen(hub: Arc<Hub>, disk: Disk) -> anyhow::Result<Infallib
     }
 }
 
-async fn listen_once(hub: &Hub, disk: &Disk, failures: &mut u32) -> Result<Infallible, DbErr> {
+async fn listen_once(hub: &HintHub, disk: &SimulatedDisk, failures: &mut u32) -> Result<Infallible, DbErr> {
     let mut hints = disk.hints();
     hub.tell_all();
     let mut looks = interval(LOOK);

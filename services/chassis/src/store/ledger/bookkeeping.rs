@@ -6,8 +6,8 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::lineage::{Lineage, Teller};
-use crate::store::{hints::CHANNEL, resource::Deletion};
+use super::lineage::{LineageComparison, LineageSource};
+use crate::store::{hints::CHANNEL, resource::ResourceDeletion};
 
 pub(super) mod revision {
     use super::*;
@@ -53,14 +53,14 @@ pub(super) mod deletion {
 
 /// A commit of a kind. A database that has lost commits reuses their revisions, but never their ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Commit {
+pub(super) struct LedgerCommit {
     /// Revision after the commit.
     pub(super) revision: u64,
     /// Random id; nil when none was recorded.
     pub(super) id: Uuid,
 }
 
-impl Commit {
+impl LedgerCommit {
     /// A new one, which takes the kind to `revision`.
     pub(super) fn to(revision: u64) -> Self {
         Self { revision, id: Uuid::now_v7() }
@@ -74,8 +74,8 @@ impl Commit {
 
 /// Position of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Position {
-    pub(super) last: Commit,
+pub(super) struct LedgerPosition {
+    pub(super) last: LedgerCommit,
     /// Deletions up to here may have been forgotten.
     pub(super) compacted: u64,
     /// Nil in a database from before there were any.
@@ -83,24 +83,24 @@ pub(super) struct Position {
 }
 
 /// The row of a kind, locked until the end of the transaction.
-pub(super) struct Locked {
-    pub(super) position: Position,
-    pub(super) lineage: Lineage,
-    /// The number of the transaction, by which its fate can be asked for.
+pub(super) struct LockedRow {
+    pub(super) position: LedgerPosition,
+    pub(super) lineage: LineageComparison,
+    /// The number of the transaction, by which its outcome can be asked for.
     pub(super) transaction: String,
 }
 
 /// Identity of a transaction, by which its outcome can be looked up.
 #[derive(Debug, Clone)]
-pub(super) struct Mark {
+pub(super) struct TransactionIdentity {
     /// The server's number of the transaction; `None` where the database is not shared.
     pub(super) transaction: Option<String>,
-    pub(super) commit: Commit,
+    pub(super) commit: LedgerCommit,
 }
 
 /// Outcome of a transaction whose end was not reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum TransactionOutcome {
     Committed,
     NotCommitted,
     /// Still running, or the server has not noticed the lost connection.
@@ -124,38 +124,50 @@ pub(super) async fn make(on: &impl ConnectionTrait, kind: &str) -> Result<(), Db
 }
 
 /// Reads where `kind` stands.
-pub(super) async fn position(on: &impl ConnectionTrait, kind: &str) -> Result<Position, DbErr> {
+pub(super) async fn position(on: &impl ConnectionTrait, kind: &str) -> Result<LedgerPosition, DbErr> {
     let found = revision::Entity::find_by_id(kind).one(on).await?;
     let found = found.ok_or_else(|| DbErr::RecordNotFound(format!("revision of {kind}")))?;
-    let last = Commit { revision: unsigned(found.revision), id: id(&found.last_commit) };
-    Ok(Position { last, compacted: unsigned(found.compacted), incarnation: id(&found.incarnation) })
+    let last = LedgerCommit { revision: unsigned(found.revision), id: id(&found.last_commit) };
+    Ok(LedgerPosition { last, compacted: unsigned(found.compacted), incarnation: id(&found.incarnation) })
 }
 
 /// Locks `kind` for this transaction, after any other holder.
-pub(super) async fn lock(on: &DatabaseTransaction, kind: &str, teller: &Teller) -> Result<Locked, DbErr> {
+pub(super) async fn lock(
+    on: &DatabaseTransaction,
+    kind: &str,
+    lineage_source: &LineageSource,
+) -> Result<LockedRow, DbErr> {
     let sql = format!(
         "SELECT revision, compacted, last_commit, lineage, incarnation, {} AS of_now, \
          CAST(pg_current_xact_id() AS text) AS transaction \
          FROM revisions WHERE kind = $1 FOR UPDATE",
-        teller.expression()
+        lineage_source.expression()
     );
     let row =
         on.query_one_raw(Statement::from_sql_and_values(DbBackend::Postgres, sql, [kind.into()])).await?;
     let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("revision of {kind}")))?;
     let last_commit: String = row.try_get("", "last_commit")?;
-    let last = Commit { revision: unsigned(row.try_get("", "revision")?), id: id(&last_commit) };
+    let last = LedgerCommit { revision: unsigned(row.try_get("", "revision")?), id: id(&last_commit) };
     let incarnation: String = row.try_get("", "incarnation")?;
     let compacted = unsigned(row.try_get("", "compacted")?);
-    let position = Position { last, compacted, incarnation: id(&incarnation) };
-    let lineage = Lineage { written: row.try_get("", "lineage")?, now: row.try_get("", "of_now")? };
-    Ok(Locked { position, lineage, transaction: row.try_get("", "transaction")? })
+    let position = LedgerPosition { last, compacted, incarnation: id(&incarnation) };
+    let lineage = LineageComparison { written: row.try_get("", "lineage")?, now: row.try_get("", "of_now")? };
+    Ok(LockedRow { position, lineage, transaction: row.try_get("", "transaction")? })
 }
 
 /// Looks up the outcome of a transaction.
-pub(super) async fn fate(on: &impl ConnectionTrait, kind: &str, mark: &Mark) -> Result<Fate, DbErr> {
-    let Some(transaction) = &mark.transaction else {
+pub(super) async fn outcome(
+    on: &impl ConnectionTrait,
+    kind: &str,
+    identity: &TransactionIdentity,
+) -> Result<TransactionOutcome, DbErr> {
+    let Some(transaction) = &identity.transaction else {
         let position = position(on, kind).await?;
-        return Ok(if position.last == mark.commit { Fate::Committed } else { Fate::NotCommitted });
+        return Ok(if position.last == identity.commit {
+            TransactionOutcome::Committed
+        } else {
+            TransactionOutcome::NotCommitted
+        });
     };
     let sql = "SELECT pg_xact_status(CAST($1 AS xid8)) AS status, revision, last_commit \
                FROM revisions WHERE kind = $2";
@@ -164,21 +176,21 @@ pub(super) async fn fate(on: &impl ConnectionTrait, kind: &str, mark: &Mark) -> 
     let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("revision of {kind}")))?;
     let status: Option<String> = row.try_get("", "status")?;
     let last_commit: String = row.try_get("", "last_commit")?;
-    let last = Commit { revision: unsigned(row.try_get("", "revision")?), id: id(&last_commit) };
-    Ok(judge(status.as_deref(), last, mark.commit))
+    let last = LedgerCommit { revision: unsigned(row.try_get("", "revision")?), id: id(&last_commit) };
+    Ok(judge(status.as_deref(), last, identity.commit))
 }
 
 /// Judges the outcome of `asked` where `last` is the last commit. A server that crashed, or a standby that was
 /// promoted, may give the transaction's number to another one: a committed number is inconclusive, whereas an aborted
 /// one means that `asked` was not committed.
-fn judge(status: Option<&str>, last: Commit, asked: Commit) -> Fate {
+fn judge(status: Option<&str>, last: LedgerCommit, asked: LedgerCommit) -> TransactionOutcome {
     match status {
-        _ if last == asked => Fate::Committed,
-        Some("in progress") => Fate::Open,
-        Some("aborted") => Fate::NotCommitted,
+        _ if last == asked => TransactionOutcome::Committed,
+        Some("in progress") => TransactionOutcome::Open,
+        Some("aborted") => TransactionOutcome::NotCommitted,
         // The commit may have happened after the row was read.
-        Some("committed") if last.revision < asked.revision => Fate::Open,
-        _ => Fate::Unknown,
+        Some("committed") if last.revision < asked.revision => TransactionOutcome::Open,
+        _ => TransactionOutcome::Unknown,
     }
 }
 
@@ -188,7 +200,7 @@ pub(super) async fn advance(
     on: &DatabaseTransaction,
     kind: &str,
     from: u64,
-    to: Commit,
+    to: LedgerCommit,
     lineage: &str,
     incarnation: Uuid,
 ) -> Result<bool, DbErr> {
@@ -227,7 +239,7 @@ pub(super) async fn deletions(
     on: &impl ConnectionTrait,
     kind: &str,
     after: u64,
-) -> Result<Vec<Deletion>, DbErr> {
+) -> Result<Vec<ResourceDeletion>, DbErr> {
     let rows = deletion::Entity::find()
         .filter(deletion::Column::Kind.eq(kind))
         .filter(deletion::Column::Revision.gt(signed(after)))
@@ -236,7 +248,7 @@ pub(super) async fn deletions(
         .await?;
     Ok(rows
         .into_iter()
-        .map(|row| Deletion { key: row.key.into(), revision: unsigned(row.revision) })
+        .map(|row| ResourceDeletion { key: row.key.into(), revision: unsigned(row.revision) })
         .collect())
 }
 
@@ -244,7 +256,7 @@ pub(super) async fn deletions(
 pub(super) async fn remember(
     on: &DatabaseTransaction,
     kind: &str,
-    deleted: &[Deletion],
+    deleted: &[ResourceDeletion],
 ) -> Result<(), DbErr> {
     for chunk in deleted.chunks(1000) {
         let rows = chunk.iter().map(|deletion| deletion::ActiveModel {
@@ -290,29 +302,29 @@ mod tests {
 
     #[test]
     fn a_transaction_counts_as_committed_only_by_its_own_id() {
-        let asked = Commit::to(7);
-        let (before, ahead, twin) = (Commit::to(6), Commit::to(8), Commit::to(7));
-        for (status, last, fate) in [
-            (Some("committed"), asked, Fate::Committed),
+        let asked = LedgerCommit::to(7);
+        let (before, ahead, twin) = (LedgerCommit::to(6), LedgerCommit::to(8), LedgerCommit::to(7));
+        for (status, last, outcome) in [
+            (Some("committed"), asked, TransactionOutcome::Committed),
             // The crash gave its number away, or forgot it.
-            (Some("in progress"), asked, Fate::Committed),
-            (None, asked, Fate::Committed),
-            (Some("in progress"), before, Fate::Open),
-            (Some("committed"), before, Fate::Open),
-            (Some("aborted"), before, Fate::NotCommitted),
-            (Some("aborted"), ahead, Fate::NotCommitted),
-            (Some("committed"), ahead, Fate::Unknown),
-            (Some("committed"), twin, Fate::Unknown),
-            (None, ahead, Fate::Unknown),
+            (Some("in progress"), asked, TransactionOutcome::Committed),
+            (None, asked, TransactionOutcome::Committed),
+            (Some("in progress"), before, TransactionOutcome::Open),
+            (Some("committed"), before, TransactionOutcome::Open),
+            (Some("aborted"), before, TransactionOutcome::NotCommitted),
+            (Some("aborted"), ahead, TransactionOutcome::NotCommitted),
+            (Some("committed"), ahead, TransactionOutcome::Unknown),
+            (Some("committed"), twin, TransactionOutcome::Unknown),
+            (None, ahead, TransactionOutcome::Unknown),
         ] {
-            assert_eq!(judge(status, last, asked), fate, "{status:?} {last:?} {asked:?}");
+            assert_eq!(judge(status, last, asked), outcome, "{status:?} {last:?} {asked:?}");
         }
     }
 
     #[test]
     fn a_commit_is_lost_where_another_has_its_revision() {
-        let shown = Commit::to(7);
-        assert!(Commit::to(6).is_without(shown) && Commit::to(7).is_without(shown));
-        assert!(!shown.is_without(shown) && !Commit::to(8).is_without(shown));
+        let shown = LedgerCommit::to(7);
+        assert!(LedgerCommit::to(6).is_without(shown) && LedgerCommit::to(7).is_without(shown));
+        assert!(!shown.is_without(shown) && !LedgerCommit::to(8).is_without(shown));
     }
 }

@@ -3,36 +3,36 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{
-    events::{EventRecorder, Origin, RecordedEvents},
+    events::{ChangeOrigin, EventRecorder, RecordedEvents},
     facets::OneOf,
-    view::View,
+    view::LedgerView,
 };
 use crate::{
     Fault,
     store::{
         fence::Fence,
-        resource::{Batch, Deletion, Resource},
+        resource::{Batch, Resource, ResourceDeletion},
     },
 };
 
 /// A change that a caller asks for.
-pub(super) struct Command<R> {
+pub(super) struct WriteCommand<R> {
     /// The lease under which it was decided.
     pub(super) fence: Option<Fence>,
     /// Author and request, for the events of the change.
-    pub(super) origin: Origin,
+    pub(super) origin: ChangeOrigin,
     /// Makes the change, or takes note why it cannot be made.
     pub(super) run: Run<R>,
 }
 
-pub(super) type Run<R> = Box<dyn FnOnce(Result<&mut Draft<'_, R>, Fault>) -> Outcome + Send>;
+pub(super) type Run<R> = Box<dyn FnOnce(Result<&mut Draft<'_, R>, Fault>) -> DraftOutcome + Send>;
 
 /// Reports the revision of the commit to a caller, or the fault.
 pub(super) type Reply = Box<dyn FnOnce(Result<u64, Fault>) + Send>;
 
 /// Fate of a command's draft. Either way the caller is answered after the commit: a refusal may rest on changes of an
 /// earlier command in the same transaction, which is true only once they are durable.
-pub(super) enum Outcome {
+pub(super) enum DraftOutcome {
     /// Make it durable.
     Keep(Reply),
     /// Forget it.
@@ -40,14 +40,14 @@ pub(super) enum Outcome {
 }
 
 /// Changes by key: the new state, or `None` for a deletion.
-pub(super) type Changes<R> = BTreeMap<Arc<str>, Option<Arc<R>>>;
+pub(super) type DraftChanges<R> = BTreeMap<Arc<str>, Option<Arc<R>>>;
 
 /// The newest state as one caller sees it, with its own changes on top.
 pub struct Draft<'a, R> {
-    pub(super) view: &'a View<R>,
+    pub(super) view: &'a LedgerView<R>,
     /// Changes of earlier commands in the same transaction.
-    pub(super) earlier: &'a Changes<R>,
-    pub(super) own: Changes<R>,
+    pub(super) earlier: &'a DraftChanges<R>,
+    pub(super) own: DraftChanges<R>,
     /// Events of the own changes.
     pub(super) events: EventRecorder<R>,
 }
@@ -137,7 +137,7 @@ impl<R: Resource> Draft<'_, R> {
 
 /// Assigns a revision to every change, and to the events that were `recorded` of it.
 pub(super) fn number<R: Resource>(
-    changes: Changes<R>,
+    changes: DraftChanges<R>,
     recorded: &mut [RecordedEvents],
     from: u64,
 ) -> Batch<R> {
@@ -167,7 +167,7 @@ pub(super) fn number<R: Resource>(
                 }
                 batch.changed.push(resource);
             }
-            None => batch.deleted.push(Deletion { key, revision: batch.revision }),
+            None => batch.deleted.push(ResourceDeletion { key, revision: batch.revision }),
         }
     }
     batch

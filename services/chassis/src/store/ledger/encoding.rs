@@ -14,25 +14,25 @@ const ENCODED_BYTES: usize = 32 << 20;
 
 /// Encoded form of one batch, kept as long as the batch unless room runs out.
 #[derive(Default)]
-pub(super) struct Encoding(Mutex<Option<Bytes>>);
+pub(super) struct BatchEncoding(Mutex<Option<Bytes>>);
 
 /// Existing encodings; the newest ones have room.
 #[derive(Default)]
-pub(super) struct Encodings {
-    kept: Mutex<Kept>,
+pub(super) struct EncodingCache {
+    kept: Mutex<KeptEncodings>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct KeptEncodings {
     /// Oldest first, each with its size.
-    encodings: VecDeque<(Weak<Encoding>, usize)>,
+    encodings: VecDeque<(Weak<BatchEncoding>, usize)>,
     bytes: usize,
 }
 
-impl Encodings {
+impl EncodingCache {
     /// The bytes of a batch, encoded at most once. Concurrent callers wait, which takes no longer than to encode
     /// themselves.
-    pub(super) fn get(&self, encoding: &Arc<Encoding>, encode: impl FnOnce() -> Bytes) -> Bytes {
+    pub(super) fn get(&self, encoding: &Arc<BatchEncoding>, encode: impl FnOnce() -> Bytes) -> Bytes {
         let mut made = encoding.0.lock();
         if let Some(bytes) = &*made {
             return bytes.clone();
@@ -44,9 +44,9 @@ impl Encodings {
     }
 }
 
-impl Kept {
+impl KeptEncodings {
     /// Keeps one more. The oldest ones make room, but the newest always is kept.
-    fn keep(&mut self, encoding: Weak<Encoding>, bytes: usize) {
+    fn keep(&mut self, encoding: Weak<BatchEncoding>, bytes: usize) {
         self.encodings.push_back((encoding, bytes));
         self.bytes += bytes;
         while self.encodings.len() > 1 && (self.bytes > ENCODED_BYTES || self.oldest_is_gone()) {
@@ -72,8 +72,8 @@ mod tests {
 
     #[test]
     fn a_batch_is_encoded_once_while_there_is_room() {
-        let encodings = Encodings::default();
-        let batches: [Arc<Encoding>; 3] = array::from_fn(|_| Arc::default());
+        let encodings = EncodingCache::default();
+        let batches: [Arc<BatchEncoding>; 3] = array::from_fn(|_| Arc::default());
         let mut encoded = Vec::new();
         for batch in [0, 0, 1, 0, 1, 2, 1, 2, 0, 0, 2, 1] {
             encodings.get(&batches[batch], || {
@@ -87,8 +87,8 @@ mod tests {
 
     #[test]
     fn what_every_watch_has_sent_is_gone() {
-        let encodings = Encodings::default();
-        let [first, second]: [Arc<Encoding>; 2] = array::from_fn(|_| Arc::default());
+        let encodings = EncodingCache::default();
+        let [first, second]: [Arc<BatchEncoding>; 2] = array::from_fn(|_| Arc::default());
         encodings.get(&first, || vec![0; 10].into());
         drop(first);
         encodings.get(&second, || vec![0; 20].into());
@@ -97,8 +97,8 @@ mod tests {
 
     #[test]
     fn what_is_larger_than_all_room_is_kept_alone() {
-        let encodings = Encodings::default();
-        let [small, large]: [Arc<Encoding>; 2] = array::from_fn(|_| Arc::default());
+        let encodings = EncodingCache::default();
+        let [small, large]: [Arc<BatchEncoding>; 2] = array::from_fn(|_| Arc::default());
         encodings.get(&small, || vec![0; 1].into());
         encodings.get(&large, || vec![0; ENCODED_BYTES + 1].into());
         assert!(small.0.lock().is_none() && large.0.lock().is_some());

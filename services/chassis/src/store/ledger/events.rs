@@ -73,13 +73,13 @@ mod event {
 }
 
 /// Author of a change, and the request that made it.
-pub(super) struct Origin {
+pub(super) struct ChangeOrigin {
     pub(super) actor: Actor,
     /// Id of the request; empty: none.
     pub(super) request_id: String,
 }
 
-impl Origin {
+impl ChangeOrigin {
     fn encode(&self, events: Vec<EventContent>) -> Arc<[u8]> {
         let events = events.into_iter().map(|event| wire::EventBody {
             kind: event.kind.to_owned(),
@@ -117,14 +117,14 @@ pub(super) struct RecordedEvents {
 /// Events that one command records.
 pub(super) struct EventRecorder<R> {
     rule: Option<EventRule<R>>,
-    origin: Origin,
+    origin: ChangeOrigin,
     pub(super) recorded: Vec<RecordedEvents>,
     /// Events of the last change: the next one is often of the same kind.
     last: Option<(Vec<EventContent>, Arc<[u8]>)>,
 }
 
 impl<R> EventRecorder<R> {
-    pub(super) fn new(rule: Option<EventRule<R>>, origin: Origin) -> Self {
+    pub(super) fn new(rule: Option<EventRule<R>>, origin: ChangeOrigin) -> Self {
         Self { rule, origin, recorded: Vec::new(), last: None }
     }
 

@@ -7,19 +7,19 @@ use std::{
     sync::Arc,
 };
 
-use crate::store::resource::{Facet, Keyed, Resource};
+use crate::store::resource::{Facet, KeyedResource, Resource};
 
 /// A condition of a list: a resource meets it by any one of these facets.
 pub type OneOf = Vec<(&'static str, String)>;
 
 /// The keys of the resources that have a facet, by the facet's name and value.
 #[derive(Debug, Default)]
-pub(super) struct Facets(HashMap<&'static str, HashMap<Box<str>, BTreeSet<Arc<str>>>>);
+pub(super) struct FacetIndex(HashMap<&'static str, HashMap<Box<str>, BTreeSet<Arc<str>>>>);
 
-impl Facets {
-    pub(super) fn of<R: Resource>(resources: &BTreeSet<Keyed<R>>) -> Self {
+impl FacetIndex {
+    pub(super) fn of<R: Resource>(resources: &BTreeSet<KeyedResource<R>>) -> Self {
         let mut found: HashMap<Facet<'_>, Vec<Arc<str>>> = HashMap::new();
-        for Keyed(resource) in resources {
+        for KeyedResource(resource) in resources {
             for facet in resource.facets() {
                 found.entry(facet).or_default().push(resource.shared_key());
             }
@@ -102,13 +102,13 @@ mod tests {
     use super::*;
     use crate::store::{
         ledger::{
-            bookkeeping::Commit,
-            incarnation::Incarnation,
+            bookkeeping::LedgerCommit,
+            incarnation::LedgerIncarnation,
             showing::show,
-            state::{Everything, State},
-            view::View,
+            state::{LedgerState, LoadedState},
+            view::LedgerView,
         },
-        resource::{Batch, Deletion},
+        resource::{Batch, ResourceDeletion},
     };
 
     const COLOURS: [&str; 3] = ["red", "green", ""];
@@ -167,28 +167,29 @@ mod tests {
         prop::collection::vec(prop::collection::vec(facet, 1..4), 0..4)
     }
 
-    fn listed(Facets(names): &Facets) -> BTreeSet<(&str, &str, &str)> {
+    fn listed(FacetIndex(names): &FacetIndex) -> BTreeSet<(&str, &str, &str)> {
         let values = names.iter().flat_map(|(name, values)| values.iter().map(move |found| (*name, found)));
         values
             .flat_map(|(name, (value, keys))| keys.iter().map(move |key| (name, &**value, &**key)))
             .collect()
     }
 
-    fn empty() -> State<Ball> {
-        State {
+    fn empty() -> LedgerState<Ball> {
+        LedgerState {
             resources: BTreeSet::new(),
             deletions: Vec::new(),
             revision: 0,
             compacted: 0,
-            incarnation: Incarnation::of(uuid::Uuid::nil()),
+            incarnation: LedgerIncarnation::of(uuid::Uuid::nil()),
             remembers: 1,
             unreadable: BTreeMap::new(),
-            facets: Facets::default(),
+            facets: FacetIndex::default(),
         }
     }
 
     fn batch((changed, deleted): (Vec<Ball>, Vec<usize>)) -> Batch<Ball> {
-        let deleted = deleted.into_iter().map(|n| Deletion { key: format!("b{n:02}").into(), revision: 0 });
+        let deleted =
+            deleted.into_iter().map(|n| ResourceDeletion { key: format!("b{n:02}").into(), revision: 0 });
         Batch {
             changed: changed.into_iter().map(Arc::new).collect(),
             deleted: deleted.collect(),
@@ -209,12 +210,12 @@ mod tests {
             for step in history {
                 show(&mut state, &batch(step));
             }
-            let anew = Facets::of(&state.resources);
+            let anew = FacetIndex::of(&state.resources);
             prop_assert_eq!(listed(&state.facets), listed(&anew));
             let wanted = |ball: &Ball| conditions.iter().all(|condition| has(ball, condition));
             let scanned: Vec<_> = state.all().filter(|ball| wanted(ball)).cloned().collect();
-            let last = Commit::to(0);
-            let view = View::new(Everything { state, unreadable: Vec::new(), last });
+            let last = LedgerCommit::to(0);
+            let view = LedgerView::new(LoadedState { state, unreadable: Vec::new(), last });
             let paged = |mut after: Arc<str>, conditions: &[OneOf]| {
                 let mut found = Vec::new();
                 loop {

@@ -9,7 +9,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
-use super::encoding::Encoding;
+use super::encoding::BatchEncoding;
 use crate::store::resource::{Batch, Resource};
 
 /// Batches that a watch may be behind before it is brought up to date from the view.
@@ -27,27 +27,27 @@ const LARGEST_BATCH: usize = 2500;
 const LARGEST_BYTES: usize = 4 << 20;
 
 /// A batch for watches.
-pub(super) struct Part<R> {
+pub(super) struct FeedPart<R> {
     pub(super) batch: Arc<Batch<R>>,
     /// Shared encoding of the batch; `None` where one watch alone gets it.
-    pub(super) encoding: Option<Arc<Encoding>>,
+    pub(super) encoding: Option<Arc<BatchEncoding>>,
 }
 
 /// Future commits.
-pub(super) type Feed<R> = broadcast::Receiver<Arc<Place<R>>>;
+pub(super) type Feed<R> = broadcast::Receiver<Arc<FeedSlot<R>>>;
 
 /// A part on its way to the watches. The last watch that reads the part drops it, unless it was dropped earlier to make
 /// room.
-pub(super) struct Place<R>(Mutex<Option<Arc<Part<R>>>>);
+pub(super) struct FeedSlot<R>(Mutex<Option<Arc<FeedPart<R>>>>);
 
-impl<R> Place<R> {
+impl<R> FeedSlot<R> {
     fn of(batch: Batch<R>) -> Self {
-        let part = Part { batch: Arc::new(batch), encoding: Some(Arc::default()) };
+        let part = FeedPart { batch: Arc::new(batch), encoding: Some(Arc::default()) };
         Self(Mutex::new(Some(Arc::new(part))))
     }
 
     /// Returns the part; `None`: it was dropped to make room.
-    pub(super) fn part(&self) -> Option<Arc<Part<R>>> {
+    pub(super) fn part(&self) -> Option<Arc<FeedPart<R>>> {
         self.0.lock().clone()
     }
 
@@ -57,14 +57,14 @@ impl<R> Place<R> {
 }
 
 /// Sender of the feeds of all watches.
-pub(super) struct Feeds<R> {
-    sender: broadcast::Sender<Arc<Place<R>>>,
+pub(super) struct FeedSender<R> {
+    sender: broadcast::Sender<Arc<FeedSlot<R>>>,
     /// The last commits, each in parts, and about how many bytes each takes. Watches that are yet to take them keep them.
-    waiting: VecDeque<(Vec<Weak<Place<R>>>, usize)>,
+    waiting: VecDeque<(Vec<Weak<FeedSlot<R>>>, usize)>,
     bytes: usize,
 }
 
-impl<R: Resource> Feeds<R> {
+impl<R: Resource> FeedSender<R> {
     pub(super) fn new() -> Self {
         Self { sender: broadcast::Sender::new(FEED), waiting: VecDeque::new(), bytes: 0 }
     }
@@ -79,7 +79,7 @@ impl<R: Resource> Feeds<R> {
         let bytes = batch.changed.iter().map(|resource| resource.weight()).sum();
         let mut places = Vec::new();
         for part in split(batch, LARGEST_BATCH) {
-            let place = Arc::new(Place::of(part));
+            let place = Arc::new(FeedSlot::of(part));
             places.push(Arc::downgrade(&place));
             // Fails only without watches.
             let _watchers = self.sender.send(place);
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_nobody_reads_is_kept_only_while_there_is_room() {
-        let mut feeds = Feeds::new();
+        let mut feeds = FeedSender::new();
         let mut feed = feeds.subscribe();
         for revision in 1..=5 {
             feeds.send(batch(revision..=revision));
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn what_every_watch_has_taken_is_gone() {
-        let mut feeds = Feeds::new();
+        let mut feeds = FeedSender::new();
         let mut watches = [feeds.subscribe(), feeds.subscribe()];
         let sent = batch(1..=1);
         let record = Arc::downgrade(&sent.changed[0]);
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_newest_commit_is_kept_however_large() {
-        let mut feeds = Feeds::new();
+        let mut feeds = FeedSender::new();
         let mut feed = feeds.subscribe();
         let most = LARGEST_BATCH as u64;
         feeds.send(batch(1..=1));

@@ -10,10 +10,10 @@ use std::{
 
 use tokio::{sync::Mutex, time::timeout};
 
-use super::{Store, Table, view::View};
+use super::{LedgerStore, Table, view::LedgerView};
 use crate::{
     Fault,
-    store::{hints::Hub, resource::Resource},
+    store::{hints::HintHub, resource::Resource},
 };
 
 /// Longest delay of a read by the check for newer commits.
@@ -22,26 +22,26 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Pause before the database is asked again while a loss is being repaired.
 const MEND: Duration = Duration::from_millis(200);
 
-/// Makes sure of it: asks where the kind stands and waits until that is shown.
-pub(super) enum Freshness<T: Table> {
+/// Asks the store for the position of the kind, and waits until the view shows it.
+pub(super) enum FreshnessCheck<T: Table> {
     /// No other process writes: memory holds everything.
     Alone,
-    Shared(Looks<T>),
+    Shared(PositionPolls<T>),
 }
 
-pub(super) struct Looks<T: Table> {
-    store: Arc<Store<T>>,
-    hub: Arc<Hub>,
+pub(super) struct PositionPolls<T: Table> {
+    store: Arc<LedgerStore<T>>,
+    hub: Arc<HintHub>,
     /// Number of polls begun.
     begun: AtomicU64,
     /// Number of the last poll that ended.
     ended: Mutex<u64>,
 }
 
-impl<T: Table> Freshness<T> {
-    pub(super) fn new(store: &Arc<Store<T>>) -> Self {
+impl<T: Table> FreshnessCheck<T> {
+    pub(super) fn new(store: &Arc<LedgerStore<T>>) -> Self {
         match store.others() {
-            Some(hub) => Self::Shared(Looks {
+            Some(hub) => Self::Shared(PositionPolls {
                 store: Arc::clone(store),
                 hub: Arc::clone(hub),
                 begun: AtomicU64::new(0),
@@ -52,28 +52,28 @@ impl<T: Table> Freshness<T> {
     }
 
     /// Ensures that `view` includes all writes acknowledged before this call.
-    pub(super) async fn ensure(&self, view: &View<T::Kind>) -> Result<(), Fault> {
-        let Self::Shared(looks) = self else { return Ok(()) };
-        let in_time = timeout(PATIENCE, looks.look(view)).await;
+    pub(super) async fn ensure(&self, view: &LedgerView<T::Kind>) -> Result<(), Fault> {
+        let Self::Shared(polls) = self else { return Ok(()) };
+        let in_time = timeout(PATIENCE, polls.poll(view)).await;
         in_time.unwrap_or_else(|_| Err(Fault::unavailable("database", "it does not answer")))
     }
 }
 
-impl<T: Table> Freshness<T> {
+impl<T: Table> FreshnessCheck<T> {
     /// Returns whether `view` includes all writes acknowledged until `age` ago, without a query.
-    pub(super) fn is_within(&self, view: &View<T::Kind>, age: Duration) -> bool {
+    pub(super) fn is_within(&self, view: &LedgerView<T::Kind>, age: Duration) -> bool {
         match self {
             Self::Alone => true,
-            Self::Shared(looks) => {
-                let known = looks.hub.known_within(T::Kind::KIND, age);
+            Self::Shared(polls) => {
+                let known = polls.hub.known_within(T::Kind::KIND, age);
                 known.is_some_and(|revision| view.revision() >= revision)
             }
         }
     }
 }
 
-impl<T: Table> Looks<T> {
-    async fn look(&self, view: &View<T::Kind>) -> Result<(), Fault> {
+impl<T: Table> PositionPolls<T> {
+    async fn poll(&self, view: &LedgerView<T::Kind>) -> Result<(), Fault> {
         let before = self.begun.load(Ordering::SeqCst);
         let mut ended = self.ended.lock().await;
         if *ended > before {

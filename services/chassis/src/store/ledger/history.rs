@@ -20,7 +20,7 @@ use super::{
     Ledger, Responses, ResumeToken, Table,
     events::{self, KEPT_EACH, KEPT_FOR, StoredChange, StoredRow, kept_revisions},
     incarnation,
-    view::View,
+    view::LedgerView,
 };
 use crate::{Fault, mesh::time, process::clock, store::resource::Resource};
 
@@ -64,7 +64,7 @@ impl<T: Table> EventService for EventRpc<T> {
         let filter = WantedEvents::read(filter.unwrap_or_default())?;
         let most = if page_size == 0 { MOST } else { MOST.min(page_size as usize) };
         self.0.fresh().await?;
-        let history = History::of(&self.0);
+        let history = EventHistory::of(&self.0);
         let revision = self.0.view.revision();
         let events = history.list(&filter, most).await.map_err(Fault::from)?;
         Ok(Response::new(ListEventsResponse { events, revision }))
@@ -80,7 +80,7 @@ impl<T: Table> EventService for EventRpc<T> {
         let WatchEventsRequest { filter, resume_revision } = request.into_inner();
         let filter = WantedEvents::read(filter.unwrap_or_default())?;
         self.0.fresh().await?;
-        let history = History::of(&self.0);
+        let history = EventHistory::of(&self.0);
         let (newest, began) = history.view.read(|state| (state.revision, state.incarnation));
         let after = resume_revision.unwrap_or(newest);
         let oldest = newest.saturating_sub(kept_revisions(history.view.len()));
@@ -143,12 +143,12 @@ impl WantedEvents {
 }
 
 /// Stored events of a ledger.
-struct History<R> {
-    view: Arc<View<R>>,
+struct EventHistory<R> {
+    view: Arc<LedgerView<R>>,
     database: DatabaseConnection,
 }
 
-impl<R: Resource> History<R> {
+impl<R: Resource> EventHistory<R> {
     fn of<T: Table<Kind = R>>(ledger: &Ledger<T>) -> Self {
         Self { view: Arc::clone(&ledger.view), database: ledger.database.clone() }
     }
@@ -237,7 +237,7 @@ fn holds(row: &StoredRow, key: &str, revision: u64) -> bool {
 
 /// Watch in progress.
 struct EventWatch<R> {
-    history: History<R>,
+    history: EventHistory<R>,
     filter: WantedEvents,
     after: u64,
     is_first: bool,

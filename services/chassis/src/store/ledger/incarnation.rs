@@ -18,13 +18,13 @@ const METADATA: &str = "reveille-incarnation";
 
 /// The incarnation of a ledger and the origin of its history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Incarnation {
+pub(crate) struct LedgerIncarnation {
     pub(crate) id: Uuid,
     /// Incarnation that this one continues, and the last revision that they share; `None` after a loss.
     pub(crate) continues: Option<(Uuid, u64)>,
 }
 
-impl Incarnation {
+impl LedgerIncarnation {
     /// An incarnation that shares no history with any other.
     pub(crate) fn of(id: Uuid) -> Self {
         Self { id, continues: None }
@@ -98,15 +98,15 @@ mod tests {
     fn token_is_valid_only_within_the_history_it_came_from() {
         let [own, before, lost] = [1, 2, 3].map(Uuid::from_u128);
         let token = |incarnation, revision| ResumeToken { incarnation, revision };
-        let restarted = Incarnation { id: own, continues: Some((before, 5)) };
+        let restarted = LedgerIncarnation { id: own, continues: Some((before, 5)) };
         for (name, incarnation, resume, expected) in [
             ("its own", restarted, token(Some(own), 9), true),
             ("up to the restart", restarted, token(Some(before), 5), true),
             ("written after the backup", restarted, token(Some(before), 6), false),
             ("another history", restarted, token(Some(lost), 1), false),
-            ("before a loss", Incarnation::of(own), token(Some(before), 1), false),
-            ("everything", Incarnation::of(own), token(Some(lost), 0), true),
-            ("client without incarnations", Incarnation::of(own), token(None, 9), true),
+            ("before a loss", LedgerIncarnation::of(own), token(Some(before), 1), false),
+            ("everything", LedgerIncarnation::of(own), token(Some(lost), 0), true),
+            ("client without incarnations", LedgerIncarnation::of(own), token(None, 9), true),
         ] {
             assert_eq!(incarnation.includes(resume), expected, "{name}");
         }

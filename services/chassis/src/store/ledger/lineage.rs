@@ -22,14 +22,14 @@ const PLACE: &str = "substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) 
 
 /// Source of a server's lineage.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Teller {
+pub(super) enum LineageSource {
     /// The server of that identity.
     Server(i64),
     /// No source: some services that speak PostgreSQL's protocol lack these functions.
     Nobody,
 }
 
-impl Teller {
+impl LineageSource {
     /// Detects the source of a server.
     pub(super) async fn of(database: &DatabaseConnection) -> Result<Self, DbErr> {
         match ask(database).await {
@@ -69,12 +69,12 @@ async fn is_in_recovery(database: &DatabaseConnection) -> Result<bool, DbErr> {
 
 /// The recorded lineage of a kind, and the present one; empty where unknown.
 #[derive(Debug, Clone)]
-pub(super) struct Lineage {
+pub(super) struct LineageComparison {
     pub(super) written: String,
     pub(super) now: String,
 }
 
-impl Lineage {
+impl LineageComparison {
     /// Returns whether this is another copy than that of the last known commit. The copy may lack later commits.
     pub(super) fn is_another(&self) -> bool {
         !self.written.is_empty() && !self.now.is_empty() && self.written != self.now
@@ -94,7 +94,7 @@ mod tests {
             ("", "7/1", false),
             ("7/1", "", false),
         ] {
-            let lineage = Lineage { written: written.to_owned(), now: now.to_owned() };
+            let lineage = LineageComparison { written: written.to_owned(), now: now.to_owned() };
             assert_eq!(lineage.is_another(), is_another, "{lineage:?}");
         }
     }

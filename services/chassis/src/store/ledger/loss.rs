@@ -5,12 +5,12 @@ use std::sync::Arc;
 use sea_orm::DbErr;
 
 use super::{
-    Table, Transaction,
-    bookkeeping::Commit,
-    draft::{Changes, number},
+    LedgerTransaction, Table,
+    bookkeeping::LedgerCommit,
+    draft::{DraftChanges, number},
     showing::show,
-    state::Everything,
-    store::Since,
+    state::LoadedState,
+    store::CommitsSince,
 };
 use crate::store::resource::Resource;
 
@@ -22,10 +22,10 @@ const MARGIN: u64 = 1_000_000;
 /// of which this one has shown up to `shown`; watches start over; and every resource passes through
 /// `Table::after_loss`, because changes to it may be missing.
 pub(super) async fn mend<T: Table>(
-    transaction: &mut Transaction<T>,
-    since: Since<T::Kind>,
+    transaction: &mut LedgerTransaction<T>,
+    since: CommitsSince<T::Kind>,
     shown: u64,
-) -> Result<Since<T::Kind>, DbErr> {
+) -> Result<CommitsSince<T::Kind>, DbErr> {
     let (kind, revision) = (T::Kind::KIND, since.last().revision);
     tracing::error!(
         kind,
@@ -35,23 +35,23 @@ pub(super) async fn mend<T: Table>(
     );
     let commit = transaction.break_off(revision, shown + MARGIN).await?;
     match since.moved_to(commit) {
-        Since::Anew(everything) => Ok(Since::Anew(begin_anew(transaction, everything).await?)),
-        changes @ Since::Changes { .. } => Ok(changes),
+        CommitsSince::Anew(everything) => Ok(CommitsSince::Anew(begin_anew(transaction, everything).await?)),
+        changes @ CommitsSince::Changes { .. } => Ok(changes),
     }
 }
 
 async fn begin_anew<T: Table>(
-    transaction: &mut Transaction<T>,
-    mut everything: Everything<T::Kind>,
-) -> Result<Everything<T::Kind>, DbErr> {
+    transaction: &mut LedgerTransaction<T>,
+    mut everything: LoadedState<T::Kind>,
+) -> Result<LoadedState<T::Kind>, DbErr> {
     let from = everything.last.revision;
     let anew = |one: &Arc<T::Kind>| Some((one.shared_key(), Some(Arc::new(T::after_loss(one, from)?))));
-    let changes: Changes<T::Kind> = everything.state.all().filter_map(anew).collect();
+    let changes: DraftChanges<T::Kind> = everything.state.all().filter_map(anew).collect();
     if changes.is_empty() {
         return Ok(everything);
     }
     let batch = number(changes, &mut [], from);
-    let commit = Commit::to(batch.revision);
+    let commit = LedgerCommit::to(batch.revision);
     if !transaction.save(&batch, &[], from, None, commit, everything.state.incarnation.id).await? {
         return Err(DbErr::RecordNotUpdated);
     }

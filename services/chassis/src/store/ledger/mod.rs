@@ -61,7 +61,7 @@ pub use migrations::Migrations;
 pub(crate) use owner::OwnerView;
 pub use serving::{Responses, Selection, WatchResponse};
 pub use table::{Column, StoredRow, Table, rows};
-pub use view::View;
+pub use view::LedgerView;
 pub use watching::LedgerWatch;
 
 use crate::{
@@ -73,23 +73,23 @@ use crate::{
         resource::{Batch, Resource},
     },
 };
-use draft::{Command, Outcome, Run};
-use events::Origin;
-use fresh::Freshness;
+use draft::{DraftOutcome, Run, WriteCommand};
+use events::ChangeOrigin;
+use fresh::FreshnessCheck;
 #[cfg(feature = "simulation")]
-use simulated::{Store, Transaction};
+use simulated::{LedgerStore, LedgerTransaction};
 #[cfg(not(feature = "simulation"))]
-use store::{Store, Transaction};
-use writer::Writer;
+use store::{TableStore as LedgerStore, TableTransaction as LedgerTransaction};
+use writer::LedgerWriter;
 
 /// Commands that may wait for the writer. Callers beyond that wait for a place, which is the back pressure.
 const WAITING: usize = 4096;
 
 /// A durable collection of resources of one kind. Clones share it.
 pub struct Ledger<T: Table> {
-    view: Arc<View<T::Kind>>,
-    fresh: Arc<Freshness<T>>,
-    commands: mpsc::Sender<Command<T::Kind>>,
+    view: Arc<LedgerView<T::Kind>>,
+    fresh: Arc<FreshnessCheck<T>>,
+    commands: mpsc::Sender<WriteCommand<T::Kind>>,
     /// Database with the stored events.
     database: DatabaseConnection,
     shutdown: CancellationToken,
@@ -115,24 +115,25 @@ impl<T: Table> Ledger<T> {
     pub async fn open(context: &Context, database: DatabaseConnection) -> Result<Self, DbErr> {
         writer::describe();
         room::keep_trying(context, &database, T::Kind::KIND);
-        let store = Arc::new(Store::<T>::new(context, database.clone()));
+        let store = Arc::new(LedgerStore::<T>::new(context, database.clone()));
         // Before the first read, so that no hint about a later commit is missed.
         let heard =
             store.others().map_or_else(|| watch::channel(0).1, |others| others.subscribe(T::Kind::KIND));
-        let fresh = Freshness::new(&store);
+        let fresh = FreshnessCheck::new(&store);
         let everything = store.read_everything().await?;
         let last = everything.last;
-        let view = Arc::new(View::new(everything));
+        let view = Arc::new(LedgerView::new(everything));
         context.shared.of::<OwnerView<_>>().set(&view);
         let (commands, waiting) = mpsc::channel(WAITING);
-        let writer = Writer::<T>::new(Arc::clone(&view), last, store, context.health.clone(), waiting, heard);
+        let writer =
+            LedgerWriter::<T>::new(Arc::clone(&view), last, store, context.health.clone(), waiting, heard);
         let shutdown = context.tasks.shutdown();
         context.tasks.spawn(T::Kind::KIND, writer.run(shutdown.clone()));
         Ok(Self { view, fresh: Arc::new(fresh), commands, database, shutdown })
     }
 
     /// The committed state.
-    pub fn view(&self) -> &View<T::Kind> {
+    pub fn view(&self) -> &LedgerView<T::Kind> {
         &self.view
     }
 
@@ -208,18 +209,18 @@ impl<T: Table> Ledger<T> {
         let run: Run<T::Kind> = Box::new(move |draft| {
             if answer.is_closed() {
                 // The caller gave up before its turn: abandoned commands are skipped.
-                return Outcome::Discard(Box::new(|_| {}));
+                return DraftOutcome::Discard(Box::new(|_| {}));
             }
             let changed = draft.and_then(change);
-            let outcome = if changed.is_ok() { Outcome::Keep } else { Outcome::Discard };
+            let outcome = if changed.is_ok() { DraftOutcome::Keep } else { DraftOutcome::Discard };
             outcome(Box::new(move |committed| {
                 // A caller that gave up does not want the answer.
                 let _gone = answer.send(committed.and_then(|revision| Ok((changed?, revision))));
             }))
         });
         let stopping = || Fault::unavailable(T::Kind::KIND, "the service is stopping");
-        let origin = Origin { actor, request_id: request_id::current().unwrap_or_default() };
-        self.commands.send(Command { fence, origin, run }).await.map_err(|_| stopping())?;
+        let origin = ChangeOrigin { actor, request_id: request_id::current().unwrap_or_default() };
+        self.commands.send(WriteCommand { fence, origin, run }).await.map_err(|_| stopping())?;
         answered.await.map_err(|_| stopping())?
     }
 

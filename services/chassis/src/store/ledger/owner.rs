@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use super::view::View;
+use super::view::LedgerView;
 
 /// The view of the ledger that owns a kind, where that is in this process. Clones share it.
-pub(crate) struct OwnerView<R>(Arc<OnceLock<Weak<View<R>>>>);
+pub(crate) struct OwnerView<R>(Arc<OnceLock<Weak<LedgerView<R>>>>);
 
 impl<R> Default for OwnerView<R> {
     fn default() -> Self {
@@ -21,12 +21,12 @@ impl<R> Clone for OwnerView<R> {
 
 impl<R> OwnerView<R> {
     /// Registers the ledger of `view` as the owner of the kind. A second ledger of the kind keeps its copy to itself.
-    pub(crate) fn set(&self, view: &Arc<View<R>>) {
+    pub(crate) fn set(&self, view: &Arc<LedgerView<R>>) {
         let _known = self.0.set(Arc::downgrade(view));
     }
 
     /// The view, unless the ledger is elsewhere or gone.
-    pub(crate) fn get(&self) -> Option<Arc<View<R>>> {
+    pub(crate) fn get(&self) -> Option<Arc<LedgerView<R>>> {
         self.0.get().and_then(Weak::upgrade)
     }
 }

@@ -23,7 +23,7 @@ const BYTES: usize = 256 << 10;
 /// refused. A disk in memory, which replaces the database in a simulation, has no rows to try.
 pub(super) fn keep_trying(context: &Context, database: &DatabaseConnection, kind: &'static str) {
     #[cfg(feature = "simulation")]
-    if crate::store::disk::Disk::attached_to(context).is_some() {
+    if crate::store::disk::SimulatedDisk::attached_to(context).is_some() {
         return;
     }
     let database = database.clone();
@@ -76,12 +76,12 @@ mod tests {
     use sea_orm::ConnectionTrait;
 
     use super::*;
-    use crate::lease::Migrator;
+    use crate::lease::RoleMigrator;
 
     #[tokio::test]
     async fn nothing_of_it_stays() {
         for kind in test_databases::every_kind().await {
-            let database = database::connect::<Migrator>(&kind.url).await.unwrap();
+            let database = database::connect::<RoleMigrator>(&kind.url).await.unwrap();
             for _ in 0..2 {
                 room(&database, &[]).await.unwrap();
                 let row = revision::Entity::find_by_id(ROW).one(&database).await.unwrap().unwrap();
@@ -94,7 +94,7 @@ mod tests {
     async fn where_a_byte_has_room_it_may_have_none() {
         let directory = tempfile::tempdir().unwrap();
         let url = format!("sqlite://{}?mode=rwc", directory.path().join("test.sqlite").display());
-        let database = database::connect::<Migrator>(&url).await.unwrap();
+        let database = database::connect::<RoleMigrator>(&url).await.unwrap();
         database.execute_unprepared("PRAGMA max_page_count = 20").await.unwrap();
         database.execute_unprepared("INSERT INTO revisions VALUES ('a', 0, 0, '', '', '')").await.unwrap();
         let error = room(&database, &[]).await.unwrap_err();
@@ -106,7 +106,7 @@ mod tests {
     #[tokio::test]
     async fn there_is_none_for_a_kind_without_its_row() {
         for kind in test_databases::every_kind().await {
-            let database = database::connect::<Migrator>(&kind.url).await.unwrap();
+            let database = database::connect::<RoleMigrator>(&kind.url).await.unwrap();
             bookkeeping::make(&database, "a").await.unwrap();
             room(&database, &["a"]).await.unwrap();
             let missing = room(&database, &["a", "b"]).await;

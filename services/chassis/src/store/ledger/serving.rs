@@ -9,7 +9,7 @@ use futures_util::{
 use proto::{Encoded, WatchedMessage};
 use tonic::{Response, Status};
 
-use super::{Ledger, LedgerWatch, OneOf, ResumeToken, Table, View, incarnation, view::Page};
+use super::{Ledger, LedgerView, LedgerWatch, OneOf, ResumeToken, Table, incarnation, view::ListPage};
 use crate::{
     mesh::streams,
     store::resource::{Resource, WireForm},
@@ -122,7 +122,7 @@ impl<T: Table> Ledger<T> {
         page: usize,
         message: impl Fn(&[Arc<T::Kind>]) -> M + Send + 'static,
     ) -> Response<Responses<M>> {
-        let pages = Pages {
+        let pages = ListPages {
             view: Arc::clone(&self.view),
             left: selection.most,
             after: Some(selection.after.as_str().into()),
@@ -148,8 +148,8 @@ impl<T: Table> Ledger<T> {
 }
 
 /// The rest of a list in progress.
-struct Pages<R> {
-    view: Arc<View<R>>,
+struct ListPages<R> {
+    view: Arc<LedgerView<R>>,
     selection: Selection<R>,
     page: usize,
     /// Last examined key; `None` at the end.
@@ -157,7 +157,7 @@ struct Pages<R> {
     left: usize,
 }
 
-impl<R: Resource> Iterator for Pages<R> {
+impl<R: Resource> Iterator for ListPages<R> {
     type Item = Vec<Arc<R>>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -174,7 +174,7 @@ impl<R: Resource> Iterator for Pages<R> {
     }
 }
 
-impl<R: Resource> Pages<R> {
+impl<R: Resource> ListPages<R> {
     /// The next resources, and the key to continue from, if any may follow.
     fn step(&self, after: &str) -> (Vec<Arc<R>>, Option<Arc<str>>) {
         let Selection { keys, conditions, wanted, .. } = &self.selection;
@@ -184,7 +184,7 @@ impl<R: Resource> Pages<R> {
         }
         let rest = keys.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
         let known = rest.filter_map(|key| self.view.get(key)).filter(|resource| wanted(resource));
-        let mut page = Page::of(most);
+        let mut page = ListPage::of(most);
         for resource in known {
             if page.add(resource) {
                 break;

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use super::{
     facets::same_facets,
-    state::State,
-    store::{Since, withdrawn},
-    view::View,
+    state::LedgerState,
+    store::{CommitsSince, withdrawn},
+    view::LedgerView,
 };
-use crate::store::resource::{Batch, Keyed, Resource};
+use crate::store::resource::{Batch, KeyedResource, Resource};
 
 /// Shows the database's state to readers and watchers.
-pub(super) fn show_since<R: Resource>(view: &View<R>, since: Since<R>) {
+pub(super) fn show_since<R: Resource>(view: &LedgerView<R>, since: CommitsSince<R>) {
     match since {
-        Since::Changes { mut batch, compacted, unreadable, last: _ } => {
+        CommitsSince::Changes { mut batch, compacted, unreadable, last: _ } => {
             let withdrawn = view.read(|state| withdrawn(&unreadable, state, batch.revision));
             batch.deleted.extend(withdrawn);
             let shown = batch.clone();
@@ -24,12 +24,12 @@ pub(super) fn show_since<R: Resource>(view: &View<R>, since: Since<R>) {
                 state.put_aside(unreadable);
             });
         }
-        Since::Anew(everything) => view.start_over(everything),
+        CommitsSince::Anew(everything) => view.start_over(everything),
     }
 }
 
 /// Applies a commit to the visible state.
-pub(super) fn show<R: Resource>(state: &mut State<R>, batch: &Batch<R>) {
+pub(super) fn show<R: Resource>(state: &mut LedgerState<R>, batch: &Batch<R>) {
     state.mended(batch);
     if let Some(up_to) = state.to_compact() {
         state.deletions.retain(|deletion| deletion.revision > up_to);
@@ -46,15 +46,15 @@ pub(super) fn show<R: Resource>(state: &mut State<R>, batch: &Batch<R>) {
     }
 }
 
-fn put<R: Resource>(state: &mut State<R>, resource: &Arc<R>) {
-    let before = state.resources.replace(Keyed(Arc::clone(resource)));
+fn put<R: Resource>(state: &mut LedgerState<R>, resource: &Arc<R>) {
+    let before = state.resources.replace(KeyedResource(Arc::clone(resource)));
     let before = before.as_ref().map(|before| &*before.0);
     if !before.is_some_and(|before| same_facets(before, resource)) {
         state.facets.change(before, Some(&**resource));
     }
 }
 
-impl<R> State<R> {
+impl<R> LedgerState<R> {
     /// Revision up to which deletions should be forgotten now, if any.
     pub(super) fn to_compact(&self) -> Option<u64> {
         (self.deletions.len() >= 2 * self.remembers).then(|| self.deletions[self.remembers].revision)

@@ -7,44 +7,44 @@ use uuid::Uuid;
 
 use super::{
     Table,
-    bookkeeping::{Commit, Fate, Mark, Position},
+    bookkeeping::{LedgerCommit, LedgerPosition, TransactionIdentity, TransactionOutcome},
     events::EventRow,
-    facets::Facets,
-    incarnation::Incarnation,
-    state::{DELETIONS, Everything, State},
-    store::{self, Since},
+    facets::FacetIndex,
+    incarnation::LedgerIncarnation,
+    state::{DELETIONS, LedgerState, LoadedState},
+    store::{self, CommitsSince},
 };
 use crate::{
     Context,
     store::{
-        disk::{self, Disk, Lock, Shelf},
+        disk::{self, DiskTable, SimulatedDisk, TransactionLock},
         fence::Fence,
-        hints::{Hub, Hubs},
-        resource::{Batch, Keyed, Resource},
+        hints::{HintHub, HintHubs},
+        resource::{Batch, KeyedResource, Resource},
     },
 };
 
 /// Store of the resources of one kind.
-pub(super) enum Store<T: Table> {
-    Database(store::Store<T>),
-    Disk(Disk, Option<Arc<Hub>>),
+pub(super) enum LedgerStore<T: Table> {
+    Database(store::TableStore<T>),
+    Disk(SimulatedDisk, Option<Arc<HintHub>>),
 }
 
 /// Changes of a kind in one transaction.
-pub(super) enum Transaction<T: Table> {
-    Database(store::Transaction<T>),
+pub(super) enum LedgerTransaction<T: Table> {
+    Database(store::TableTransaction<T>),
     Disk(OnDisk<T::Kind>),
 }
 
 /// Changes in a transaction on a disk in memory.
 pub(super) struct OnDisk<R> {
-    transaction: disk::Transaction,
-    changes: Vec<Change<R>>,
+    transaction: disk::DiskTransaction,
+    changes: Vec<DiskChange<R>>,
     is_another_copy: bool,
 }
 
-/// Change of a shelf, valid if the shelf is still at the revision `from`.
-pub(super) struct Change<R> {
+/// Change of a table, valid if the table is still at the revision `from`.
+pub(super) struct DiskChange<R> {
     from: u64,
     batch: Batch<R>,
     commit: Uuid,
@@ -52,31 +52,31 @@ pub(super) struct Change<R> {
     incarnation: Uuid,
 }
 
-impl<T: Table> Store<T> {
+impl<T: Table> LedgerStore<T> {
     pub(super) fn new(context: &Context, database: DatabaseConnection) -> Self {
-        match Disk::attached_to(context) {
+        match SimulatedDisk::attached_to(context) {
             Some(disk) => {
-                let hubs = context.shared.of::<Hubs>();
+                let hubs = context.shared.of::<HintHubs>();
                 let others = disk.is_shared().then(|| hubs.of_disk(&context.tasks, &disk));
                 Self::Disk(disk, others)
             }
-            None => Self::Database(store::Store::new(context, database)),
+            None => Self::Database(store::TableStore::new(context, database)),
         }
     }
 
-    pub(super) fn others(&self) -> Option<&Arc<Hub>> {
+    pub(super) fn others(&self) -> Option<&Arc<HintHub>> {
         match self {
             Self::Database(store) => store.others(),
             Self::Disk(_, others) => others.as_ref(),
         }
     }
 
-    pub(super) async fn read_everything(&self) -> Result<Everything<T::Kind>, DbErr> {
+    pub(super) async fn read_everything(&self) -> Result<LoadedState<T::Kind>, DbErr> {
         match self {
             Self::Database(store) => store.read_everything().await,
             Self::Disk(disk, others) => {
                 let remembers = disk.remembers();
-                let mut everything = disk.read(|shelf| everything(shelf, remembers)).await?;
+                let mut everything = disk.read(|table| everything(table, remembers)).await?;
                 if others.is_none() {
                     everything.is_continued_by(Uuid::now_v7());
                 }
@@ -85,60 +85,63 @@ impl<T: Table> Store<T> {
         }
     }
 
-    pub(super) async fn read_since(&self, held: Commit) -> Result<Since<T::Kind>, DbErr> {
+    pub(super) async fn read_since(&self, held: LedgerCommit) -> Result<CommitsSince<T::Kind>, DbErr> {
         match self {
             Self::Database(store) => store.read_since(held).await,
             Self::Disk(disk, _) => {
                 let remembers = disk.remembers();
-                disk.read(|shelf| since(shelf, held, remembers)).await
+                disk.read(|table| since(table, held, remembers)).await
             }
         }
     }
 
-    pub(super) async fn position(&self) -> Result<Position, DbErr> {
+    pub(super) async fn position(&self) -> Result<LedgerPosition, DbErr> {
         match self {
             Self::Database(store) => store.position().await,
             Self::Disk(disk, _) => disk.read(position::<T::Kind>).await,
         }
     }
 
-    pub(super) async fn begin(&self) -> Result<Transaction<T>, DbErr> {
+    pub(super) async fn begin(&self) -> Result<LedgerTransaction<T>, DbErr> {
         match self {
-            Self::Database(store) => store.begin().await.map(Transaction::Database),
+            Self::Database(store) => store.begin().await.map(LedgerTransaction::Database),
             Self::Disk(disk, _) => {
-                let transaction = disk.begin(Lock::Kind(T::Kind::KIND)).await?;
+                let transaction = disk.begin(TransactionLock::Kind(T::Kind::KIND)).await?;
                 let is_another_copy =
-                    transaction.read(|shelf: &Shelf<T::Kind>| shelf.is_another_copy).await?;
-                Ok(Transaction::Disk(OnDisk { transaction, changes: Vec::new(), is_another_copy }))
+                    transaction.read(|table: &DiskTable<T::Kind>| table.is_another_copy).await?;
+                Ok(LedgerTransaction::Disk(OnDisk { transaction, changes: Vec::new(), is_another_copy }))
             }
         }
     }
 
-    pub(super) async fn fate(&self, mark: &Mark) -> Result<Fate, DbErr> {
+    pub(super) async fn outcome(&self, identity: &TransactionIdentity) -> Result<TransactionOutcome, DbErr> {
         match self {
-            Self::Database(store) => store.fate(mark).await,
+            Self::Database(store) => store.outcome(identity).await,
             Self::Disk(disk, _) => {
                 let at = disk.read(position::<T::Kind>).await?.last;
                 Ok(match at {
-                    _ if at == mark.commit => Fate::Committed,
+                    _ if at == identity.commit => TransactionOutcome::Committed,
                     // The commit can never happen: its transaction has ended.
-                    _ if at.revision < mark.commit.revision => Fate::NotCommitted,
-                    _ => Fate::Unknown,
+                    _ if at.revision < identity.commit.revision => TransactionOutcome::NotCommitted,
+                    _ => TransactionOutcome::Unknown,
                 })
             }
         }
     }
 }
 
-impl<T: Table> Transaction<T> {
-    pub(super) async fn read_since(&self, held: Commit) -> Result<Option<Since<T::Kind>>, DbErr> {
+impl<T: Table> LedgerTransaction<T> {
+    pub(super) async fn read_since(
+        &self,
+        held: LedgerCommit,
+    ) -> Result<Option<CommitsSince<T::Kind>>, DbErr> {
         match self {
             Self::Database(transaction) => transaction.read_since(held).await,
             Self::Disk(on) => {
                 let remembers = on.transaction.disk().remembers();
-                let news = |shelf: &Shelf<_>| match last(shelf) {
-                    _ if on.is_another_copy => Some(Since::Anew(everything(shelf, remembers))),
-                    last if last != held => Some(since(shelf, held, remembers)),
+                let news = |table: &DiskTable<_>| match last(table) {
+                    _ if on.is_another_copy => Some(CommitsSince::Anew(everything(table, remembers))),
+                    last if last != held => Some(since(table, held, remembers)),
                     _ => None,
                 };
                 on.transaction.read(news).await
@@ -166,7 +169,7 @@ impl<T: Table> Transaction<T> {
         events: &[EventRow],
         from: u64,
         forget: Option<u64>,
-        commit: Commit,
+        commit: LedgerCommit,
         incarnation: Uuid,
     ) -> Result<bool, DbErr> {
         match self {
@@ -176,9 +179,10 @@ impl<T: Table> Transaction<T> {
             // A disk in memory keeps no events: nothing of a simulation reads them.
             Self::Disk(OnDisk { transaction, changes, .. }) => {
                 let moved = changes.last().map(|change| change.batch.revision);
-                let at = transaction.read(|shelf: &Shelf<T::Kind>| moved.unwrap_or(shelf.revision)).await?;
+                let at =
+                    transaction.read(|table: &DiskTable<T::Kind>| moved.unwrap_or(table.revision)).await?;
                 let batch = batch.clone();
-                changes.push(Change { from, batch, commit: commit.id, forget, incarnation });
+                changes.push(DiskChange { from, batch, commit: commit.id, forget, incarnation });
                 Ok(at == from)
             }
         }
@@ -191,14 +195,14 @@ impl<T: Table> Transaction<T> {
         }
     }
 
-    pub(super) async fn break_off(&mut self, from: u64, revision: u64) -> Result<Commit, DbErr> {
+    pub(super) async fn break_off(&mut self, from: u64, revision: u64) -> Result<LedgerCommit, DbErr> {
         match self {
             Self::Database(transaction) => transaction.break_off(from, revision).await,
             Self::Disk(OnDisk { changes, .. }) => {
                 let batch = Batch { changed: Vec::new(), deleted: Vec::new(), revision, synced: false };
-                let commit = Commit::to(revision);
+                let commit = LedgerCommit::to(revision);
                 let (forget, incarnation) = (Some(revision), commit.id);
-                changes.push(Change { from, batch, commit: commit.id, forget, incarnation });
+                changes.push(DiskChange { from, batch, commit: commit.id, forget, incarnation });
                 Ok(commit)
             }
         }
@@ -214,10 +218,10 @@ impl<T: Table> Transaction<T> {
         }
     }
 
-    pub(super) fn mark(&self, revision: u64) -> Mark {
+    pub(super) fn identity(&self, revision: u64) -> TransactionIdentity {
         match self {
-            Self::Database(transaction) => transaction.mark(revision),
-            Self::Disk(_) => Mark { transaction: None, commit: Commit::to(revision) },
+            Self::Database(transaction) => transaction.identity(revision),
+            Self::Disk(_) => TransactionIdentity { transaction: None, commit: LedgerCommit::to(revision) },
         }
     }
 
@@ -226,7 +230,7 @@ impl<T: Table> Transaction<T> {
             Self::Database(transaction) => transaction.commit().await,
             Self::Disk(on) if on.changes.is_empty() => Ok(()),
             Self::Disk(OnDisk { transaction, changes, .. }) => {
-                let kept = transaction.commit(|shelf| apply(changes, shelf)).await?;
+                let kept = transaction.commit(|table| apply(changes, table)).await?;
                 if kept { Ok(()) } else { Err(DbErr::Custom("the kind has moved".to_owned())) }
             }
         }
@@ -234,13 +238,13 @@ impl<T: Table> Transaction<T> {
 }
 
 /// Applies all changes or none, and returns their sum.
-fn apply<R: Resource>(changes: Vec<Change<R>>, shelf: &mut Shelf<R>) -> Option<Batch<R>> {
-    if changes.first()?.from != shelf.revision {
+fn apply<R: Resource>(changes: Vec<DiskChange<R>>, table: &mut DiskTable<R>) -> Option<Batch<R>> {
+    if changes.first()?.from != table.revision {
         return None;
     }
     let mut sum = Batch { changed: Vec::new(), deleted: Vec::new(), revision: 0, synced: false };
     for change in changes {
-        let batch = change.apply(shelf);
+        let batch = change.apply(table);
         sum.changed.extend(batch.changed);
         sum.deleted.extend(batch.deleted);
         sum.revision = batch.revision;
@@ -248,56 +252,56 @@ fn apply<R: Resource>(changes: Vec<Change<R>>, shelf: &mut Shelf<R>) -> Option<B
     Some(sum)
 }
 
-impl<R: Resource> Change<R> {
-    fn apply(self, shelf: &mut Shelf<R>) -> Batch<R> {
+impl<R: Resource> DiskChange<R> {
+    fn apply(self, table: &mut DiskTable<R>) -> Batch<R> {
         let Self { from: _, batch, commit, forget, incarnation } = self;
-        (shelf.revision, shelf.last_commit) = (batch.revision, commit);
-        shelf.is_another_copy = false;
-        shelf.incarnation = incarnation;
-        batch.deleted.iter().for_each(|deletion| shelf.delete(deletion));
-        batch.changed.iter().for_each(|resource| shelf.put(resource));
+        (table.revision, table.last_commit) = (batch.revision, commit);
+        table.is_another_copy = false;
+        table.incarnation = incarnation;
+        batch.deleted.iter().for_each(|deletion| table.delete(deletion));
+        batch.changed.iter().for_each(|resource| table.put(resource));
         if let Some(up_to) = forget {
-            shelf.deletions.retain(|deletion| deletion.revision > up_to);
-            shelf.compacted = up_to;
+            table.deletions.retain(|deletion| deletion.revision > up_to);
+            table.compacted = up_to;
         }
         batch
     }
 }
 
-fn last<R>(shelf: &Shelf<R>) -> Commit {
-    Commit { revision: shelf.revision, id: shelf.last_commit }
+fn last<R>(table: &DiskTable<R>) -> LedgerCommit {
+    LedgerCommit { revision: table.revision, id: table.last_commit }
 }
 
-fn position<R>(shelf: &Shelf<R>) -> Position {
-    Position { last: last(shelf), compacted: shelf.compacted, incarnation: shelf.incarnation }
+fn position<R>(table: &DiskTable<R>) -> LedgerPosition {
+    LedgerPosition { last: last(table), compacted: table.compacted, incarnation: table.incarnation }
 }
 
-fn everything<R: Resource>(shelf: &Shelf<R>, remembers: Option<usize>) -> Everything<R> {
-    let resources = shelf.readable().cloned().map(Keyed).collect();
-    let state = State {
-        facets: Facets::of(&resources),
+fn everything<R: Resource>(table: &DiskTable<R>, remembers: Option<usize>) -> LoadedState<R> {
+    let resources = table.readable().cloned().map(KeyedResource).collect();
+    let state = LedgerState {
+        facets: FacetIndex::of(&resources),
         resources,
-        deletions: shelf.deletions.clone(),
-        revision: shelf.revision,
-        compacted: shelf.compacted,
-        incarnation: Incarnation::of(shelf.incarnation),
+        deletions: table.deletions.clone(),
+        revision: table.revision,
+        compacted: table.compacted,
+        incarnation: LedgerIncarnation::of(table.incarnation),
         unreadable: BTreeMap::new(),
         remembers: remembers.unwrap_or(DELETIONS),
     };
-    Everything { state, unreadable: shelf.unreadable(0), last: last(shelf) }
+    LoadedState { state, unreadable: table.unreadable(0), last: last(table) }
 }
 
-fn since<R: Resource>(shelf: &Shelf<R>, held: Commit, remembers: Option<usize>) -> Since<R> {
-    let (last, held) = match last(shelf) {
-        last if last.is_without(held) || held.revision < shelf.compacted => {
-            return Since::Anew(everything(shelf, remembers));
+fn since<R: Resource>(table: &DiskTable<R>, held: LedgerCommit, remembers: Option<usize>) -> CommitsSince<R> {
+    let (last, held) = match last(table) {
+        last if last.is_without(held) || held.revision < table.compacted => {
+            return CommitsSince::Anew(everything(table, remembers));
         }
         last => (last, held.revision),
     };
-    let mut changed: Vec<_> = shelf.readable().filter(|one| one.revision() > held).cloned().collect();
+    let mut changed: Vec<_> = table.readable().filter(|one| one.revision() > held).cloned().collect();
     changed.sort_unstable_by_key(|one| one.revision());
-    let deleted = shelf.deletions.iter().filter(|one| one.revision > held).cloned().collect();
-    let batch = Batch { changed, deleted, revision: shelf.revision, synced: false };
-    let unreadable = shelf.unreadable(held);
-    Since::Changes { batch, compacted: shelf.compacted, unreadable, last }
+    let deleted = table.deletions.iter().filter(|one| one.revision > held).cloned().collect();
+    let batch = Batch { changed, deleted, revision: table.revision, synced: false };
+    let unreadable = table.unreadable(held);
+    CommitsSince::Changes { batch, compacted: table.compacted, unreadable, last }
 }

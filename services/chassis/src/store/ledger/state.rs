@@ -9,13 +9,13 @@ use std::{
 use uuid::Uuid;
 
 use super::{
-    bookkeeping::Commit,
-    facets::{Facets, OneOf, merged},
-    incarnation::Incarnation,
+    bookkeeping::LedgerCommit,
+    facets::{FacetIndex, OneOf, merged},
+    incarnation::LedgerIncarnation,
 };
 use crate::store::{
-    database::Unreadable,
-    resource::{Batch, Deletion, Keyed, Resource},
+    database::UnreadableRow,
+    resource::{Batch, KeyedResource, Resource, ResourceDeletion},
 };
 
 /// Deletions that are remembered for watches that resume. Twice as many are kept before the older half goes.
@@ -26,59 +26,59 @@ pub(super) const DELETIONS: usize = 10_000;
 pub(super) const UNREADABLE: &str = "reveille_ledger_unreadable_rows";
 
 /// The committed state, as the writer, readers and watches handle it.
-pub(super) struct State<R> {
-    pub(super) resources: BTreeSet<Keyed<R>>,
-    pub(super) deletions: Vec<Deletion>,
+pub(super) struct LedgerState<R> {
+    pub(super) resources: BTreeSet<KeyedResource<R>>,
+    pub(super) deletions: Vec<ResourceDeletion>,
     pub(super) revision: u64,
     pub(super) compacted: u64,
-    pub(super) incarnation: Incarnation,
+    pub(super) incarnation: LedgerIncarnation,
     /// Deletions that are remembered for watches that resume, see [`DELETIONS`].
     pub(super) remembers: usize,
     /// Rows that cannot be read, by key.
-    pub(super) unreadable: BTreeMap<String, Unreadable>,
+    pub(super) unreadable: BTreeMap<String, UnreadableRow>,
     /// Secondary index of the resources.
-    pub(super) facets: Facets,
+    pub(super) facets: FacetIndex,
 }
 
 /// All resources, and the unreadable rows.
-pub(super) struct Everything<R> {
-    pub(super) state: State<R>,
-    pub(super) unreadable: Vec<Unreadable>,
+pub(super) struct LoadedState<R> {
+    pub(super) state: LedgerState<R>,
+    pub(super) unreadable: Vec<UnreadableRow>,
     /// Last commit in the state.
-    pub(super) last: Commit,
+    pub(super) last: LedgerCommit,
 }
 
 #[cfg(test)]
-impl<R: Resource> Everything<R> {
+impl<R: Resource> LoadedState<R> {
     /// A state of these resources alone, as of revision 0.
     pub(super) fn of(resources: Vec<Arc<R>>) -> Self {
-        let resources = resources.into_iter().map(Keyed).collect();
-        let facets = Facets::of(&resources);
-        let state = State {
+        let resources = resources.into_iter().map(KeyedResource).collect();
+        let facets = FacetIndex::of(&resources);
+        let state = LedgerState {
             resources,
             deletions: Vec::new(),
             revision: 0,
             compacted: 0,
-            incarnation: Incarnation::of(Uuid::nil()),
+            incarnation: LedgerIncarnation::of(Uuid::nil()),
             remembers: DELETIONS,
             unreadable: BTreeMap::new(),
             facets,
         };
-        Self { state, unreadable: Vec::new(), last: Commit::to(0) }
+        Self { state, unreadable: Vec::new(), last: LedgerCommit::to(0) }
     }
 }
 
-impl<R> Everything<R> {
+impl<R> LoadedState<R> {
     /// Makes this state begin the incarnation `id`, which continues that of the database.
     pub(super) fn is_continued_by(&mut self, id: Uuid) {
         let state = &mut self.state;
-        state.incarnation = Incarnation { id, continues: Some((state.incarnation.id, state.revision)) };
+        state.incarnation = LedgerIncarnation { id, continues: Some((state.incarnation.id, state.revision)) };
     }
 }
 
-impl<R: Resource> State<R> {
+impl<R: Resource> LedgerState<R> {
     /// Leaves these rows aside, until a command overwrites or deletes them.
-    pub(super) fn put_aside(&mut self, unreadable: Vec<Unreadable>) {
+    pub(super) fn put_aside(&mut self, unreadable: Vec<UnreadableRow>) {
         for row in unreadable {
             let (kind, key, why) = (R::KIND, &row.key, &row.why);
             tracing::error!(kind, key, why, "a stored row cannot be read; it is left aside");

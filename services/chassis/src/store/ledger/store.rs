@@ -20,57 +20,57 @@ use uuid::Uuid;
 
 use super::{
     Table,
-    bookkeeping::{self, Commit, Fate, Mark, Position},
+    bookkeeping::{self, LedgerCommit, LedgerPosition, TransactionIdentity, TransactionOutcome},
     events::{self, EventRow},
-    facets::Facets,
-    incarnation::Incarnation,
-    lineage::Teller,
-    state::{DELETIONS, Everything, State},
+    facets::FacetIndex,
+    incarnation::LedgerIncarnation,
+    lineage::LineageSource,
+    state::{DELETIONS, LedgerState, LoadedState},
 };
 use crate::{
     Context,
     process::clock,
     store::{
-        database::{self, Unreadable},
+        database::{self, UnreadableRow},
         fence::{self, Fence},
-        hints::{Hub, Hubs, Line},
-        resource::{Batch, Deletion, Keyed, Resource},
+        hints::{HintConnections, HintHub, HintHubs},
+        resource::{Batch, KeyedResource, Resource, ResourceDeletion},
     },
 };
 
 /// Store of the resources of one kind.
-pub(super) struct Store<T: Table> {
+pub(super) struct TableStore<T: Table> {
     database: DatabaseConnection,
     /// Other replicas; `None` where the database is not shared.
-    others: Option<Arc<Line>>,
+    others: Option<Arc<HintConnections>>,
     /// Source of the server's lineage, once detected.
-    teller: OnceCell<Teller>,
+    lineage_source: OnceCell<LineageSource>,
     table: PhantomData<fn() -> T>,
 }
 
 /// Commits since a revision.
-pub(super) enum Since<R> {
+pub(super) enum CommitsSince<R> {
     /// Single changes, as watchers get them.
-    Changes { batch: Batch<R>, compacted: u64, unreadable: Vec<Unreadable>, last: Commit },
+    Changes { batch: Batch<R>, compacted: u64, unreadable: Vec<UnreadableRow>, last: LedgerCommit },
     /// A whole state: the changes are forgotten, or the database has lost commits, by a restored backup or by the
     /// promotion of a standby without the last ones.
-    Anew(Everything<R>),
+    Anew(LoadedState<R>),
 }
 
-impl<T: Table> Store<T> {
+impl<T: Table> TableStore<T> {
     pub(super) fn new(context: &Context, database: DatabaseConnection) -> Self {
         let others = database::is_shared(&database);
-        let others = others.then(|| context.shared.of::<Hubs>().of(&context.tasks, &database));
-        Self { database, others, teller: OnceCell::new(), table: PhantomData }
+        let others = others.then(|| context.shared.of::<HintHubs>().of(&context.tasks, &database));
+        Self { database, others, lineage_source: OnceCell::new(), table: PhantomData }
     }
 
     /// Returns the other replicas; `None` where the database is not shared.
-    pub(super) fn others(&self) -> Option<&Arc<Hub>> {
-        self.others.as_ref().map(|line| &line.hub)
+    pub(super) fn others(&self) -> Option<&Arc<HintHub>> {
+        self.others.as_ref().map(|connections| &connections.hub)
     }
 
     /// Reads all that is stored in one consistent piece, when the ledger is opened.
-    pub(super) async fn read_everything(&self) -> Result<Everything<T::Kind>, DbErr> {
+    pub(super) async fn read_everything(&self) -> Result<LoadedState<T::Kind>, DbErr> {
         bookkeeping::make(&self.database, T::Kind::KIND).await?;
         let snapshot = self.snapshot().await?;
         let mut everything = read_everything::<T>(&snapshot).await?;
@@ -83,7 +83,7 @@ impl<T: Table> Store<T> {
     }
 
     /// Reads the commits after `held` in one consistent snapshot.
-    pub(super) async fn read_since(&self, held: Commit) -> Result<Since<T::Kind>, DbErr> {
+    pub(super) async fn read_since(&self, held: LedgerCommit) -> Result<CommitsSince<T::Kind>, DbErr> {
         let snapshot = self.snapshot().await?;
         let position = bookkeeping::position(&snapshot, T::Kind::KIND).await?;
         let since = read_since::<T>(&snapshot, &position, held).await?;
@@ -92,31 +92,32 @@ impl<T: Table> Store<T> {
     }
 
     /// Returns the position of the kind in the database. Does not wait for other users of it.
-    pub(super) async fn position(&self) -> Result<Position, DbErr> {
-        let database = self.others.as_ref().map_or(&self.database, |line| &line.database);
+    pub(super) async fn position(&self) -> Result<LedgerPosition, DbErr> {
+        let database = self.others.as_ref().map_or(&self.database, |connections| &connections.database);
         bookkeeping::position(database, T::Kind::KIND).await
     }
 
     /// Begins to change the kind. On a shared database, no other replica commits before this transaction ends.
-    pub(super) async fn begin(&self) -> Result<Transaction<T>, DbErr> {
+    pub(super) async fn begin(&self) -> Result<TableTransaction<T>, DbErr> {
         let state = match self.others {
             Some(_) => {
-                let teller = self.teller.get_or_try_init(|| Teller::of(&self.database)).await?;
+                let lineage_source =
+                    self.lineage_source.get_or_try_init(|| LineageSource::of(&self.database)).await?;
                 let transaction = self.database.begin().await?;
-                let locked = bookkeeping::lock(&transaction, T::Kind::KIND, teller).await?;
+                let locked = bookkeeping::lock(&transaction, T::Kind::KIND, lineage_source).await?;
                 // Later failures are retried from here, under the same lock.
                 transaction.execute_unprepared("SAVEPOINT locked").await?;
-                Stage::Locked(transaction, locked)
+                TransactionStage::Locked(transaction, locked)
             }
-            None => Stage::Alone(self.database.clone(), None),
+            None => TransactionStage::Alone(self.database.clone(), None),
         };
-        Ok(Transaction { stage: state, table: PhantomData })
+        Ok(TableTransaction { stage: state, table: PhantomData })
     }
 
     /// Looks up the outcome of a transaction.
-    pub(super) async fn fate(&self, mark: &Mark) -> Result<Fate, DbErr> {
-        let database = self.others.as_ref().map_or(&self.database, |line| &line.database);
-        bookkeeping::fate(database, T::Kind::KIND, mark).await
+    pub(super) async fn outcome(&self, identity: &TransactionIdentity) -> Result<TransactionOutcome, DbErr> {
+        let database = self.others.as_ref().map_or(&self.database, |connections| &connections.database);
+        bookkeeping::outcome(database, T::Kind::KIND, identity).await
     }
 
     async fn snapshot(&self) -> Result<DatabaseTransaction, DbErr> {
@@ -132,24 +133,27 @@ impl<T: Table> Store<T> {
 }
 
 /// Changes of a kind on their way.
-pub(super) struct Transaction<T: Table> {
-    stage: Stage,
+pub(super) struct TableTransaction<T: Table> {
+    stage: TransactionStage,
     table: PhantomData<fn() -> T>,
 }
 
-enum Stage {
+enum TransactionStage {
     /// The database is shared, and other replicas wait.
-    Locked(DatabaseTransaction, bookkeeping::Locked),
+    Locked(DatabaseTransaction, bookkeeping::LockedRow),
     /// The database is not shared; the transaction begins with the first write.
     Alone(DatabaseConnection, Option<DatabaseTransaction>),
 }
 
-impl<T: Table> Transaction<T> {
+impl<T: Table> TableTransaction<T> {
     /// Reads the commits of other replicas after `held`; `None` where the database is not shared or has none.
-    pub(super) async fn read_since(&self, held: Commit) -> Result<Option<Since<T::Kind>>, DbErr> {
+    pub(super) async fn read_since(
+        &self,
+        held: LedgerCommit,
+    ) -> Result<Option<CommitsSince<T::Kind>>, DbErr> {
         match self.locked() {
             Some((on, locked)) if locked.lineage.is_another() => {
-                read_everything::<T>(on).await.map(Since::Anew).map(Some)
+                read_everything::<T>(on).await.map(CommitsSince::Anew).map(Some)
             }
             Some((on, locked)) if locked.position.last != held => {
                 read_since::<T>(on, &locked.position, held).await.map(Some)
@@ -179,7 +183,7 @@ impl<T: Table> Transaction<T> {
         events: &[EventRow],
         from: u64,
         forget: Option<u64>,
-        commit: Commit,
+        commit: LedgerCommit,
         incarnation: Uuid,
     ) -> Result<bool, DbErr> {
         let (kind, lineage) = (T::Kind::KIND, self.lineage());
@@ -215,8 +219,8 @@ impl<T: Table> Transaction<T> {
 
     /// Moves the kind on to `revision` and forgets all earlier deletions, so that no watch resumes from before. The id
     /// of the commit names the incarnation that begins with it.
-    pub(super) async fn break_off(&mut self, from: u64, revision: u64) -> Result<Commit, DbErr> {
-        let (kind, lineage, commit) = (T::Kind::KIND, self.lineage(), Commit::to(revision));
+    pub(super) async fn break_off(&mut self, from: u64, revision: u64) -> Result<LedgerCommit, DbErr> {
+        let (kind, lineage, commit) = (T::Kind::KIND, self.lineage(), LedgerCommit::to(revision));
         let on = self.begun().await?;
         bookkeeping::advance(on, kind, from, commit, &lineage, commit.id).await?;
         bookkeeping::forget(on, kind, revision).await?;
@@ -226,8 +230,10 @@ impl<T: Table> Transaction<T> {
     /// Rolls back the saved changes after an error, but keeps the lock.
     pub(super) async fn undo(&mut self) -> Result<(), DbErr> {
         match &mut self.stage {
-            Stage::Locked(on, _) => on.execute_unprepared("ROLLBACK TO SAVEPOINT locked").await.map(drop),
-            Stage::Alone(_, begun) => match begun.take() {
+            TransactionStage::Locked(on, _) => {
+                on.execute_unprepared("ROLLBACK TO SAVEPOINT locked").await.map(drop)
+            }
+            TransactionStage::Alone(_, begun) => match begun.take() {
                 Some(begun) => begun.rollback().await,
                 None => Ok(()),
             },
@@ -235,22 +241,24 @@ impl<T: Table> Transaction<T> {
     }
 
     /// Identity of this transaction if it takes the kind to `revision`.
-    pub(super) fn mark(&self, revision: u64) -> Mark {
+    pub(super) fn identity(&self, revision: u64) -> TransactionIdentity {
         let transaction = self.locked().map(|(_, locked)| locked.transaction.clone());
-        Mark { transaction, commit: Commit::to(revision) }
+        TransactionIdentity { transaction, commit: LedgerCommit::to(revision) }
     }
 
     pub(super) async fn commit(self) -> Result<(), DbErr> {
         match self.stage {
-            Stage::Locked(begun, _) | Stage::Alone(_, Some(begun)) => begun.commit().await,
-            Stage::Alone(_, None) => Ok(()),
+            TransactionStage::Locked(begun, _) | TransactionStage::Alone(_, Some(begun)) => {
+                begun.commit().await
+            }
+            TransactionStage::Alone(_, None) => Ok(()),
         }
     }
 
-    fn locked(&self) -> Option<(&DatabaseTransaction, &bookkeeping::Locked)> {
+    fn locked(&self) -> Option<(&DatabaseTransaction, &bookkeeping::LockedRow)> {
         match &self.stage {
-            Stage::Locked(on, locked) => Some((on, locked)),
-            Stage::Alone(..) => None,
+            TransactionStage::Locked(on, locked) => Some((on, locked)),
+            TransactionStage::Alone(..) => None,
         }
     }
 
@@ -261,26 +269,26 @@ impl<T: Table> Transaction<T> {
 
     async fn begun(&mut self) -> Result<&DatabaseTransaction, DbErr> {
         match &mut self.stage {
-            Stage::Locked(begun, _) | Stage::Alone(_, Some(begun)) => Ok(begun),
-            Stage::Alone(database, begun) => Ok(begun.insert(database.begin().await?)),
+            TransactionStage::Locked(begun, _) | TransactionStage::Alone(_, Some(begun)) => Ok(begun),
+            TransactionStage::Alone(database, begun) => Ok(begun.insert(database.begin().await?)),
         }
     }
 }
 
-async fn read_everything<T: Table>(on: &DatabaseTransaction) -> Result<Everything<T::Kind>, DbErr> {
+async fn read_everything<T: Table>(on: &DatabaseTransaction) -> Result<LoadedState<T::Kind>, DbErr> {
     let position = bookkeeping::position(on, T::Kind::KIND).await?;
     let (readable, unreadable) = sort_out(T::load(on, None).await?);
     let deletions = bookkeeping::deletions(on, T::Kind::KIND, 0).await?;
-    let resources: BTreeSet<_> = readable.into_iter().map(|one| Keyed(Arc::new(one))).collect();
-    let Position { last, compacted, incarnation } = position;
-    let (revision, facets) = (last.revision, Facets::of(&resources));
-    Ok(Everything {
-        state: State {
+    let resources: BTreeSet<_> = readable.into_iter().map(|one| KeyedResource(Arc::new(one))).collect();
+    let LedgerPosition { last, compacted, incarnation } = position;
+    let (revision, facets) = (last.revision, FacetIndex::of(&resources));
+    Ok(LoadedState {
+        state: LedgerState {
             resources,
             deletions,
             revision,
             compacted,
-            incarnation: Incarnation::of(incarnation),
+            incarnation: LedgerIncarnation::of(incarnation),
             remembers: DELETIONS,
             unreadable: BTreeMap::new(),
             facets,
@@ -292,22 +300,22 @@ async fn read_everything<T: Table>(on: &DatabaseTransaction) -> Result<Everythin
 
 async fn read_since<T: Table>(
     on: &DatabaseTransaction,
-    position: &Position,
-    held: Commit,
-) -> Result<Since<T::Kind>, DbErr> {
-    let &Position { last, compacted, .. } = position;
+    position: &LedgerPosition,
+    held: LedgerCommit,
+) -> Result<CommitsSince<T::Kind>, DbErr> {
+    let &LedgerPosition { last, compacted, .. } = position;
     if last.is_without(held) || held.revision < compacted {
-        return read_everything::<T>(on).await.map(Since::Anew);
+        return read_everything::<T>(on).await.map(CommitsSince::Anew);
     }
     let (mut changed, unreadable) = sort_out(T::load(on, Some(held.revision)).await?);
     changed.sort_unstable_by_key(Resource::revision);
     let deleted = bookkeeping::deletions(on, T::Kind::KIND, held.revision).await?;
     let changed = changed.into_iter().map(Arc::new).collect();
     let batch = Batch { changed, deleted, revision: last.revision, synced: false };
-    Ok(Since::Changes { batch, compacted, unreadable, last })
+    Ok(CommitsSince::Changes { batch, compacted, unreadable, last })
 }
 
-fn sort_out<R>(rows: Vec<Result<R, Unreadable>>) -> (Vec<R>, Vec<Unreadable>) {
+fn sort_out<R>(rows: Vec<Result<R, UnreadableRow>>) -> (Vec<R>, Vec<UnreadableRow>) {
     let (mut readable, mut unreadable) = (Vec::with_capacity(rows.len()), Vec::new());
     for row in rows {
         match row {
@@ -318,21 +326,21 @@ fn sort_out<R>(rows: Vec<Result<R, Unreadable>>) -> (Vec<R>, Vec<Unreadable>) {
     (readable, unreadable)
 }
 
-impl<R> Since<R> {
+impl<R> CommitsSince<R> {
     /// Moves the kind to `commit`, where another incarnation begins: no watch resumes from before it.
-    pub(super) fn moved_to(mut self, commit: Commit) -> Self {
+    pub(super) fn moved_to(mut self, commit: LedgerCommit) -> Self {
         if let Self::Anew(everything) = &mut self {
             everything.last = commit;
             everything.state.revision = commit.revision;
             everything.state.compacted = commit.revision;
-            everything.state.incarnation = Incarnation::of(commit.id);
+            everything.state.incarnation = LedgerIncarnation::of(commit.id);
             everything.state.deletions.clear();
         }
         self
     }
 
     /// The last commit, where the kind stands.
-    pub(super) fn last(&self) -> Commit {
+    pub(super) fn last(&self) -> LedgerCommit {
         match self {
             Self::Changes { last, .. } => *last,
             Self::Anew(everything) => everything.last,
@@ -342,10 +350,10 @@ impl<R> Since<R> {
 
 /// A deletion of each row that has become unreadable: watchers see it deleted.
 pub(super) fn withdrawn<R: Resource>(
-    unreadable: &[Unreadable],
-    held: &State<R>,
+    unreadable: &[UnreadableRow],
+    held: &LedgerState<R>,
     revision: u64,
-) -> Vec<Deletion> {
+) -> Vec<ResourceDeletion> {
     let known = unreadable.iter().filter(|row| held.resources.contains(row.key.as_str()));
-    known.map(|row| Deletion { key: row.key.as_str().into(), revision }).collect()
+    known.map(|row| ResourceDeletion { key: row.key.as_str().into(), revision }).collect()
 }

@@ -10,7 +10,7 @@ use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, QueryResult, TryGetab
 
 use super::events::EventRule;
 use crate::store::{
-    database::Unreadable,
+    database::UnreadableRow,
     resource::{Resource, WireForm},
 };
 
@@ -57,7 +57,7 @@ pub trait Table: Sized + Send + Sync + 'static {
     fn load(
         on: &impl ConnectionTrait,
         after: Option<u64>,
-    ) -> impl Future<Output = Result<Vec<Result<Self::Kind, Unreadable>>, DbErr>> + Send {
+    ) -> impl Future<Output = Result<Vec<Result<Self::Kind, UnreadableRow>>, DbErr>> + Send {
         rows::load::<Self>(on, after, Self::Pool::default())
     }
 

@@ -9,11 +9,11 @@ use tokio::{sync::watch, time::Instant};
 use uuid::Uuid;
 
 use super::{
-    encoding::Encodings,
+    encoding::EncodingCache,
     facets::OneOf,
-    feed::{Feed, Feeds, Part},
+    feed::{Feed, FeedPart, FeedSender},
     incarnation::ResumeToken,
-    state::{Everything, State},
+    state::{LedgerState, LoadedState},
 };
 use crate::{
     Fault,
@@ -25,13 +25,13 @@ use crate::{
 const PAGE_BYTES: usize = 512 << 10;
 
 /// Resources that go into one message of a list.
-pub(super) struct Page<R> {
+pub(super) struct ListPage<R> {
     pub(super) found: Vec<Arc<R>>,
     most: usize,
     bytes: usize,
 }
 
-impl<R: Resource> Page<R> {
+impl<R: Resource> ListPage<R> {
     pub(super) fn of(most: usize) -> Self {
         Self { found: Vec::new(), most, bytes: 0 }
     }
@@ -49,30 +49,30 @@ impl<R: Resource> Page<R> {
 }
 
 /// The committed state of a ledger.
-pub struct View<R> {
-    state: RwLock<State<R>>,
+pub struct LedgerView<R> {
+    state: RwLock<LedgerState<R>>,
     /// Locked only under `state`, so that feeds and state agree.
-    feeds: RwLock<Feeds<R>>,
-    encodings: Encodings,
+    feeds: RwLock<FeedSender<R>>,
+    encodings: EncodingCache,
     /// The revision that is shown.
     shown: watch::Sender<u64>,
     /// Time at which the incarnation replaced another one that was shown.
     lost_at: watch::Sender<Option<Instant>>,
 }
 
-impl<R: Resource> View<R> {
-    pub(super) fn new(everything: Everything<R>) -> Self {
+impl<R: Resource> LedgerView<R> {
+    pub(super) fn new(everything: LoadedState<R>) -> Self {
         let mut state = everything.state;
         state.put_aside(everything.unreadable);
         let shown = watch::Sender::new(state.revision);
-        let (state, feeds) = (RwLock::new(state), RwLock::new(Feeds::new()));
-        Self { state, feeds, encodings: Encodings::default(), shown, lost_at: watch::Sender::default() }
+        let (state, feeds) = (RwLock::new(state), RwLock::new(FeedSender::new()));
+        Self { state, feeds, encodings: EncodingCache::default(), shown, lost_at: watch::Sender::default() }
     }
 
     /// A ledger's state of nothing but these resources.
     #[cfg(test)]
     pub(crate) fn of(resources: Vec<Arc<R>>) -> Self {
-        Self::new(Everything::of(resources))
+        Self::new(LoadedState::of(resources))
     }
 
     /// Waits until the visible state includes `revision`.
@@ -134,7 +134,7 @@ impl<R: Resource> View<R> {
     ) -> (Vec<Arc<R>>, Option<Arc<str>>) {
         let state = self.state.read();
         let mut range = state.candidates(conditions, after);
-        let (mut page, mut last) = (Page::of(most), None);
+        let (mut page, mut last) = (ListPage::of(most), None);
         for resource in range.by_ref().take(scanned) {
             last = Some(resource);
             if wanted(resource) && page.add(Arc::clone(resource)) {
@@ -146,12 +146,12 @@ impl<R: Resource> View<R> {
     }
 
     /// Reads the committed state in one piece.
-    pub(super) fn read<T>(&self, read: impl FnOnce(&State<R>) -> T) -> T {
+    pub(super) fn read<T>(&self, read: impl FnOnce(&LedgerState<R>) -> T) -> T {
         read(&self.state.read())
     }
 
     /// Replaces the committed state and informs every watch, in one step.
-    pub(super) fn publish(&self, batch: Batch<R>, change: impl FnOnce(&mut State<R>)) {
+    pub(super) fn publish(&self, batch: Batch<R>, change: impl FnOnce(&mut LedgerState<R>)) {
         let mut state = self.state.write();
         change(&mut state);
         state.revision = batch.revision;
@@ -160,7 +160,7 @@ impl<R: Resource> View<R> {
     }
 
     /// Replaces the state with a snapshot; the individual changes are unknown, so every watch restarts.
-    pub(super) fn start_over(&self, everything: Everything<R>) {
+    pub(super) fn start_over(&self, everything: LoadedState<R>) {
         let mut state = self.state.write();
         if everything.state.incarnation.id != state.incarnation.id {
             self.lost_at.send_replace(Some(Instant::now()));
@@ -168,7 +168,7 @@ impl<R: Resource> View<R> {
         *state = everything.state;
         state.put_aside(everything.unreadable);
         self.shown.send_replace(state.revision);
-        *self.feeds.write() = Feeds::new();
+        *self.feeds.write() = FeedSender::new();
     }
 
     /// All changes after `resume`, the feed of later changes, and the incarnation of both.
@@ -184,7 +184,7 @@ impl<R: Resource> View<R> {
     /// The encoded form of a batch. A batch of several watches is encoded once.
     pub(super) fn encoded<M: Message>(
         &self,
-        part: &Part<R>,
+        part: &FeedPart<R>,
         message: impl FnOnce(&Batch<R>) -> M,
     ) -> Encoded<M> {
         let message = || message(&part.batch);

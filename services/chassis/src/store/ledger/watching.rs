@@ -7,14 +7,14 @@ use tokio::sync::broadcast::error::RecvError;
 use uuid::Uuid;
 
 use super::{
-    feed::{Feed, Part, split},
+    feed::{Feed, FeedPart, split},
     incarnation::ResumeToken,
-    view::View,
+    view::LedgerView,
 };
 use crate::{
     Fault,
-    mesh::streams::{self, Charge},
-    store::resource::{Batch, Deletion, Resource},
+    mesh::streams::{self, StreamCharge},
+    store::resource::{Batch, Resource, ResourceDeletion},
 };
 
 /// Resources in one batch of the initial set: large enough to be cheap, small enough to be shown soon.
@@ -22,18 +22,18 @@ const INITIAL_BATCH: usize = 1000;
 
 /// A watch that has been admitted.
 pub struct LedgerWatch<R> {
-    view: Arc<View<R>>,
+    view: Arc<LedgerView<R>>,
     feed: Feed<R>,
     /// Batches of this watch alone.
     pending: VecDeque<Batch<R>>,
     /// The bytes of that which count for the stream of the watch.
-    charge: Option<Charge>,
+    charge: Option<StreamCharge>,
     delivered: u64,
     incarnation: Uuid,
 }
 
 impl<R: Resource> LedgerWatch<R> {
-    pub(super) fn start(view: Arc<View<R>>, resume: ResumeToken) -> Result<Self, Fault> {
+    pub(super) fn start(view: Arc<LedgerView<R>>, resume: ResumeToken) -> Result<Self, Fault> {
         let (initial, feed, incarnation) = view.subscribe(resume)?;
         let delivered = initial.revision;
         let mut watch = Self { view, feed, pending: VecDeque::new(), charge: None, delivered, incarnation };
@@ -53,20 +53,20 @@ impl<R: Resource> LedgerWatch<R> {
     }
 
     /// The batches, each with its place for the encoded form.
-    pub(super) fn parts(self) -> impl Stream<Item = Result<Arc<Part<R>>, Fault>> + Send {
+    pub(super) fn parts(self) -> impl Stream<Item = Result<Arc<FeedPart<R>>, Fault>> + Send {
         stream::try_unfold(self, |mut watch| async move {
             let part = watch.next().await?;
             Ok(Some((part, watch)))
         })
     }
 
-    async fn next(&mut self) -> Result<Arc<Part<R>>, Fault> {
+    async fn next(&mut self) -> Result<Arc<FeedPart<R>>, Fault> {
         loop {
             if let Some(batch) = self.pending.pop_front() {
                 if self.pending.is_empty() {
                     self.charge = None;
                 }
-                return Ok(Arc::new(Part { batch: Arc::new(batch), encoding: None }));
+                return Ok(Arc::new(FeedPart { batch: Arc::new(batch), encoding: None }));
             }
             match self.feed.recv().await.map(|place| place.part()) {
                 Ok(Some(part)) if part.batch.revision <= self.delivered => {}
@@ -81,7 +81,8 @@ impl<R: Resource> LedgerWatch<R> {
     }
 
     fn gather(&mut self, batch: Batch<R>) {
-        let bytes = batch.changed.len() * size_of::<Arc<R>>() + batch.deleted.len() * size_of::<Deletion>();
+        let bytes =
+            batch.changed.len() * size_of::<Arc<R>>() + batch.deleted.len() * size_of::<ResourceDeletion>();
         self.charge = streams::charge_current(bytes);
         self.pending = split(batch, INITIAL_BATCH);
     }
@@ -103,7 +104,7 @@ impl<R: Resource> LedgerWatch<R> {
 }
 
 /// A watch that starts over instead of failing.
-pub(super) fn follow<R: Resource>(view: Arc<View<R>>) -> impl Stream<Item = Arc<Batch<R>>> + Send {
+pub(super) fn follow<R: Resource>(view: Arc<LedgerView<R>>) -> impl Stream<Item = Arc<Batch<R>>> + Send {
     stream::unfold((view, None), |(view, watch)| async move {
         let mut watch =
             watch.or_else(|| LedgerWatch::start(Arc::clone(&view), ResumeToken::default()).ok())?;

@@ -11,19 +11,19 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    Store, Table, Transaction,
-    bookkeeping::{Commit, Fate, Mark},
-    draft::{Changes, Command, Draft, Outcome, Reply, number},
+    LedgerStore, LedgerTransaction, Table,
+    bookkeeping::{LedgerCommit, TransactionIdentity, TransactionOutcome},
+    draft::{Draft, DraftChanges, DraftOutcome, Reply, WriteCommand, number},
     events::{self, EventRecorder, EventRow, RecordedEvents, kept_revisions},
     loss,
     showing::{show, show_since},
     state::UNREADABLE,
-    store::Since,
-    view::View,
+    store::CommitsSince,
+    view::LedgerView,
 };
 use crate::{
     Fault,
-    mesh::health::{Health, Work},
+    mesh::health::{DatabaseWork, PartHealth},
     process::{clock, failpoint, pause},
     store::{
         database,
@@ -72,37 +72,37 @@ pub(super) fn describe() {
 }
 
 /// The leases under which the commands of a transaction were decided, and which of these held then.
-struct Fences {
+struct CommandFences {
     fences: Vec<Option<Fence>>,
     held: Vec<bool>,
 }
 
 /// The task that owns the writes of one ledger.
-pub(super) struct Writer<T: Table> {
-    view: Arc<View<T::Kind>>,
+pub(super) struct LedgerWriter<T: Table> {
+    view: Arc<LedgerView<T::Kind>>,
     /// The id of the last commit that is shown.
     last: Uuid,
-    store: Arc<Store<T>>,
+    store: Arc<LedgerStore<T>>,
     /// Receives the outcomes of writes.
-    health: Health,
-    waiting: mpsc::Receiver<Command<T::Kind>>,
+    health: PartHealth,
+    waiting: mpsc::Receiver<WriteCommand<T::Kind>>,
     /// Newest revision of the kind in hints of other replicas.
     heard: watch::Receiver<u64>,
     /// Commands that had no place in the last transaction.
-    postponed: VecDeque<Command<T::Kind>>,
+    postponed: VecDeque<WriteCommand<T::Kind>>,
     /// Time of the last commit of this writer.
     committed: Option<Instant>,
     /// Whether memory may be behind the database.
     in_doubt: bool,
 }
 
-impl<T: Table> Writer<T> {
+impl<T: Table> LedgerWriter<T> {
     pub(super) fn new(
-        view: Arc<View<T::Kind>>,
-        last: Commit,
-        store: Arc<Store<T>>,
-        health: Health,
-        waiting: mpsc::Receiver<Command<T::Kind>>,
+        view: Arc<LedgerView<T::Kind>>,
+        last: LedgerCommit,
+        store: Arc<LedgerStore<T>>,
+        health: PartHealth,
+        waiting: mpsc::Receiver<WriteCommand<T::Kind>>,
         heard: watch::Receiver<u64>,
     ) -> Self {
         Self {
@@ -119,8 +119,8 @@ impl<T: Table> Writer<T> {
     }
 
     /// The last commit that is shown.
-    fn shown(&self) -> Commit {
-        Commit { revision: self.view.revision(), id: self.last }
+    fn shown(&self) -> LedgerCommit {
+        LedgerCommit { revision: self.view.revision(), id: self.last }
     }
 
     pub(super) async fn run(mut self, shutdown: CancellationToken) -> anyhow::Result<()> {
@@ -195,7 +195,7 @@ impl<T: Table> Writer<T> {
         Ok(within(PATIENCE, transaction.commit()).await?)
     }
 
-    fn show(&mut self, since: Since<T::Kind>) {
+    fn show(&mut self, since: CommitsSince<T::Kind>) {
         if since.last() != self.shown() {
             self.last = since.last().id;
             show_since(&self.view, since);
@@ -203,7 +203,7 @@ impl<T: Table> Writer<T> {
         self.in_doubt = false;
     }
 
-    async fn transact(&mut self, first: Command<T::Kind>) {
+    async fn transact(&mut self, first: WriteCommand<T::Kind>) {
         let transaction = match self.begin().await {
             Ok(transaction) => transaction,
             Err(fault) => return self.refuse(first, &fault),
@@ -215,7 +215,8 @@ impl<T: Table> Writer<T> {
             Err(fault) => return refuse(commands, &fault),
         };
         let (changes, mut recorded, replies) = self.run_commands(commands, &held);
-        let committed = self.commit(transaction, changes, &mut recorded, &Fences { fences, held }).await;
+        let committed =
+            self.commit(transaction, changes, &mut recorded, &CommandFences { fences, held }).await;
         if let Err(fault) = &committed {
             tracing::warn!(kind = T::Kind::KIND, %fault, callers = replies.len(), "a transaction was not committed");
         }
@@ -225,7 +226,7 @@ impl<T: Table> Writer<T> {
     }
 
     /// Begins a transaction and shows earlier commits of others, so that nothing is computed from an old state.
-    async fn begin(&mut self) -> Result<Transaction<T>, Fault> {
+    async fn begin(&mut self) -> Result<LedgerTransaction<T>, Fault> {
         let mut tries = 0;
         loop {
             match self.try_to_begin().await {
@@ -238,7 +239,7 @@ impl<T: Table> Writer<T> {
         }
     }
 
-    async fn try_to_begin(&mut self) -> Result<Transaction<T>, DbErr> {
+    async fn try_to_begin(&mut self) -> Result<LedgerTransaction<T>, DbErr> {
         let mut transaction = within(PATIENCE, self.store.begin()).await?;
         let shown = self.shown();
         let since = match self.store.others() {
@@ -260,7 +261,7 @@ impl<T: Table> Writer<T> {
     }
 
     /// The commands that are waiting, in order.
-    fn collect(&mut self, first: Command<T::Kind>) -> Vec<Command<T::Kind>> {
+    fn collect(&mut self, first: WriteCommand<T::Kind>) -> Vec<WriteCommand<T::Kind>> {
         let mut commands = vec![first];
         commands.extend(self.postponed.drain(..));
         while commands.len() < COMMANDS {
@@ -273,10 +274,10 @@ impl<T: Table> Writer<T> {
     /// Runs the commands, each on the result of the earlier ones. Commands after a very large change are postponed.
     fn run_commands(
         &mut self,
-        commands: Vec<Command<T::Kind>>,
+        commands: Vec<WriteCommand<T::Kind>>,
         held: &[bool],
-    ) -> (Changes<T::Kind>, Vec<RecordedEvents>, Vec<Reply>) {
-        let mut changes = Changes::new();
+    ) -> (DraftChanges<T::Kind>, Vec<RecordedEvents>, Vec<Reply>) {
+        let mut changes = DraftChanges::new();
         let mut recorded = Vec::new();
         let mut replies = Vec::with_capacity(commands.len());
         for (command, held) in commands.into_iter().zip(held) {
@@ -285,24 +286,24 @@ impl<T: Table> Writer<T> {
                 continue;
             }
             let events = EventRecorder::new(T::EVENTS, command.origin);
-            let mut draft = Draft { view: &self.view, earlier: &changes, own: Changes::new(), events };
+            let mut draft = Draft { view: &self.view, earlier: &changes, own: DraftChanges::new(), events };
             let part = command.fence.as_ref().map_or("", |fence| fence.part);
             let outcome = (command.run)(if *held { Ok(&mut draft) } else { Err(Fault::stale(part)) });
             let Draft { own, events, .. } = draft;
             replies.push(match outcome {
-                Outcome::Keep(reply) => {
+                DraftOutcome::Keep(reply) => {
                     changes.extend(own);
                     recorded.extend(events.recorded);
                     reply
                 }
-                Outcome::Discard(reply) => reply,
+                DraftOutcome::Discard(reply) => reply,
             });
         }
         (changes, recorded, replies)
     }
 
     /// Refuses all waiting commands.
-    fn refuse(&mut self, first: Command<T::Kind>, fault: &Fault) {
+    fn refuse(&mut self, first: WriteCommand<T::Kind>, fault: &Fault) {
         tracing::warn!(kind = T::Kind::KIND, %fault, "a transaction was not begun");
         let commands = self.collect(first);
         refuse(commands, fault);
@@ -310,10 +311,10 @@ impl<T: Table> Writer<T> {
 
     async fn commit(
         &mut self,
-        transaction: Transaction<T>,
-        changes: Changes<T::Kind>,
+        transaction: LedgerTransaction<T>,
+        changes: DraftChanges<T::Kind>,
         recorded: &mut [RecordedEvents],
-        fences: &Fences,
+        fences: &CommandFences,
     ) -> Result<u64, Fault> {
         let from = self.view.revision();
         if changes.is_empty() {
@@ -330,28 +331,30 @@ impl<T: Table> Writer<T> {
         let shown = batch.clone();
         self.view.publish(batch, |state| show(state, &shown));
         self.committed = Some(Instant::now());
-        self.health.took(Work::Writes);
+        self.health.took(DatabaseWork::Writes);
         Ok(revision)
     }
 
     /// Saves and commits, with retries where they can help. Returns the id of the commit.
     async fn make_durable(
         &mut self,
-        mut transaction: Transaction<T>,
+        mut transaction: LedgerTransaction<T>,
         batch: &Batch<T::Kind>,
         events: &[EventRow],
         from: u64,
-        fences: &Fences,
+        fences: &CommandFences,
     ) -> Result<Uuid, Fault> {
         let mut tries = 0;
         loop {
-            let mark = transaction.mark(batch.revision);
-            let saved = self.save(&mut transaction, (batch, events), from, mark.commit, &mut tries).await;
+            let identity = transaction.identity(batch.revision);
+            let saved = self.save(&mut transaction, (batch, events), from, identity.commit, &mut tries).await;
             let error = match saved {
                 Ok(()) => match within(PATIENCE, commit::<T>(transaction)).await {
-                    Ok(()) => return Ok(mark.commit.id),
+                    Ok(()) => return Ok(identity.commit.id),
                     Err(error) if database::is_definite(&error) => error,
-                    Err(error) if self.was_committed(&mark, &error).await? => return Ok(mark.commit.id),
+                    Err(error) if self.was_committed(&identity, &error).await? => {
+                        return Ok(identity.commit.id);
+                    }
                     Err(error) => error,
                 },
                 Err(error) => {
@@ -381,10 +384,10 @@ impl<T: Table> Writer<T> {
     /// Saves, with retries after errors that do not cost the lock.
     async fn save(
         &mut self,
-        transaction: &mut Transaction<T>,
+        transaction: &mut LedgerTransaction<T>,
         (batch, events): (&Batch<T::Kind>, &[EventRow]),
         from: u64,
-        commit: Commit,
+        commit: LedgerCommit,
         tries: &mut u32,
     ) -> Result<(), DbErr> {
         let kept = kept_revisions(self.view.len());
@@ -410,43 +413,46 @@ impl<T: Table> Writer<T> {
     }
 
     /// Looks up whether a transaction without an answer was committed.
-    async fn was_committed(&mut self, mark: &Mark, error: &DbErr) -> Result<bool, Fault> {
+    async fn was_committed(&mut self, identity: &TransactionIdentity, error: &DbErr) -> Result<bool, Fault> {
         tracing::warn!(kind = T::Kind::KIND, %error, "no answer to a commit, looking up its outcome");
         let deadline = Instant::now() + FIND_OUT;
         let mut tries = 0;
         while Instant::now() < deadline {
-            match within(PATIENCE, self.store.fate(mark)).await {
-                Ok(Fate::Committed) => return Ok(true),
-                Ok(Fate::NotCommitted) => return Ok(false),
-                Ok(Fate::Unknown) => break,
-                Ok(Fate::Open) => {}
+            match within(PATIENCE, self.store.outcome(identity)).await {
+                Ok(TransactionOutcome::Committed) => return Ok(true),
+                Ok(TransactionOutcome::NotCommitted) => return Ok(false),
+                Ok(TransactionOutcome::Unknown) => break,
+                Ok(TransactionOutcome::Open) => {}
                 Err(error) => tracing::debug!(kind = T::Kind::KIND, %error, "cannot look it up yet"),
             }
             tries += 1;
             tokio::time::sleep(pause::after(tries).min(LONGEST_PAUSE)).await;
         }
         self.in_doubt = true;
-        self.health.refused(Work::Writes, error);
+        self.health.refused(DatabaseWork::Writes, error);
         Err(Fault::unavailable("database", "it is not known whether the change was made"))
     }
 
     /// The callers' fault after an error of their own write, which is not retried.
     fn gave_up(&self, error: DbErr) -> Fault {
         if database::is_in_trouble(&error) {
-            self.health.refused(Work::Writes, &error);
+            self.health.refused(DatabaseWork::Writes, &error);
         }
         error.into()
     }
 
     /// Returns the callers' fault after an error before any write: whatever its kind, no write's content has caused it.
     fn cannot_begin(&self, error: DbErr) -> Fault {
-        self.health.refused(Work::Writes, &error);
+        self.health.refused(DatabaseWork::Writes, &error);
         error.into()
     }
 }
 
 /// Which commands may run, by the fences that some of them have.
-async fn check<T: Table>(transaction: &Transaction<T>, fences: &[Option<Fence>]) -> Result<Vec<bool>, Fault> {
+async fn check<T: Table>(
+    transaction: &LedgerTransaction<T>,
+    fences: &[Option<Fence>],
+) -> Result<Vec<bool>, Fault> {
     let present: Vec<_> = fences.iter().flatten().collect();
     if present.is_empty() {
         return Ok(vec![true; fences.len()]);
@@ -465,14 +471,14 @@ fn may_be_tried_again(error: &DbErr) -> bool {
     database::is_transient(error) || database::is_broken(error)
 }
 
-fn refuse<R: Resource>(commands: Vec<Command<R>>, fault: &Fault) {
+fn refuse<R: Resource>(commands: Vec<WriteCommand<R>>, fault: &Fault) {
     for command in commands {
-        let (Outcome::Keep(reply) | Outcome::Discard(reply)) = (command.run)(Err(fault.clone()));
+        let (DraftOutcome::Keep(reply) | DraftOutcome::Discard(reply)) = (command.run)(Err(fault.clone()));
         reply(Err(fault.clone()));
     }
 }
 
-async fn commit<T: Table>(transaction: Transaction<T>) -> Result<(), DbErr> {
+async fn commit<T: Table>(transaction: LedgerTransaction<T>) -> Result<(), DbErr> {
     failpoint::pass(format_args!("commit.{}.before", T::Kind::KIND));
     transaction.commit().await?;
     failpoint::pass(format_args!("commit.{}.after", T::Kind::KIND));

@@ -9,7 +9,7 @@ use sea_orm::{
 
 use super::{REVISION, StoredRow, Table};
 use crate::store::{
-    database::{self, ROWS_READ, RowHeader, Rows, Unreadable},
+    database::{self, ROWS_READ, RowHeader, UnreadableRow, UpsertRows},
     resource::Resource,
 };
 
@@ -22,7 +22,7 @@ pub async fn load<T: Table>(
     on: &impl ConnectionTrait,
     after: Option<u64>,
     mut pool: T::Pool,
-) -> Result<Vec<Result<T::Kind, Unreadable>>, DbErr> {
+) -> Result<Vec<Result<T::Kind, UnreadableRow>>, DbErr> {
     let mut resources = Vec::new();
     let mut last: Option<String> = None;
     loop {
@@ -54,7 +54,7 @@ fn select<T: Table>(after: Option<u64>, last: Option<&str>) -> SelectStatement {
     select
 }
 
-fn read<T: Table>(row: QueryResult, pool: &mut T::Pool) -> Result<Result<T::Kind, Unreadable>, DbErr> {
+fn read<T: Table>(row: QueryResult, pool: &mut T::Pool) -> Result<Result<T::Kind, UnreadableRow>, DbErr> {
     let row = StoredRow::of::<T>(row)?;
     Ok(match T::read(&row, pool) {
         Ok(mut resource) => {
@@ -66,7 +66,7 @@ fn read<T: Table>(row: QueryResult, pool: &mut T::Pool) -> Result<Result<T::Kind
 }
 
 /// Returns the rows of resources.
-pub fn of<T: Table>(resources: &[Arc<T::Kind>], pool: &mut T::Pool) -> Rows {
+pub fn of<T: Table>(resources: &[Arc<T::Kind>], pool: &mut T::Pool) -> UpsertRows {
     let columns = T::COLUMNS.iter().map(|column| (column.name, column.is_optional()));
     let columns = [(T::KEY, false), (REVISION, false)].into_iter().chain(columns).collect();
     let rows = resources.iter().map(|resource| {
@@ -76,14 +76,14 @@ pub fn of<T: Table>(resources: &[Arc<T::Kind>], pool: &mut T::Pool) -> Rows {
         row.extend(T::COLUMNS.iter().map(|column| column.value(resource, pool)));
         row
     });
-    Rows { header: RowHeader { table: T::NAME, key: T::KEY, columns }, rows: rows.collect() }
+    UpsertRows { header: RowHeader { table: T::NAME, key: T::KEY, columns }, rows: rows.collect() }
 }
 
 /// Inserts rows, or overwrites those whose key exists.
 ///
 /// # Errors
 /// Errors of the database; the transaction is then unusable.
-pub async fn save(transaction: &DatabaseTransaction, rows: Rows) -> Result<(), DbErr> {
+pub async fn save(transaction: &DatabaseTransaction, rows: UpsertRows) -> Result<(), DbErr> {
     database::upsert_rows(transaction, rows).await
 }
 

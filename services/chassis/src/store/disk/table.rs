@@ -11,32 +11,32 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::store::{
-    database::{self, Unreadable},
-    resource::{Deletion, Resource},
+    database::{self, UnreadableRow},
+    resource::{Resource, ResourceDeletion},
 };
 
 /// Longest time by which a disk can be set back.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
 /// All rows of one kind.
-pub(crate) struct Shelf<R> {
+pub(crate) struct DiskTable<R> {
     pub(crate) resources: BTreeMap<Arc<str>, Arc<R>>,
     /// Keys of the unreadable rows.
     spoilt: BTreeSet<Arc<str>>,
-    pub(crate) deletions: Vec<Deletion>,
+    pub(crate) deletions: Vec<ResourceDeletion>,
     pub(crate) revision: u64,
     pub(crate) compacted: u64,
     /// Id of the commit that led to the revision.
     pub(crate) last_commit: Uuid,
     /// Incarnation of the kind.
     pub(crate) incarnation: Uuid,
-    /// Whether the shelf was set back, without a commit since.
+    /// Whether the table was set back, without a commit since.
     pub(crate) is_another_copy: bool,
-    earlier: Earlier<Box<Shelf<R>>>,
+    earlier: EarlierStates<Box<DiskTable<R>>>,
 }
 
 /// Shelf of any kind.
-pub(super) trait Kept: Any + Send {
+pub(super) trait AnyDiskTable: Any + Send {
     fn revision(&self) -> u64;
 
     fn keys(&self) -> Vec<Arc<str>>;
@@ -50,7 +50,7 @@ pub(super) trait Kept: Any + Send {
     fn set_back(&mut self, to: Instant);
 }
 
-impl<R: Resource> Kept for Shelf<R> {
+impl<R: Resource> AnyDiskTable for DiskTable<R> {
     fn revision(&self) -> u64 {
         self.revision
     }
@@ -77,7 +77,7 @@ impl<R: Resource> Kept for Shelf<R> {
     }
 }
 
-impl<R> Default for Shelf<R> {
+impl<R> Default for DiskTable<R> {
     fn default() -> Self {
         Self {
             resources: BTreeMap::new(),
@@ -88,19 +88,19 @@ impl<R> Default for Shelf<R> {
             last_commit: Uuid::nil(),
             incarnation: Uuid::now_v7(),
             is_another_copy: false,
-            earlier: Earlier::default(),
+            earlier: EarlierStates::default(),
         }
     }
 }
 
-impl<R: Resource> Shelf<R> {
+impl<R: Resource> DiskTable<R> {
     /// Returns the readable rows, ordered by key.
     pub(crate) fn readable(&self) -> impl Iterator<Item = &Arc<R>> {
         self.resources.values().filter(|one| !self.spoilt.contains(one.key()))
     }
 
     /// Returns the unreadable rows that changed after a revision.
-    pub(crate) fn unreadable(&self, after: u64) -> Vec<Unreadable> {
+    pub(crate) fn unreadable(&self, after: u64) -> Vec<UnreadableRow> {
         let rows = self.spoilt.iter().filter_map(|key| self.resources.get(key));
         let rows = rows.filter(|row| row.revision() > after);
         rows.map(|row| database::unreadable(R::KIND, row.key(), "the row is spoilt")).collect()
@@ -113,14 +113,14 @@ impl<R: Resource> Shelf<R> {
     }
 
     /// Deletes a resource, readable or not.
-    pub(crate) fn delete(&mut self, deletion: &Deletion) {
+    pub(crate) fn delete(&mut self, deletion: &ResourceDeletion) {
         self.spoilt.remove(&deletion.key);
         self.resources.remove(&deletion.key);
         self.deletions.push(deletion.clone());
     }
 }
 
-impl<R> Shelf<R> {
+impl<R> DiskTable<R> {
     pub(super) fn copy(&self) -> Self {
         Self {
             resources: self.resources.clone(),
@@ -131,7 +131,7 @@ impl<R> Shelf<R> {
             last_commit: self.last_commit,
             incarnation: self.incarnation,
             is_another_copy: self.is_another_copy,
-            earlier: Earlier::default(),
+            earlier: EarlierStates::default(),
         }
     }
 
@@ -142,15 +142,15 @@ impl<R> Shelf<R> {
 }
 
 /// Earlier states, each with the time of the commit that replaced it.
-pub(super) struct Earlier<S>(VecDeque<(Instant, S)>);
+pub(super) struct EarlierStates<S>(VecDeque<(Instant, S)>);
 
-impl<S> Default for Earlier<S> {
+impl<S> Default for EarlierStates<S> {
     fn default() -> Self {
         Self(VecDeque::new())
     }
 }
 
-impl<S> Earlier<S> {
+impl<S> EarlierStates<S> {
     /// Remembers a state that is replaced now, as long as a disk may be set back to it.
     pub(super) fn remember(&mut self, before: S) {
         let now = Instant::now();
