@@ -29,7 +29,7 @@ use proto::{
     },
 };
 use rand::Rng;
-use simulator::{FleetRpc, reporter::Report};
+use simulator::{FleetRpc, reporter::NodeReport};
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -80,7 +80,7 @@ async fn perform_late(fleet: FleetRpc, world: Arc<World>) -> anyhow::Result<Infa
 /// Lets every node that booted report it repeatedly, as long as it is up.
 async fn report(
     registry: chassis::Channel,
-    mut reports: mpsc::UnboundedReceiver<Report>,
+    mut reports: mpsc::UnboundedReceiver<NodeReport>,
     world: Arc<World>,
 ) -> anyhow::Result<()> {
     while let Some(report) = reports.recv().await {
@@ -109,7 +109,7 @@ async fn report(
 }
 
 /// Returns the report of a node that has booted.
-fn patch(report: &Report) -> PatchComponentsRequest {
+fn patch(report: &NodeReport) -> PatchComponentsRequest {
     let actual_state = ActualState { bss_token: Some(report.boot.token.to_string()), ..Default::default() };
     let patch =
         Component { id: report.id.to_string(), actual_state: Some(actual_state), ..Default::default() };
@@ -120,7 +120,7 @@ fn patch(report: &Report) -> PatchComponentsRequest {
     }
 }
 
-async fn repeat(mut registry: ComponentServiceClient<chassis::Channel>, report: Report) {
+async fn repeat(mut registry: ComponentServiceClient<chassis::Channel>, report: NodeReport) {
     let mut refusals = 0;
     loop {
         let call = registry.patch_components(patch(&report));

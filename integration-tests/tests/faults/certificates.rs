@@ -25,7 +25,7 @@ use tokio_rustls::{
         pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     },
 };
-use upstreams::{MachinePlan, Pace, Service};
+use upstreams::{MachinePlan, NodePace, Service};
 
 use crate::{
     history::{HistoryMark, is_safe},
@@ -139,7 +139,8 @@ async fn unanswered(mesh: &Processes) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn certificate_rotation_is_seamless_and_an_expired_certificate_is_named() {
     let mut mesh = Processes::prepare();
-    let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
+    let pace =
+        NodePace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..NodePace::default() };
     let upstreams = mesh.among(MachinePlan { up: true, pace: Some(pace), ..MachinePlan::quick(NODES) }).await;
     let (file, first) = (mesh.directory.path().join("authorities.pem"), CertificateAuthority::new());
     fs::write(&file, first.pem()).unwrap();

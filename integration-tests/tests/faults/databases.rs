@@ -9,7 +9,7 @@ use integration_tests::{eventually_shown, postgres::Postgres, processes::Process
 use reqwest::Method;
 use serde_json::json;
 use tokio::time::sleep;
-use upstreams::{MachinePlan, Pace, PowerService, Upstreams};
+use upstreams::{MachinePlan, NodePace, PowerService, Upstreams};
 
 use crate::{
     history::{HistoryMark, is_safe},
@@ -38,7 +38,8 @@ async fn prepared(server: &Postgres) -> (Processes, Upstreams) {
 /// A mesh as [`prepared`] makes it, on nodes that take `step` for each step.
 async fn prepared_at(server: &Postgres, step: Duration) -> (Processes, Upstreams) {
     let mut mesh = Processes::prepare();
-    let pace = Pace { soft_off: step, power_on: step, boot: step, configuration: step, ..Pace::default() };
+    let pace =
+        NodePace { soft_off: step, power_on: step, boot: step, configuration: step, ..NodePace::default() };
     // The power service gives a node a minute for each action.
     let power = PowerService { minute: 2 * step, ..PowerService::quick() };
     let plan = MachinePlan { up: true, pace: Some(pace), power, ..MachinePlan::quick(NODES) };

@@ -14,7 +14,7 @@ use proto::simulation::{ListTransitionsRequest, fleet_service_client::FleetServi
 use reqwest::Method;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
-use upstreams::{MachinePlan, Pace, Upstreams};
+use upstreams::{MachinePlan, NodePace, Upstreams};
 
 use crate::{
     history::{HistoryMark, is_safe},
@@ -244,7 +244,7 @@ async fn a_crash_at_any_point_repeats_nothing_last_third() {
 #[tokio::test(flavor = "multi_thread")]
 async fn crash_after_an_accepted_slow_power_action_repeats_nothing() {
     let mut scene = FailpointScene::prepare();
-    let pace = Pace { soft_off: SLOW, power_on: SLOW, ..Pace::default() };
+    let pace = NodePace { soft_off: SLOW, power_on: SLOW, ..NodePace::default() };
     let plan = MachinePlan { up: true, pace: Some(pace), ..MachinePlan::quick(NODES) };
     let upstreams = scene.mesh.among(plan).await;
     scene.begin(upstreams.ids().len()).await;

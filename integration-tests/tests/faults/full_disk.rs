@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use integration_tests::{eventually_shown, processes::Processes};
-use upstreams::{MachinePlan, Pace};
+use upstreams::{MachinePlan, NodePace};
 
 use crate::{
     history::{HistoryMark, is_safe},
@@ -22,7 +22,8 @@ const OWNERS: [&str; 4] = ["component_registry", "session_manager", "power_contr
 async fn full_disk_refuses_writes_until_there_is_room() {
     let mut mesh = Processes::prepare();
     mesh.survive_full_disks();
-    let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
+    let pace =
+        NodePace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..NodePace::default() };
     let plan = MachinePlan { up: true, pace: Some(pace), ..MachinePlan::quick(NODES) };
     let upstreams = mesh.among(plan).await;
     mesh.begin().await;

@@ -7,7 +7,7 @@ use std::{
 
 use integration_tests::{bos::Bos, eventually_shown, processes::Processes};
 use tokio::time::{Instant, sleep};
-use upstreams::{MachinePlan, Pace, Upstreams};
+use upstreams::{MachinePlan, NodePace, Upstreams};
 
 use crate::{
     history::{HistoryMark, is_safe},
@@ -58,7 +58,8 @@ fn nodes() -> u32 {
 /// Nodes that are up, with slow steps.
 fn plan() -> MachinePlan {
     let step = Duration::from_millis(number(STEP_VARIABLE, STEP));
-    let pace = Pace { soft_off: POWER, power_on: POWER, boot: step, configuration: step, ..Pace::default() };
+    let pace =
+        NodePace { soft_off: POWER, power_on: POWER, boot: step, configuration: step, ..NodePace::default() };
     MachinePlan { up: true, pace: Some(pace), ..MachinePlan::quick(nodes()) }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use upstreams::{MachinePlan, Pace, PowerEvent, Service::Pcs, ServiceTrouble, TroubleEffect};
+use upstreams::{MachinePlan, NodePace, PowerEvent, Service::Pcs, ServiceTrouble, TroubleEffect};
 
 use crate::scene::MeshScene;
 
@@ -14,7 +14,8 @@ const STEP: Duration = Duration::from_millis(100);
 
 /// The power service as shipped, twenty times as fast, and nodes that are up.
 fn plan() -> MachinePlan {
-    let pace = Pace { soft_off: STEP, force_off: STEP, power_on: STEP, boot: STEP, ..Pace::default() };
+    let pace =
+        NodePace { soft_off: STEP, force_off: STEP, power_on: STEP, boot: STEP, ..NodePace::default() };
     MachinePlan { up: true, pace: Some(pace), ..MachinePlan::as_shipped(4).at_speed(0.05) }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use upstreams::{MachinePlan, NodeFaults, Pace, Service::Cfs, ServiceTrouble};
+use upstreams::{MachinePlan, NodeFaults, NodePace, Service::Cfs, ServiceTrouble};
 
 use crate::scene::{MeshScene, TEMPLATE, brisk};
 
@@ -97,7 +97,7 @@ async fn refused_configuration_keeps_only_its_node_off() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn peer_silent_during_configuration_is_named_and_awaited() {
-    let pace = Pace { configuration: Duration::from_secs(1), ..Pace::default() };
+    let pace = NodePace { configuration: Duration::from_secs(1), ..NodePace::default() };
     let plan = MachinePlan { pace: Some(pace), ..MachinePlan::quick(NODES as u32) };
     let scene = MeshScene::of(plan, brisk).await;
     let name = scene.boot().await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use integration_tests::eventually;
 use serde_json::json;
 use upstreams::{
-    EventKind, MachinePlan, Pace,
+    EventKind, MachinePlan, NodePace,
     Service::{self, Bss, Cfs, Pcs},
     ServiceTrouble, TroubleEffect,
 };
@@ -29,7 +29,7 @@ const LIVES: [u64; 8] = [20, 60, 100, 30, 5, 200, 50, 10];
 /// Kills the mesh as soon as `service` was asked for `operation`, which `trouble` may befall, and starts it again;
 /// then each node boots with one power-on.
 async fn is_survived(service: Service, operation: &str, trouble: Option<TroubleEffect>) {
-    let pace = Pace { power_on: SLOW, ..Pace::default() };
+    let pace = NodePace { power_on: SLOW, ..NodePace::default() };
     let plan = MachinePlan { pace: Some(pace), ..MachinePlan::quick(NODES) };
     let mut mesh = MeshProcess::prepare(plan, "t", "s").await;
     mesh.start().await;
@@ -99,7 +99,7 @@ async fn configuration_with_answer_lost_in_a_crash_is_set_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_booting_while_the_mesh_is_down_are_not_reprepared() {
-    let pace = Pace { power_on: STEP, ..Pace::default() };
+    let pace = NodePace { power_on: STEP, ..NodePace::default() };
     let mut mesh =
         MeshProcess::prepare(MachinePlan { pace: Some(pace), ..MachinePlan::quick(NODES) }, "t", "s").await;
     mesh.start().await;
@@ -157,7 +157,8 @@ fn prepared_once(mesh: &MeshProcess, id: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_survives_one_crash_after_another() {
-    let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
+    let pace =
+        NodePace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..NodePace::default() };
     let plan = MachinePlan { up: true, pace: Some(pace), ..MachinePlan::quick(40) };
     let mut mesh = MeshProcess::prepare(plan, "t", "s").await;
     mesh.start().await;

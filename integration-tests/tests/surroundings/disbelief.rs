@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::json;
 use upstreams::{
-    Fault, MachinePlan, NodeChange, NodeFaults, Pace,
+    HardwareFault, MachinePlan, NodeChange, NodeFaults, NodePace,
     Service::{Bss, Cfs, Pcs, Tapms},
     ServiceTrouble, TroubleEffect,
 };
@@ -29,10 +29,10 @@ const REFUSAL: Duration = Duration::from_secs(3);
 /// Most time for nodes after that.
 const SOON: Duration = Duration::from_secs(12);
 
-fn paced(soft_off: f64, power_on: f64, configuration: f64) -> Pace {
+fn paced(soft_off: f64, power_on: f64, configuration: f64) -> NodePace {
     let [soft_off, power_on, configuration] =
         [soft_off, power_on, configuration].map(Duration::from_secs_f64);
-    Pace { soft_off, power_on, configuration, ..Pace::default() }
+    NodePace { soft_off, power_on, configuration, ..NodePace::default() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,7 +42,7 @@ async fn open_power_off_keeps_every_other_action_away() {
     let scene = MeshScene::of(plan, |_| {}).await;
     scene.mesh.bos.options(&json!({"max_power_off_wait_time": 1})).await;
     let ids = scene.upstreams.ids();
-    scene.faults(&ids, NodeFaults::hardware(Some(Fault::IgnoresGracefulOff)));
+    scene.faults(&ids, NodeFaults::hardware(Some(HardwareFault::IgnoresGracefulOff)));
     // The transition stays open: it has no effect and cannot be aborted.
     scene.upstreams.trouble(ServiceTrouble::status(Pcs, 503).only(ABORT));
     let name = scene.begin("reboot", &ids).await;

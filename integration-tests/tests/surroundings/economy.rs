@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use tokio::time::Instant;
-use upstreams::{CallCount, MachinePlan, Pace, Service};
+use upstreams::{CallCount, MachinePlan, NodePace, Service};
 
 use crate::scene::{MeshScene, every_role};
 
@@ -57,7 +57,7 @@ fn necessary() -> BTreeMap<Service, u32> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reboot_of_a_thousand_nodes_takes_few_calls() {
-    let pace = Pace { soft_off: STEP, force_off: STEP, power_on: STEP, boot: STEP, configuration: STEP };
+    let pace = NodePace { soft_off: STEP, force_off: STEP, power_on: STEP, boot: STEP, configuration: STEP };
     let scene =
         MeshScene::of(MachinePlan { up: true, pace: Some(pace), ..MachinePlan::quick(NODES) }, |_| {}).await;
     let bos = &scene.mesh.bos;

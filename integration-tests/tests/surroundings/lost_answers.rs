@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use upstreams::{MachinePlan, Pace, Service::Pcs, ServiceTrouble, TroubleEffect};
+use upstreams::{MachinePlan, NodePace, Service::Pcs, ServiceTrouble, TroubleEffect};
 
 use crate::scene::{MeshScene, brisk};
 
@@ -54,7 +54,7 @@ async fn lost_power_off_is_resent_and_lost_answer_is_adopted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn transition_in_doubt_blocks_further_requests() {
-    let pace = Pace { power_on: SLOW, ..Pace::default() };
+    let pace = NodePace { power_on: SLOW, ..NodePace::default() };
     let mut plan = MachinePlan { pace: Some(pace), ..MachinePlan::quick(NODES) };
     // PCS has more patience than slow nodes need.
     plan.power.minute = Duration::from_secs(60);

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 use upstreams::{
-    MachinePlan, Pace,
+    MachinePlan, NodePace,
     Service::{self, Bss, Cfs, Hsm, Ims, Pcs, S3},
     ServiceTrouble, TroubleEffect,
 };
@@ -27,7 +27,8 @@ const STEP: Duration = Duration::from_millis(300);
 
 /// Nodes that are off, for which every step takes its time.
 async fn scene() -> MeshScene {
-    let pace = Pace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..Pace::default() };
+    let pace =
+        NodePace { soft_off: STEP, power_on: STEP, boot: STEP, configuration: STEP, ..NodePace::default() };
     MeshScene::of(MachinePlan { pace: Some(pace), ..MachinePlan::quick(NODES) }, brisk).await
 }
 

@@ -6,7 +6,9 @@ use chassis::settings::Settings;
 use integration_tests::eventually;
 use reqwest::Method;
 use serde_json::{Value, json};
-use upstreams::{Fault, MachinePlan, NodeFaults, PowerCommand, Service, ServiceTrouble, TroubleEffect};
+use upstreams::{
+    HardwareFault, MachinePlan, NodeFaults, PowerCommand, Service, ServiceTrouble, TroubleEffect,
+};
 
 use crate::scene::MeshScene;
 
@@ -17,7 +19,7 @@ const DISBELIEF: Duration = Duration::from_secs(100);
 async fn shorter_waits_and_fewer_attempts_apply_to_nodes_under_way() {
     let scene = MeshScene::of(MachinePlan::quick(4), |_| {}).await;
     let ids = scene.upstreams.ids();
-    scene.faults(&ids, NodeFaults::hardware(Some(Fault::NeverReports)));
+    scene.faults(&ids, NodeFaults::hardware(Some(HardwareFault::NeverReports)));
     let name = scene.boot().await;
     // The nodes run, and have 20 minutes to report.
     scene.are(&ids, "power_on_called").await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::boot::evaluation::ERROR_POWER_MISSING;
 use serde_json::Value;
-use upstreams::{MachinePlan, NodeFaults, Pace, Service::Pcs, ServiceTrouble, TroubleEffect};
+use upstreams::{MachinePlan, NodeFaults, NodePace, Service::Pcs, ServiceTrouble, TroubleEffect};
 
 use crate::scene::MeshScene;
 
@@ -83,7 +83,7 @@ async fn unknown_power_is_neither_on_nor_off() {
 async fn readings_from_before_an_action_do_not_repeat_it() {
     let sampling = Duration::from_millis(1500);
     let mut plan = MachinePlan { up: true, ..MachinePlan::quick(8) };
-    plan.pace = Some(Pace { soft_off: Duration::from_millis(100), ..Pace::default() });
+    plan.pace = Some(NodePace { soft_off: Duration::from_millis(100), ..NodePace::default() });
     plan.power.sampling_period = sampling;
     let scene = MeshScene::of(plan, |_| {}).await;
     let ids = scene.upstreams.ids();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use upstreams::{Fault, MachinePlan, NodeChange, NodeFaults, PowerCommand, Service::Pcs};
+use upstreams::{HardwareFault, MachinePlan, NodeChange, NodeFaults, PowerCommand, Service::Pcs};
 
 use crate::scene::{MeshScene, TEMPLATE, every_role};
 
@@ -151,7 +151,7 @@ async fn results_count_before_the_transition_ends_and_new_requests_wait() {
     let scene = MeshScene::of(plan, |_| {}).await;
     let ids = scene.upstreams.ids();
     let (stuck, fine) = ids.split_at(1);
-    scene.faults(stuck, NodeFaults::hardware(Some(Fault::StuckOff)));
+    scene.faults(stuck, NodeFaults::hardware(Some(HardwareFault::StuckOff)));
     scene.boot().await;
     scene.are(fine, "stable").await;
     let name = scene.begin("shutdown", fine).await;
@@ -178,7 +178,7 @@ async fn late_power_off_is_aborted_before_the_forced_one() {
     scene.mesh.bos.options(&json!({"max_power_off_wait_time": 2})).await;
     let ids = scene.upstreams.ids();
     let (deaf, polite) = ids.split_at(2);
-    scene.faults(deaf, NodeFaults::hardware(Some(Fault::IgnoresGracefulOff)));
+    scene.faults(deaf, NodeFaults::hardware(Some(HardwareFault::IgnoresGracefulOff)));
     let name = scene.mesh.bos.session("image-1", "shutdown").await;
     scene.succeeds(&name).await;
     scene.were_asked(deaf, &["Soft-Off", "Force-Off"]);

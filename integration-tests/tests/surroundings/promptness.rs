@@ -5,7 +5,7 @@ use std::time::Duration;
 use chassis::Settings;
 use integration_tests::eventually;
 use tokio::time::{Instant, timeout};
-use upstreams::{EventKind, MachinePlan, Pace};
+use upstreams::{EventKind, MachinePlan, NodePace};
 
 use crate::scene::MeshScene;
 
@@ -38,7 +38,7 @@ async fn happened(scene: &MeshScene, what: &str, is: impl Fn(&EventKind) -> bool
 
 #[tokio::test(flavor = "multi_thread")]
 async fn node_changes_are_noticed_within_seconds() {
-    let pace = Pace { soft_off: STEP, power_on: STEP, configuration: STEP, ..Pace::default() };
+    let pace = NodePace { soft_off: STEP, power_on: STEP, configuration: STEP, ..NodePace::default() };
     let scene = MeshScene::of(MachinePlan { pace: Some(pace), ..MachinePlan::quick(1) }, usual_pauses).await;
     let ids = scene.first(1);
     scene.boot().await;

@@ -11,7 +11,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 use upstreams::{
-    MachinePlan, Pace,
+    MachinePlan, NodePace,
     Service::{self, Bss, Hsm, Ims, Pcs, S3},
     ServiceTrouble, TroubleEffect,
 };
@@ -82,7 +82,7 @@ async fn silent_peers_delay_only_their_own_work() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_that_run_do_not_need_the_inventory() {
-    let pace = Pace { boot: Duration::from_secs(1), ..Pace::default() };
+    let pace = NodePace { boot: Duration::from_secs(1), ..NodePace::default() };
     let plan = MachinePlan { up: true, pace: Some(pace), ..MachinePlan::quick(NODES as u32) };
     let scene = MeshScene::of(plan, |_| {}).await;
     let name = scene.begin("reboot", &scene.upstreams.ids()).await;

@@ -9,7 +9,7 @@ use integration_tests::{bos::Bos, eventually, eventually_shown};
 use reqwest::Method;
 use serde_json::{Value, json};
 use upstreams::{
-    Fault, IdCollection, MachinePlan, NodeFaults, Service::Tapms, ServiceTrouble, TroubleEffect,
+    HardwareFault, IdCollection, MachinePlan, NodeFaults, Service::Tapms, ServiceTrouble, TroubleEffect,
 };
 
 use crate::scene::{MeshScene, TEMPLATE, brisk};
@@ -412,7 +412,7 @@ async fn administrator_deletes_matching_sessions_without_namesakes() {
     let scene = scene(|_| {}).await;
     // The administrator's own session never completes.
     let stuck = scene.upstreams.ids()[6..].to_vec();
-    scene.faults(&stuck, NodeFaults::hardware(Some(Fault::StuckOff)));
+    scene.faults(&stuck, NodeFaults::hardware(Some(HardwareFault::StuckOff)));
     let owners = namesakes(&scene, "boot").await;
     for bos in &owners[1..] {
         bos.complete("s").await;
@@ -559,7 +559,7 @@ async fn nodes_that_change_hands_show_to_the_new_tenant_only() {
     scene.mesh.bos.options(&json!({"polling_frequency": 1, "max_power_on_wait_time": 86_400})).await;
     let blue = scene.bos_of("blue");
     let own = scene.first(4);
-    scene.faults(&own, NodeFaults::hardware(Some(Fault::StuckOff)));
+    scene.faults(&own, NodeFaults::hardware(Some(HardwareFault::StuckOff)));
     blue.template("t").await;
     let name = blue.session("t", "boot").await;
     let counts = async |wanted: u64| {

@@ -34,7 +34,7 @@ mod wire;
 mod world;
 mod xname;
 
-pub use simulator::{Faults, faults::Fault, hardware::Pace, node::PowerCommand};
+pub use simulator::{FleetFaults, faults::HardwareFault, hardware::NodePace, node::PowerCommand};
 
 pub use crate::{
     bss::BootRequest,

@@ -9,7 +9,7 @@ use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
 };
-use upstreams::{Faults, MachinePlan, PowerService, Upstreams};
+use upstreams::{FleetFaults, MachinePlan, PowerService, Upstreams};
 
 /// Plays HSM, PCS, BSS, CFS, IMS, S3 and TAPMS for a fleet of simulated nodes, at the speed of real hardware and of the
 /// power service as shipped unless an option makes it faster. The API under /control changes the machine while it runs;
@@ -45,7 +45,7 @@ struct MachineFlags {
     quick_power: bool,
     /// Faulty nodes: a fraction such as `0.05` or a list such as `stuck-off=2,never-reports=1`.
     #[arg(long, default_value = "0")]
-    faults: Faults,
+    faults: FleetFaults,
     /// Whether the nodes are up at the start.
     #[arg(long)]
     up: bool,

@@ -1,7 +1,7 @@
 //! Faults of one node, and wrong records of it in the systems around it.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use simulator::faults::Fault;
+use simulator::faults::HardwareFault;
 
 /// Faults of one node, and wrong records of it in the systems around it. The default is a node without faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -9,7 +9,7 @@ use simulator::faults::Fault;
 pub struct NodeFaults {
     /// Fault of the hardware, in the simulator's words, such as `stuck-off`.
     #[serde(serialize_with = "write_hardware", deserialize_with = "read_hardware")]
-    pub hardware: Option<Fault>,
+    pub hardware: Option<HardwareFault>,
     /// The inventory does not know the node.
     pub hsm_missing: bool,
     /// The power service does not know the node.
@@ -36,20 +36,24 @@ pub struct NodeFaults {
 
 impl NodeFaults {
     /// Returns the faults of a node with only faulty hardware.
-    pub fn hardware(fault: Option<Fault>) -> Self {
+    pub fn hardware(fault: Option<HardwareFault>) -> Self {
         Self { hardware: fault, ..Self::default() }
     }
 }
 
-fn write_hardware<S: Serializer>(fault: &Option<Fault>, serializer: S) -> Result<S::Ok, S::Error> {
-    fault.map(Fault::word).serialize(serializer)
+fn write_hardware<S: Serializer>(fault: &Option<HardwareFault>, serializer: S) -> Result<S::Ok, S::Error> {
+    fault.map(HardwareFault::word).serialize(serializer)
 }
 
-fn read_hardware<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Fault>, D::Error> {
+fn read_hardware<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<HardwareFault>, D::Error> {
     let Some(word) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-    let known =
-        || format!("{word:?} is not a fault; the faults are {}", Fault::ALL.map(Fault::word).join(", "));
-    Fault::from_word(&word).map(Some).ok_or_else(|| de::Error::custom(known()))
+    let known = || {
+        format!(
+            "{word:?} is not a fault; the faults are {}",
+            HardwareFault::ALL.map(HardwareFault::word).join(", ")
+        )
+    };
+    HardwareFault::from_word(&word).map(Some).ok_or_else(|| de::Error::custom(known()))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use proto::inventory::{Group, Hardware};
-use simulator::{Faults, hardware::Pace, topology};
+use simulator::{FleetFaults, hardware::NodePace, topology};
 
 use crate::images::ImageStock;
 
@@ -23,11 +23,11 @@ pub struct MachinePlan {
     /// Factor on all durations of hardware and of nodes' pauses: 1 is as slow as real ones, 0 has no delay.
     pub speed: f64,
     /// Durations that all nodes have alike, instead of those drawn at random.
-    pub pace: Option<Pace>,
+    pub pace: Option<NodePace>,
     /// Seed of durations, of faults, and of the members that lists leave out.
     pub seed: u64,
     /// Number of nodes with each hardware fault from the start.
-    pub faults: Faults,
+    pub faults: FleetFaults,
     /// Whether the nodes are up at the start.
     pub up: bool,
     /// Gateway that nodes report their boots to; empty: nodes do not report.
@@ -137,7 +137,7 @@ impl MachinePlan {
             speed: 1.0,
             pace: None,
             seed: 1,
-            faults: Faults::Each(Vec::new()),
+            faults: FleetFaults::Each(Vec::new()),
             up: false,
             gateway_url: String::new(),
             power: PowerService::as_shipped(),

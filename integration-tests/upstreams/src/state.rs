@@ -9,10 +9,10 @@ use std::{
 use chrono::{DateTime, SecondsFormat, Utc};
 use proto::inventory::Hardware;
 use simulator::{
-    hardware::{Pace, Timing},
-    machine::{Changes, Machine},
-    node::{Node, PowerCommand},
-    reporter::Report,
+    hardware::{NodePace, NodeTiming},
+    machine::{MachineChanges, SimulatedMachine},
+    node::{PowerCommand, SimulatedNode},
+    reporter::NodeReport,
     topology::NODE,
 };
 
@@ -33,7 +33,7 @@ pub(crate) struct MachineState {
     pub(crate) now: Duration,
     /// The time of day at the start.
     epoch: SystemTime,
-    pub(crate) machine: Machine,
+    pub(crate) machine: SimulatedMachine,
     /// Faults of nodes by position, as everything about nodes.
     pub(crate) faults: Vec<NodeFaults>,
     pub(crate) inventory: InventoryRecords,
@@ -52,7 +52,7 @@ pub(crate) struct MachineState {
 #[derive(Debug, Default)]
 pub(crate) struct MessageOutbox {
     /// Reports of nodes to the gateway.
-    pub(crate) reports: Vec<Report>,
+    pub(crate) reports: Vec<NodeReport>,
     /// Notices of the inventory to its subscribers.
     pub(crate) deliveries: Vec<NoticeDelivery>,
 }
@@ -64,7 +64,7 @@ impl MachineState {
     /// When the plan names a fault or a node that does not exist.
     pub(crate) fn new(plan: MachinePlan, epoch: SystemTime) -> anyhow::Result<Self> {
         let inventory = InventoryRecords::new(plan.hardware, plan.groups, plan.partitions);
-        let timing = Timing::new(plan.seed, plan.speed)?;
+        let timing = NodeTiming::new(plan.seed, plan.speed)?;
         let faults = plan.faults.assign(inventory.nodes.len(), plan.seed)?;
         let pace = |index: usize| plan.pace.clone().unwrap_or_else(|| timing.pace(index));
         let node = |(index, piece): (usize, &Hardware)| node(piece, pace(index), plan.up);
@@ -73,7 +73,7 @@ impl MachineState {
         let mut state = Self {
             now: Duration::ZERO,
             epoch,
-            machine: Machine::new(nodes),
+            machine: SimulatedMachine::new(nodes),
             faults: Vec::new(),
             power: PowerRecords::new(plan.power, count),
             boot: BootRecords::default(),
@@ -122,7 +122,7 @@ impl MachineState {
     }
 
     /// Spreads changes of the hardware to all systems.
-    pub(crate) fn settle(&mut self, changes: Changes) {
+    pub(crate) fn settle(&mut self, changes: MachineChanges) {
         for &position in &changes.power {
             let on = self.machine.nodes()[position].is_on();
             self.history.note(self.now, position, if on { EventKind::On } else { EventKind::Off });
@@ -141,7 +141,7 @@ impl MachineState {
         self.outbox.reports.extend(changes.reports);
     }
 
-    fn notify_states(&mut self, changes: &Changes) {
+    fn notify_states(&mut self, changes: &MachineChanges) {
         for word in ["Off", "On", "Ready"] {
             let moved = changes.power.iter().chain(&changes.booted).copied();
             let positions: Vec<_> = moved.filter(|position| self.node_state(*position) == word).collect();
@@ -161,8 +161,8 @@ impl MachineState {
     }
 }
 
-fn node(piece: &Hardware, pace: Pace, up: bool) -> Node {
+fn node(piece: &Hardware, pace: NodePace, up: bool) -> SimulatedNode {
     debug_assert_eq!(piece.r#type, NODE);
     // No lock here: the power service enforces locks, and the hardware obeys any command.
-    Node::new(piece.id.as_str().into(), pace, None, false, up)
+    SimulatedNode::new(piece.id.as_str().into(), pace, None, false, up)
 }

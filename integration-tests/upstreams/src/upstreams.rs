@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context as _;
 use serde_json::Value;
-use simulator::{node::PowerCommand, reporter::Reporter};
+use simulator::{node::PowerCommand, reporter::ReportSender};
 use tokio::{net::TcpListener, sync::mpsc};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
@@ -53,7 +53,7 @@ impl Upstreams {
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
         let (reports, inbox) = mpsc::unbounded_channel();
         if !plan.gateway_url.is_empty() {
-            let reporter = Reporter::new(&plan.gateway_url, plan.speed).context("gateway_url")?;
+            let reporter = ReportSender::new(&plan.gateway_url, plan.speed).context("gateway_url")?;
             tasks.spawn(reporter.run(inbox, shutdown.clone()));
         }
         let (deliveries, outbox) = mpsc::channel(MOST_WAITING);

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use simulator::reporter::Report;
+use simulator::reporter::NodeReport;
 use tokio::{
     sync::{Notify, mpsc},
     time::{Instant, sleep_until},
@@ -36,7 +36,7 @@ pub(crate) struct LiveMachine {
     pub(crate) troubles: Mutex<TroubleList>,
     pub(crate) crossing: AnswerCrossing,
     pub(crate) counters: Mutex<CallCounters>,
-    reports: mpsc::UnboundedSender<Report>,
+    reports: mpsc::UnboundedSender<NodeReport>,
     deliveries: mpsc::Sender<NoticeDelivery>,
     pub(crate) seed: u64,
     pub(crate) shutdown: CancellationToken,
@@ -48,7 +48,7 @@ impl LiveMachine {
     pub(crate) fn new(
         state: MachineState,
         seed: u64,
-        reports: mpsc::UnboundedSender<Report>,
+        reports: mpsc::UnboundedSender<NodeReport>,
         deliveries: mpsc::Sender<NoticeDelivery>,
         shutdown: CancellationToken,
     ) -> Arc<Self> {

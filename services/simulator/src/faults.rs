@@ -6,7 +6,7 @@ use rand::{SeedableRng, rngs::SmallRng, seq::SliceRandom};
 
 /// Kind of a node's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fault {
+pub enum HardwareFault {
     /// The node never turns on.
     StuckOff,
     /// A soft power-off has no effect; a forced one works.
@@ -17,7 +17,7 @@ pub enum Fault {
     ConfigurationFails,
 }
 
-impl Fault {
+impl HardwareFault {
     /// All kinds, in the order in which a fraction is spread over them.
     pub const ALL: [Self; 4] =
         [Self::StuckOff, Self::IgnoresGracefulOff, Self::NeverReports, Self::ConfigurationFails];
@@ -42,7 +42,10 @@ impl Fault {
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum FaultsError {
     /// An unknown kind of fault.
-    #[error("{0:?} is not a fault; the faults are {known}", known = Fault::ALL.map(Fault::word).join(", "))]
+    #[error(
+        "{0:?} is not a fault; the faults are {known}",
+        known = HardwareFault::ALL.map(HardwareFault::word).join(", ")
+    )]
     UnknownFault(String),
     /// Text that is neither a fraction nor `name=number`.
     #[error("{0:?} is neither a fraction from 0 to 1 nor a list such as stuck-off=2,never-reports=0.01")]
@@ -70,11 +73,11 @@ pub enum FaultsError {
 /// The text form is a fraction of the fleet (`0.05`), spread evenly over all kinds, or a list of kinds with a count
 /// or a fraction each (`stuck-off=2,never-reports=0.01`). In a list, a number with a point is a fraction.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Faults {
+pub enum FleetFaults {
     /// Fraction of the fleet, spread over all kinds in turn.
     Spread(f64),
     /// Amount for each kind.
-    Each(Vec<(Fault, FaultAmount)>),
+    Each(Vec<(HardwareFault, FaultAmount)>),
 }
 
 /// Amount of faulty nodes.
@@ -95,7 +98,7 @@ impl FaultAmount {
     }
 }
 
-impl FromStr for Faults {
+impl FromStr for FleetFaults {
     type Err = FaultsError;
 
     fn from_str(text: &str) -> Result<Self, FaultsError> {
@@ -110,10 +113,10 @@ impl FromStr for Faults {
     }
 }
 
-fn one(item: &str) -> Result<(Fault, FaultAmount), FaultsError> {
+fn one(item: &str) -> Result<(HardwareFault, FaultAmount), FaultsError> {
     let (name, amount) = item.split_once('=').ok_or_else(|| unknown_or_bare(item))?;
-    let fault =
-        Fault::from_word(name.trim()).ok_or_else(|| FaultsError::UnknownFault(name.trim().to_owned()))?;
+    let fault = HardwareFault::from_word(name.trim())
+        .ok_or_else(|| FaultsError::UnknownFault(name.trim().to_owned()))?;
     let amount = amount.trim();
     let parsed = match amount.contains('.') {
         true => fraction(amount).map(FaultAmount::Fraction),
@@ -124,7 +127,7 @@ fn one(item: &str) -> Result<(Fault, FaultAmount), FaultsError> {
 }
 
 fn unknown_or_bare(item: &str) -> FaultsError {
-    match Fault::from_word(item.trim()) {
+    match HardwareFault::from_word(item.trim()) {
         Some(fault) => FaultsError::BadAmount { fault: fault.word(), amount: String::new() },
         None => FaultsError::NotAmount(item.trim().to_owned()),
     }
@@ -134,10 +137,10 @@ fn fraction(text: &str) -> Option<f64> {
     text.parse().ok().filter(|fraction| (0.0..=1.0).contains(fraction))
 }
 
-impl Faults {
+impl FleetFaults {
     /// Returns the fault of every node of a fleet, by position. The same seed picks the same nodes, and no node gets
     /// two faults.
-    pub fn assign(&self, nodes: usize, seed: u64) -> Result<Vec<Option<Fault>>, FaultsError> {
+    pub fn assign(&self, nodes: usize, seed: u64) -> Result<Vec<Option<HardwareFault>>, FaultsError> {
         let wanted = self.count(nodes);
         if wanted > nodes {
             return Err(FaultsError::TooMany { wanted, nodes });
@@ -163,9 +166,9 @@ impl Faults {
     }
 
     /// Returns the kinds of all faults, one for each faulty node.
-    fn list(&self, nodes: usize) -> Vec<Fault> {
+    fn list(&self, nodes: usize) -> Vec<HardwareFault> {
         match self {
-            Self::Spread(_) => Fault::ALL.into_iter().cycle().take(self.count(nodes)).collect(),
+            Self::Spread(_) => HardwareFault::ALL.into_iter().cycle().take(self.count(nodes)).collect(),
             Self::Each(kinds) => kinds
                 .iter()
                 .flat_map(|(fault, amount)| std::iter::repeat_n(*fault, amount.of(nodes)))
@@ -204,7 +207,7 @@ mod tests {
             "stuck-off=1,,",
         ];
         let seen: String = texts
-            .map(|text| match text.parse::<Faults>() {
+            .map(|text| match text.parse::<FleetFaults>() {
                 Ok(faults) => format!("{text:?}: {faults:?}\n"),
                 Err(error) => format!("{text:?}: error: {error}\n"),
             })
@@ -231,7 +234,7 @@ mod tests {
     }
 
     fn counts(text: &str, nodes: usize) -> String {
-        let faults: Faults = text.parse().expect("the test's own text");
+        let faults: FleetFaults = text.parse().expect("the test's own text");
         match faults.assign(nodes, 1) {
             Ok(assigned) => {
                 let mut counts = BTreeMap::new();
@@ -268,7 +271,7 @@ mod tests {
 
     #[test]
     fn the_seed_decides_which_nodes_get_them() {
-        let faults: Faults = "0.05".parse().expect("a fraction");
+        let faults: FleetFaults = "0.05".parse().expect("a fraction");
         let of = |seed| faults.assign(96, seed).expect("the fleet is large enough");
         assert_eq!(of(1), of(1));
         assert_ne!(of(1), of(2));

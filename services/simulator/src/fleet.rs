@@ -24,11 +24,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     boot::BootData,
-    faults::Fault,
-    hardware::Timing,
-    machine::{Changes, Machine},
-    node::{Node, PowerCommand, WantedConfiguration},
-    reporter::Report,
+    faults::HardwareFault,
+    hardware::NodeTiming,
+    machine::{MachineChanges, SimulatedMachine},
+    node::{PowerCommand, SimulatedNode, WantedConfiguration},
+    reporter::NodeReport,
     topology::NODE,
     transitions::{MemberResult, RecordedTransition, TransitionLog},
 };
@@ -47,9 +47,9 @@ const MOST_AT_ONCE: usize = 4096;
 pub(crate) struct FleetBlueprint {
     pub(crate) hardware: Vec<Hardware>,
     pub(crate) groups: Vec<Group>,
-    pub(crate) timing: Timing,
+    pub(crate) timing: NodeTiming,
     /// Faults by position among the nodes, without other hardware.
-    pub(crate) faults: Vec<Option<Fault>>,
+    pub(crate) faults: Vec<Option<HardwareFault>>,
     /// Whether the nodes are up at the start, with an image of unknown origin.
     pub(crate) up: bool,
 }
@@ -68,11 +68,11 @@ pub(crate) struct SimulatedFleet {
     rescheduled: Notify,
     power: broadcast::Sender<WatchPowerResponse>,
     configurations: broadcast::Sender<WatchConfigurationsResponse>,
-    reports: mpsc::UnboundedSender<Report>,
+    reports: mpsc::UnboundedSender<NodeReport>,
 }
 
 struct FleetState {
-    machine: Machine,
+    machine: SimulatedMachine,
     transitions: TransitionLog,
     /// Nodes that the power service cannot reach.
     unreachable: HashSet<String>,
@@ -90,17 +90,18 @@ pub(crate) fn nodes(hardware: &[Hardware]) -> impl Iterator<Item = &Hardware> {
 impl SimulatedFleet {
     /// Creates a fleet at time zero. Booted nodes send their reports to `reports`, which holds at most one report per
     /// boot.
-    pub(crate) fn new(blueprint: FleetBlueprint, reports: mpsc::UnboundedSender<Report>) -> Self {
+    pub(crate) fn new(blueprint: FleetBlueprint, reports: mpsc::UnboundedSender<NodeReport>) -> Self {
         let FleetBlueprint { hardware, groups, timing, faults, up } = blueprint;
-        let node = |(index, (piece, fault)): (usize, (&Hardware, Option<Fault>))| {
-            Node::new(piece.id.as_str().into(), timing.pace(index), fault, piece.locked, up)
+        let node = |(index, (piece, fault)): (usize, (&Hardware, Option<HardwareFault>))| {
+            SimulatedNode::new(piece.id.as_str().into(), timing.pace(index), fault, piece.locked, up)
         };
         let nodes = nodes(&hardware).zip(faults).enumerate().map(node).collect();
         let transitions = TransitionLog::default();
         let unreachable = HashSet::new();
         let held = HashSet::new();
         let late = Vec::new();
-        let state = FleetState { machine: Machine::new(nodes), transitions, unreachable, held, late };
+        let state =
+            FleetState { machine: SimulatedMachine::new(nodes), transitions, unreachable, held, late };
         Self {
             hardware,
             groups,
@@ -135,7 +136,7 @@ impl SimulatedFleet {
 
     /// Sends changes to subscribers. The caller holds the lock, or an older reading could overtake a newer one. A
     /// send fails only if there are no subscribers, which is harmless.
-    fn publish(&self, machine: &Machine, changes: Changes) {
+    fn publish(&self, machine: &SimulatedMachine, changes: MachineChanges) {
         if self.power.receiver_count() > 0 {
             for batch in changes.power.chunks(BATCH) {
                 let nodes = batch.iter().map(|&position| power(&machine.nodes()[position])).collect();
@@ -179,7 +180,7 @@ impl SimulatedFleet {
         self.read(ids, configuration)
     }
 
-    fn read<T>(&self, ids: &[String], read: impl Fn(&Node) -> T) -> Vec<T> {
+    fn read<T>(&self, ids: &[String], read: impl Fn(&SimulatedNode) -> T) -> Vec<T> {
         let state = self.state.lock();
         if ids.is_empty() {
             return state.machine.nodes().iter().map(read).collect();
@@ -305,20 +306,20 @@ impl SimulatedFleet {
     }
 }
 
-fn ids_of(positions: &[usize], machine: &Machine) -> Vec<Arc<str>> {
+fn ids_of(positions: &[usize], machine: &SimulatedMachine) -> Vec<Arc<str>> {
     positions.iter().map(|&position| Arc::clone(&machine.nodes()[position].id)).collect()
 }
 
-fn known(machine: &Machine, ids: &[String]) -> Vec<usize> {
+fn known(machine: &SimulatedMachine, ids: &[String]) -> Vec<usize> {
     ids.iter().filter_map(|id| machine.position(id)).collect()
 }
 
-fn power(node: &Node) -> NodePower {
+fn power(node: &SimulatedNode) -> NodePower {
     let reading = if node.is_on() { PowerReading::On } else { PowerReading::Off };
     NodePower { id: node.id.to_string(), reading: reading.into(), error: String::new() }
 }
 
-fn configuration(node: &Node) -> NodeConfiguration {
+fn configuration(node: &SimulatedNode) -> NodeConfiguration {
     let (desired, status) = node.configuration();
     NodeConfiguration {
         id: node.id.to_string(),
@@ -335,11 +336,11 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::{faults::Faults, topology};
+    use crate::{faults::FleetFaults, topology};
 
     struct Stage {
         fleet: Arc<SimulatedFleet>,
-        reports: mpsc::UnboundedReceiver<Report>,
+        reports: mpsc::UnboundedReceiver<NodeReport>,
         ids: Vec<String>,
         _running: tokio_util::task::AbortOnDropHandle<()>,
     }
@@ -347,11 +348,11 @@ mod tests {
     /// A fleet without delays, with advancing time.
     fn stage(nodes: u32, faults: &str) -> Stage {
         let hardware = topology::generate(nodes);
-        let faults: Faults = faults.parse().expect("the test's own text");
+        let faults: FleetFaults = faults.parse().expect("the test's own text");
         let (reports, inbox) = mpsc::unbounded_channel();
         let blueprint = FleetBlueprint {
             groups: topology::groups(&hardware),
-            timing: Timing::new(1, 0.0).expect("no delay is allowed"),
+            timing: NodeTiming::new(1, 0.0).expect("no delay is allowed"),
             faults: faults.assign(hardware.len(), 1).expect("the fleet is large enough"),
             up: false,
             hardware,

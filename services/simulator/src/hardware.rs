@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 /// Durations of one node. They are properties of the node, not of the event: a slow node is slow every time, so a run
 /// with the same seed can be repeated whatever the order of calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pace {
+pub struct NodePace {
     /// Time from a soft power-off until the node is off.
     pub soft_off: Duration,
     /// Time from a forced power-off until the node is off.
@@ -22,17 +22,17 @@ pub struct Pace {
 
 /// Time factor out of range.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} is not a time factor; it must be from 0 (no delay) to {most}", most = Timing::SLOWEST)]
+#[error("{0} is not a time factor; it must be from 0 (no delay) to {most}", most = NodeTiming::SLOWEST)]
 pub struct SpeedError(f64);
 
 /// Draws the durations of nodes.
 #[derive(Clone, Debug)]
-pub struct Timing {
+pub struct NodeTiming {
     seed: u64,
     speed: f64,
 }
 
-impl Timing {
+impl NodeTiming {
     const SLOWEST: f64 = 1000.0;
 
     /// Creates a generator; `speed` is a factor on every duration: 1 is as slow as real hardware, 0 has no delay.
@@ -46,12 +46,12 @@ impl Timing {
     /// Returns the durations of the node at position `index` of the fleet. The distributions are those of large
     /// machines: a long tail in shutdowns and boots, where services hang and firmware retries, and none in the power
     /// rails.
-    pub fn pace(&self, index: usize) -> Pace {
+    pub fn pace(&self, index: usize) -> NodePace {
         // An odd constant spreads neighbouring indexes over all seeds, or the fleet of seed 2 would be the fleet of
         // seed 1 moved by one node.
         let spread = (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut rng = SmallRng::seed_from_u64(self.seed ^ spread);
-        Pace {
+        NodePace {
             soft_off: self.scaled(lognormal(&mut rng, 30.0, 240.0)),
             force_off: self.scaled(rng.random_range(1.0..3.0)),
             power_on: self.scaled(rng.random_range(5.0..20.0)),
@@ -82,8 +82,8 @@ fn normal(rng: &mut SmallRng) -> f64 {
 mod tests {
     use super::*;
 
-    fn paces(seed: u64, speed: f64) -> Vec<Pace> {
-        let timing = Timing::new(seed, speed).expect("the test's own factor");
+    fn paces(seed: u64, speed: f64) -> Vec<NodePace> {
+        let timing = NodeTiming::new(seed, speed).expect("the test's own factor");
         (0..10_000).map(|index| timing.pace(index)).collect()
     }
 
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn durations_follow_what_real_machines_show() {
         let paces = paces(1, 1.0);
-        let quantiles = |of: fn(&Pace) -> Duration| {
+        let quantiles = |of: fn(&NodePace) -> Duration| {
             let mut seconds: Vec<_> = paces.iter().map(|pace| of(pace).as_secs_f64()).collect();
             seconds.sort_by(f64::total_cmp);
             [seconds[0], seconds[5_000], seconds[9_900], seconds[9_999]]
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn refuses_factors_that_no_clock_can_follow() {
         for speed in [-1.0, f64::NAN, f64::INFINITY, 1e9] {
-            assert!(Timing::new(1, speed).is_err(), "{speed}");
+            assert!(NodeTiming::new(1, speed).is_err(), "{speed}");
         }
     }
 }

@@ -30,11 +30,11 @@ use proto::{
 };
 use tokio::sync::mpsc;
 
-pub use crate::{faults::Faults, rpc::FleetRpc};
+pub use crate::{faults::FleetFaults, rpc::FleetRpc};
 use crate::{
     fleet::{FleetBlueprint, SimulatedFleet},
-    hardware::Timing,
-    reporter::{Report, Reporter},
+    hardware::NodeTiming,
+    reporter::{NodeReport, ReportSender},
 };
 
 /// Starts the fleet that the settings describe and serves it.
@@ -42,7 +42,7 @@ use crate::{
 /// # Errors
 /// Names the setting, or the file and the place in it, that cannot be used.
 pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
-    let reporter = Reporter::new(&context.settings.gateway.url, context.settings.simulator.speed);
+    let reporter = ReportSender::new(&context.settings.gateway.url, context.settings.simulator.speed);
     let reporter = reporter.context("gateway.url")?;
     let (rpc, reports) = fleet(&context)?;
     let mut server = chassis::Server::default();
@@ -63,7 +63,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
 ///
 /// # Errors
 /// Names the setting, or the file and the place in it, that cannot be used.
-pub fn fleet(context: &Context) -> anyhow::Result<(FleetRpc, mpsc::UnboundedReceiver<Report>)> {
+pub fn fleet(context: &Context) -> anyhow::Result<(FleetRpc, mpsc::UnboundedReceiver<NodeReport>)> {
     let (reports, inbox) = mpsc::unbounded_channel();
     let fleet = Arc::new(SimulatedFleet::new(blueprint(&context.settings.simulator)?, reports));
     let shutdown = context.tasks.shutdown();
@@ -79,9 +79,9 @@ pub fn fleet(context: &Context) -> anyhow::Result<(FleetRpc, mpsc::UnboundedRece
 fn blueprint(settings: &settings::SimulatorSettings) -> anyhow::Result<FleetBlueprint> {
     let (hardware, groups) = inventory(settings)?;
     let nodes = fleet::nodes(&hardware).count();
-    let faults: Faults = settings.faults.parse().context("simulator.faults")?;
+    let faults: FleetFaults = settings.faults.parse().context("simulator.faults")?;
     Ok(FleetBlueprint {
-        timing: Timing::new(settings.seed, settings.speed).context("simulator.speed")?,
+        timing: NodeTiming::new(settings.seed, settings.speed).context("simulator.speed")?,
         faults: faults.assign(nodes, settings.seed).context("simulator.faults")?,
         up: is_on(&settings.initial_power)?,
         hardware,
@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    fn with(change: impl Fn(&mut settings::SimulatorSettings)) -> settings::Simulator {
+    fn with(change: impl Fn(&mut settings::SimulatorSettings)) -> settings::SimulatorSettings {
         let mut simulator = Settings::default().simulator;
         change(&mut simulator);
         simulator

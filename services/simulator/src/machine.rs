@@ -8,44 +8,44 @@ use std::{
 
 use crate::{
     boot::BootData,
-    faults::Fault,
-    node::{Node, NodeStep, NodeTimer, PowerCommand, WantedConfiguration},
-    reporter::Report,
+    faults::HardwareFault,
+    node::{NodeStep, NodeTimer, PowerCommand, SimulatedNode, WantedConfiguration},
+    reporter::NodeReport,
 };
 
 /// Effects of a call or of the passing of time.
 #[derive(Debug, Default)]
-pub struct Changes {
+pub struct MachineChanges {
     /// Positions of nodes whose power changed, each once.
     pub power: Vec<usize>,
     /// Positions of nodes whose configuration changed, each once.
     pub configuration: Vec<usize>,
     /// Reports that nodes send now.
-    pub reports: Vec<Report>,
+    pub reports: Vec<NodeReport>,
     /// Positions of nodes whose operating system came up.
     pub booted: Vec<usize>,
 }
 
 /// The simulated machine.
 #[derive(Debug)]
-pub struct Machine {
-    nodes: Vec<Node>,
+pub struct SimulatedMachine {
+    nodes: Vec<SimulatedNode>,
     positions: HashMap<Arc<str>, usize>,
     /// Scheduled events by time; the number keeps the order of events at the same time.
     agenda: BTreeMap<(Duration, u64), (usize, NodeTimer)>,
     sequence: u64,
 }
 
-impl Machine {
+impl SimulatedMachine {
     /// Creates a machine of these nodes at time zero. The position of a node is its index in `nodes`.
-    pub fn new(nodes: Vec<Node>) -> Self {
+    pub fn new(nodes: Vec<SimulatedNode>) -> Self {
         let positions =
             nodes.iter().enumerate().map(|(position, node)| (node.id.clone(), position)).collect();
         Self { nodes, positions, agenda: BTreeMap::new(), sequence: 0 }
     }
 
     /// All nodes, by position.
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &[SimulatedNode] {
         &self.nodes
     }
 
@@ -55,17 +55,22 @@ impl Machine {
     }
 
     /// Turns the nodes at `positions` on or off; the effect takes time.
-    pub fn command(&mut self, now: Duration, command: PowerCommand, positions: &[usize]) -> Changes {
+    pub fn command(&mut self, now: Duration, command: PowerCommand, positions: &[usize]) -> MachineChanges {
         self.each(now, positions, |node| node.command(command))
     }
 
     /// Sets the wanted configuration of the nodes at `positions`.
-    pub fn configure(&mut self, now: Duration, wanted: &WantedConfiguration, positions: &[usize]) -> Changes {
+    pub fn configure(
+        &mut self,
+        now: Duration,
+        wanted: &WantedConfiguration,
+        positions: &[usize],
+    ) -> MachineChanges {
         self.each(now, positions, |node| node.configure(wanted))
     }
 
     /// Sets or clears a fault. An operation in progress continues unchanged.
-    pub fn set_fault(&mut self, position: usize, fault: Option<Fault>) {
+    pub fn set_fault(&mut self, position: usize, fault: Option<HardwareFault>) {
         self.nodes[position].fault = fault;
     }
 
@@ -76,8 +81,13 @@ impl Machine {
         }
     }
 
-    fn each(&mut self, now: Duration, positions: &[usize], tell: impl Fn(&mut Node) -> NodeStep) -> Changes {
-        let mut changes = Changes::default();
+    fn each(
+        &mut self,
+        now: Duration,
+        positions: &[usize],
+        tell: impl Fn(&mut SimulatedNode) -> NodeStep,
+    ) -> MachineChanges {
+        let mut changes = MachineChanges::default();
         for &position in positions {
             let step = tell(&mut self.nodes[position]);
             self.note(now, position, step, &mut changes);
@@ -86,8 +96,8 @@ impl Machine {
     }
 
     /// Handles the events that are due by `now`, at most `most` of them, the earliest first.
-    pub fn advance(&mut self, now: Duration, most: usize) -> Changes {
-        let mut changes = Changes::default();
+    pub fn advance(&mut self, now: Duration, most: usize) -> MachineChanges {
+        let mut changes = MachineChanges::default();
         for _ in 0..most {
             let Some(first) = self.agenda.first_entry().filter(|first| first.key().0 <= now) else { break };
             let (position, timer) = first.remove();
@@ -102,7 +112,7 @@ impl Machine {
         self.agenda.first_key_value().map(|((due, _), _)| *due)
     }
 
-    fn note(&mut self, now: Duration, position: usize, step: NodeStep, changes: &mut Changes) {
+    fn note(&mut self, now: Duration, position: usize, step: NodeStep, changes: &mut MachineChanges) {
         if step.power_changed {
             changes.power.push(position);
         }
@@ -120,7 +130,7 @@ impl Machine {
     }
 }
 
-impl Changes {
+impl MachineChanges {
     fn once_each(mut self) -> Self {
         for positions in [&mut self.power, &mut self.configuration] {
             positions.sort_unstable();
@@ -135,9 +145,9 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::hardware::Pace;
+    use crate::hardware::NodePace;
 
-    const PACE: Pace = Pace {
+    const PACE: NodePace = NodePace {
         soft_off: Duration::from_secs(30),
         force_off: Duration::from_secs(2),
         power_on: Duration::from_secs(10),
@@ -159,15 +169,15 @@ mod tests {
 
     /// Transcript of one node with commands at given seconds, one line per second with a change.
     struct Story {
-        machine: Machine,
+        machine: SimulatedMachine,
         lines: String,
-        reports: Vec<Report>,
+        reports: Vec<NodeReport>,
     }
 
     impl Story {
-        fn new(fault: Option<Fault>, up: bool) -> Self {
-            let node = Node::new("x1000c0s0b0n0".into(), PACE, fault, false, up);
-            Self { machine: Machine::new(vec![node]), lines: String::new(), reports: Vec::new() }
+        fn new(fault: Option<HardwareFault>, up: bool) -> Self {
+            let node = SimulatedNode::new("x1000c0s0b0n0".into(), PACE, fault, false, up);
+            Self { machine: SimulatedMachine::new(vec![node]), lines: String::new(), reports: Vec::new() }
         }
 
         fn tell(&mut self, second: u64, tell: Tell) {
@@ -179,7 +189,7 @@ mod tests {
                 Boot(token) => {
                     let data = BootData { token: token.into(), report_period: Duration::ZERO };
                     self.machine.set_boot_data(&data.into(), &[0]);
-                    Changes::default()
+                    MachineChanges::default()
                 }
                 Configure(name, enabled, clear_state) => self.machine.configure(
                     now,
@@ -197,7 +207,7 @@ mod tests {
             }
         }
 
-        fn write(&mut self, now: Duration, changes: Changes) {
+        fn write(&mut self, now: Duration, changes: MachineChanges) {
             let node = &self.machine.nodes()[0];
             let mut words = Vec::new();
             words.extend(changes.power.iter().map(|_| if node.is_on() { "on" } else { "off" }.to_owned()));
@@ -212,7 +222,7 @@ mod tests {
     }
 
     /// Runs the script until no event is left, and returns the transcript.
-    fn story(fault: Option<Fault>, up: bool, script: &[(u64, Tell)]) -> String {
+    fn story(fault: Option<HardwareFault>, up: bool, script: &[(u64, Tell)]) -> String {
         let mut story = Story::new(fault, up);
         for &(second, tell) in script {
             story.pass(Duration::from_secs(second));
@@ -349,7 +359,7 @@ mod tests {
     #[test]
     fn a_fault_affects_only_its_own_step() {
         let script = [&BOOT[..], &[(400, SoftOff), (500, ForceOff)]].concat();
-        let told = |fault: Fault| format!("{}\n{}", fault.word(), story(Some(fault), false, &script));
+        let told = |fault: HardwareFault| format!("{}\n{}", fault.word(), story(Some(fault), false, &script));
         expect![[r#"
             stuck-off
             0   "c1" pending
@@ -371,7 +381,7 @@ mod tests {
             310 "c1" failed
             430 off
         "#]]
-        .assert_eq(&Fault::ALL.map(told).concat());
+        .assert_eq(&HardwareFault::ALL.map(told).concat());
     }
 
     #[test]
@@ -380,12 +390,13 @@ mod tests {
         expect![[r#"
             30  off
         "#]]
-        .assert_eq(&story(Some(Fault::StuckOff), true, &script));
+        .assert_eq(&story(Some(HardwareFault::StuckOff), true, &script));
     }
 
     #[test]
     fn a_locked_node_stays_as_it_is() {
-        let mut machine = Machine::new(vec![Node::new("x1000c0s0b0n0".into(), PACE, None, true, true)]);
+        let mut machine =
+            SimulatedMachine::new(vec![SimulatedNode::new("x1000c0s0b0n0".into(), PACE, None, true, true)]);
         for command in [PowerCommand::SoftOff, PowerCommand::ForceOff, PowerCommand::On] {
             machine.command(Duration::ZERO, command, &[0]);
             assert_eq!(machine.next_due(), None);
@@ -394,9 +405,10 @@ mod tests {
 
     #[test]
     fn handles_at_most_the_given_number_of_events() {
-        let pace = Pace { power_on: Duration::ZERO, ..PACE };
-        let node = |index: usize| Node::new(index.to_string().into(), pace.clone(), None, false, false);
-        let mut machine = Machine::new((0..10).map(node).collect());
+        let pace = NodePace { power_on: Duration::ZERO, ..PACE };
+        let node =
+            |index: usize| SimulatedNode::new(index.to_string().into(), pace.clone(), None, false, false);
+        let mut machine = SimulatedMachine::new((0..10).map(node).collect());
         let all: Vec<usize> = (0..10).collect();
         machine.command(Duration::ZERO, PowerCommand::On, &all);
         let turned_on = [4, 4, 4, 4].map(|most| machine.advance(Duration::ZERO, most).power.len());

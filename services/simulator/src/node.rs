@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::{boot::BootData, faults::Fault, hardware::Pace, reporter::Report};
+use crate::{boot::BootData, faults::HardwareFault, hardware::NodePace, reporter::NodeReport};
 
 /// Command of the power service to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) struct NodeStep {
     pub(crate) configuration_changed: bool,
     pub(crate) booted: bool,
     pub(crate) timer: Option<NodeTimer>,
-    pub(crate) report: Option<Report>,
+    pub(crate) report: Option<NodeReport>,
 }
 
 /// Progress of a node's configuration. The words are those of the service (BOS reference 6.4).
@@ -125,15 +125,15 @@ enum BootStage {
 
 /// A node, with the data of the upstreams about it.
 #[derive(Debug)]
-pub struct Node {
+pub struct SimulatedNode {
     /// Id of the node.
     pub id: Arc<str>,
     /// Fault of the node.
-    pub fault: Option<Fault>,
+    pub fault: Option<HardwareFault>,
     /// Lock in the inventory: transitions of the node are accepted and have no effect, as with the real power
     /// service.
     locked: bool,
-    pace: Pace,
+    pace: NodePace,
     running: BootStage,
     motion: PlannedEvent,
     boot_data: Option<Arc<BootData>>,
@@ -143,9 +143,9 @@ pub struct Node {
     configuring: PlannedEvent,
 }
 
-impl Node {
+impl SimulatedNode {
     /// Creates a node that is off, or up with an image of unknown origin.
-    pub fn new(id: Arc<str>, pace: Pace, fault: Option<Fault>, locked: bool, up: bool) -> Self {
+    pub fn new(id: Arc<str>, pace: NodePace, fault: Option<HardwareFault>, locked: bool, up: bool) -> Self {
         Self {
             id,
             fault,
@@ -213,14 +213,14 @@ impl Node {
 
     /// Begins a power-on; a repeated command does not restart it.
     fn turn_on(&mut self) -> Option<NodeTimer> {
-        let refused = self.fault == Some(Fault::StuckOff) || self.motion.pending.is_some();
+        let refused = self.fault == Some(HardwareFault::StuckOff) || self.motion.pending.is_some();
         if refused { None } else { self.motion.set(NodeEvent::TurnedOn, self.pace.power_on) }
     }
 
     /// Begins a shutdown; a repeated command does not restart it. A node that shuts down does not finish booting
     /// first.
     fn shut_down(&mut self) -> Option<NodeTimer> {
-        let refused = self.fault == Some(Fault::IgnoresGracefulOff)
+        let refused = self.fault == Some(HardwareFault::IgnoresGracefulOff)
             || self.motion.pending == Some(NodeEvent::TurnedOff);
         if refused { None } else { self.motion.set(NodeEvent::TurnedOff, self.pace.soft_off) }
     }
@@ -297,8 +297,8 @@ impl Node {
             BootStage::Off | BootStage::Up { .. } => None,
         };
         let ended = CancellationToken::new();
-        let reports = data.clone().filter(|_| self.fault != Some(Fault::NeverReports));
-        let report = reports.map(|boot| Report { id: self.id.clone(), boot, ended: ended.clone() });
+        let reports = data.clone().filter(|_| self.fault != Some(HardwareFault::NeverReports));
+        let report = reports.map(|boot| NodeReport { id: self.id.clone(), boot, ended: ended.clone() });
         self.running = BootStage::Up { boot: data, _reporting: Some(ended.drop_guard()) };
         self.configuration_enabled = true;
         NodeStep { booted: true, timer: self.start_configuring(), report, ..NodeStep::default() }
@@ -306,7 +306,7 @@ impl Node {
 
     fn configuration_ended(&mut self) -> NodeStep {
         self.configuration_status = match self.fault {
-            Some(Fault::ConfigurationFails) => ConfigurationStatus::Failed,
+            Some(HardwareFault::ConfigurationFails) => ConfigurationStatus::Failed,
             _ => ConfigurationStatus::Configured,
         };
         NodeStep { configuration_changed: true, ..NodeStep::default() }

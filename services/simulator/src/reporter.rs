@@ -24,7 +24,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Report of a node, valid for one boot.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct NodeReport {
     /// Id of the node.
     pub id: Arc<str>,
     /// Boot data of the report.
@@ -34,18 +34,18 @@ pub struct Report {
 }
 
 /// Sends the reports of all nodes.
-pub struct Reporter {
+pub struct ReportSender {
     client: reqwest::Client,
     gateway: String,
     speed: f64,
 }
 
 struct PendingReport {
-    report: Report,
+    report: NodeReport,
     refusals: u32,
 }
 
-impl Reporter {
+impl ReportSender {
     /// Creates a reporter for the address `gateway`, with the factor `speed` on pauses between attempts.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Reporter {
     }
 
     /// Sends the reports that arrive until `shutdown`.
-    pub async fn run(self, mut reports: mpsc::UnboundedReceiver<Report>, shutdown: CancellationToken) {
+    pub async fn run(self, mut reports: mpsc::UnboundedReceiver<NodeReport>, shutdown: CancellationToken) {
         let mut waiting = ReportQueue::default();
         let mut under_way = FuturesUnordered::new();
         loop {
@@ -89,7 +89,7 @@ impl Reporter {
         (Instant::now() + pause, PendingReport { report, refusals })
     }
 
-    async fn send(&self, report: &Report) -> Result<(), String> {
+    async fn send(&self, report: &NodeReport) -> Result<(), String> {
         let url = format!("{}/apis/bos/v2/components/{}", self.gateway, report.id);
         let body = json!({"id": *report.id, "actual_state": {"bss_token": *report.boot.token}});
         let answer = self.client.patch(url).json(&body).send().await.map_err(|error| error.to_string())?;
@@ -174,7 +174,7 @@ mod tests {
 
     struct Stage {
         gateway: Arc<Gateway>,
-        reports: mpsc::UnboundedSender<Report>,
+        reports: mpsc::UnboundedSender<NodeReport>,
         _running: [AbortOnDropHandle<()>; 2],
     }
 
@@ -190,14 +190,14 @@ mod tests {
         let url = format!("http://{}/", listener.local_addr().expect("bound"));
         let serving = tokio::spawn(async move { axum::serve(listener, routes).await.expect("never fails") });
         let (reports, inbox) = mpsc::unbounded_channel();
-        let reporter = Reporter::new(&url, 0.0).expect("plain HTTP needs nothing");
+        let reporter = ReportSender::new(&url, 0.0).expect("plain HTTP needs nothing");
         let reporting = tokio::spawn(reporter.run(inbox, CancellationToken::new()));
         Stage { gateway, reports, _running: [serving, reporting].map(AbortOnDropHandle::new) }
     }
 
-    fn report(id: &str, period: Duration) -> Report {
+    fn report(id: &str, period: Duration) -> NodeReport {
         let boot = Arc::new(BootData { token: "t1".into(), report_period: period });
-        Report { id: id.into(), boot, ended: CancellationToken::new() }
+        NodeReport { id: id.into(), boot, ended: CancellationToken::new() }
     }
 
     async fn taken(gateway: &Gateway, least: usize) -> Vec<String> {

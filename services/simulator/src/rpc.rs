@@ -230,13 +230,13 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::{fleet::FleetBlueprint, hardware::Timing, topology};
+    use crate::{fleet::FleetBlueprint, hardware::NodeTiming, topology};
 
     fn rpc() -> FleetRpc {
         let blueprint = FleetBlueprint {
             hardware: topology::generate(1500),
             groups: topology::groups(&topology::generate(1500)),
-            timing: Timing::new(1, 0.0).expect("no delay is allowed"),
+            timing: NodeTiming::new(1, 0.0).expect("no delay is allowed"),
             faults: vec![None; 1500],
             up: true,
         };

@@ -14,7 +14,7 @@ use proto::{
         fleet_service_client::FleetServiceClient,
     },
 };
-use simulator::{hardware::Timing, topology};
+use simulator::{hardware::NodeTiming, topology};
 
 use super::{BenchRun, sessions};
 use crate::{
@@ -144,7 +144,7 @@ async fn whole_reboots(bench: &mut BenchRun<'_>) {
 /// Seconds for each node that takes part.
 async fn added_by_the_mesh(bench: &BenchRun<'_>, nodes: u32, speed: f64) -> Vec<f64> {
     let server = sessions::fleet(bench.stage, nodes, speed).await;
-    let timing = Timing::new(SEED, speed).expect("a factor");
+    let timing = NodeTiming::new(SEED, speed).expect("a factor");
     let machine = topology::generate(nodes);
     let members = machine.iter().enumerate().filter(|(_, node)| node.role == "Compute");
     let hardware: HashMap<_, _> = members

@@ -11,7 +11,7 @@ use integration_tests::{
     },
 };
 use proto::{component::Component, session::Progress};
-use upstreams::{MachinePlan, Pace};
+use upstreams::{MachinePlan, NodePace};
 
 use super::{BenchRun, ONE_DATABASE, sessions};
 use crate::{
@@ -138,7 +138,7 @@ async fn run(server: &Server, template: &str, operation: &str) -> SessionTimes {
 }
 
 async fn as_original(bench: &mut BenchRun<'_>, nodes: u32, rows: &[&str]) {
-    let pace = Pace { soft_off: POWER, power_on: POWER, boot: REPORT, ..Pace::default() };
+    let pace = NodePace { soft_off: POWER, power_on: POWER, boot: REPORT, ..NodePace::default() };
     let site = PlayedSurroundings::start(
         bench.stage,
         MachinePlan { pace: Some(pace), ..target(rows[0]).power.plan(nodes) },
@@ -163,7 +163,7 @@ async fn as_original(bench: &mut BenchRun<'_>, nodes: u32, rows: &[&str]) {
 
 /// Measures polls of nodes that are up and whose configuration never ends.
 async fn waiting(bench: &mut BenchRun<'_>) {
-    let pace = Pace { configuration: Duration::from_secs(3600), ..Pace::default() };
+    let pace = NodePace { configuration: Duration::from_secs(3600), ..NodePace::default() };
     let site = PlayedSurroundings::start(
         bench.stage,
         MachinePlan { pace: Some(pace), ..target("O10").power.plan(FLEET) },
@@ -191,7 +191,7 @@ async fn waiting(bench: &mut BenchRun<'_>) {
 /// Measures reboots of a few nodes. Their duration through a power service that reads its hardware now and then depends
 /// on the time of their beginning. So reboots begin at times that are spread evenly between two readings.
 async fn few_nodes(bench: &mut BenchRun<'_>) {
-    let pace = Pace { soft_off: OFF, power_on: ON, boot: UP, ..Pace::default() };
+    let pace = NodePace { soft_off: OFF, power_on: ON, boot: UP, ..NodePace::default() };
     let plan = MachinePlan { pace: Some(pace), up: true, ..target("O12").power.plan(FEW) };
     let period = plan.power.sampling_period;
     let site = PlayedSurroundings::start(bench.stage, plan).await;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use expect_test::expect;
-use simulator::{faults::Fault, hardware::Pace};
+use simulator::{faults::HardwareFault, hardware::NodePace};
 
 use super::transition::{PowerOperation, TaskDeadline, TaskStatus};
 use crate::{
@@ -19,7 +19,7 @@ const A: &str = "x1000c0s0b0n0";
 const B: &str = "x1000c0s0b0n1";
 const C: &str = "x1000c0s0b1n0";
 
-const PACE: Pace = Pace {
+const PACE: NodePace = NodePace {
     soft_off: Duration::from_secs(20),
     force_off: Duration::from_secs(2),
     power_on: Duration::from_secs(10),
@@ -44,7 +44,7 @@ impl TimelineStory {
         Self::of(power, up, PACE)
     }
 
-    fn of(power: PowerService, up: bool, pace: Pace) -> Self {
+    fn of(power: PowerService, up: bool, pace: NodePace) -> Self {
         let plan = MachinePlan { pace: Some(pace), power, up, ..MachinePlan::quick(4) };
         let state = MachineState::new(plan, SystemTime::UNIX_EPOCH).expect("a plan");
         let story = Self { state, shown: String::new(), lines: String::new() };
@@ -202,7 +202,7 @@ fn impossible_task_fails_at_once_in_the_service_s_words() {
 
 #[test]
 fn ineffective_task_fails_at_its_deadline() {
-    let stuck = NodeFaults::hardware(Some(Fault::StuckOff));
+    let stuck = NodeFaults::hardware(Some(HardwareFault::StuckOff));
     let story = TimelineStory::new(false, 0, true).with(A, stuck).ask(0, PowerOperation::On, 1, &[A, B]);
     expect![[r#"
         0   On in-progress: in-progress, in-progress | 2 reserved
@@ -214,7 +214,7 @@ fn ineffective_task_fails_at_its_deadline() {
 
 #[test]
 fn off_forces_nodes_that_ignore_a_graceful_shutdown() {
-    let stubborn = NodeFaults::hardware(Some(Fault::IgnoresGracefulOff));
+    let stubborn = NodeFaults::hardware(Some(HardwareFault::IgnoresGracefulOff));
     let story = TimelineStory::new(true, 0, true).with(A, stubborn).ask(0, PowerOperation::Off, 1, &[A, B]);
     expect![[r#"
         0   Off in-progress: in-progress, in-progress | 2 reserved
@@ -247,7 +247,7 @@ fn transition_without_deadline_awaits_no_result() {
 
 #[test]
 fn abort_shows_at_the_next_check_and_releases_nodes() {
-    let stuck = NodeFaults::hardware(Some(Fault::StuckOff));
+    let stuck = NodeFaults::hardware(Some(HardwareFault::StuckOff));
     let story = TimelineStory::new(false, 0, true).with(A, stuck).ask(0, PowerOperation::On, 1, &[A, B]).at(
         20,
         |state| {
@@ -267,7 +267,7 @@ fn abort_shows_at_the_next_check_and_releases_nodes() {
 /// Seconds that a power-off of a node takes, and a power-on that follows at once, by when the first begins.
 fn as_shipped(begun: u64) -> [u64; 2] {
     let step = Duration::from_secs(2);
-    let pace = Pace { soft_off: step, power_on: step, ..PACE };
+    let pace = NodePace { soft_off: step, power_on: step, ..PACE };
     let mut story = TimelineStory::of(PowerService::as_shipped(), true, pace);
     let mut took = |begun, operation| {
         story.state.advance(Duration::from_secs(begun), usize::MAX);
@@ -375,7 +375,7 @@ fn old_transitions_are_aborted_or_forgotten_and_texts_cut() {
         sampling_period: Duration::ZERO,
         ..PowerService::as_shipped()
     };
-    let stuck = NodeFaults::hardware(Some(Fault::StuckOff));
+    let stuck = NodeFaults::hardware(Some(HardwareFault::StuckOff));
     let story = TimelineStory::of(power, false, PACE)
         .with(A, stuck)
         .ask(0, PowerOperation::On, 10, &[A])

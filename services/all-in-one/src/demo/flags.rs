@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use simulator::{Faults, topology};
+use simulator::{FleetFaults, topology};
 
 /// Largest time factor of the simulated hardware.
 const SLOWEST: f64 = 1000.0;
@@ -78,7 +78,7 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 fn faults(text: &str) -> Result<String, String> {
-    text.parse::<Faults>().map(|_| text.to_owned()).map_err(|error| error.to_string())
+    text.parse::<FleetFaults>().map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 impl DemoFlags {

@@ -11,7 +11,7 @@ use chassis::{Settings, settings};
 use domain::{boot::session::inventory::NODE, core::id::ComponentId};
 use proto::inventory::{Group, Hardware};
 use serde_json::{Map, Value};
-use simulator::{Faults, hsm, topology};
+use simulator::{FleetFaults, hsm, topology};
 
 use super::flags::DemoFlags;
 
@@ -107,7 +107,7 @@ impl DemoInputs {
     /// Names the file and the place in it that cannot be used.
     pub(crate) fn read(flags: &DemoFlags, simulator: &settings::SimulatorSettings) -> anyhow::Result<Self> {
         let fleet = DemoFleet::read(simulator)?;
-        let faults: Faults = simulator.faults.parse().context("faults")?;
+        let faults: FleetFaults = simulator.faults.parse().context("faults")?;
         faults.assign(fleet.nodes.len(), simulator.seed).context("faults")?;
         Ok(Self { fleet, template: DemoTemplate::read(flags.template.as_deref())? })
     }
