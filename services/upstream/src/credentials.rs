@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::Secret;
+use crate::SecretText;
 
 /// Credentials of a peer. The members of the document decide the variant.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -14,14 +14,14 @@ pub enum Credentials {
     /// A bearer token.
     Token {
         /// The token.
-        token: Secret,
+        token: SecretText,
     },
     /// HTTP basic authentication (RFC 7617).
     Password {
         /// Name of the user.
         username: String,
         /// Password of the user.
-        password: Secret,
+        password: SecretText,
     },
     /// Client credentials, with which a bearer token is fetched first.
     Client(ClientGrant),
@@ -30,7 +30,7 @@ pub enum Credentials {
         /// Id of the key.
         access_key: String,
         /// Key that signs requests.
-        secret_key: Secret,
+        secret_key: SecretText,
     },
 }
 
@@ -43,7 +43,7 @@ pub struct ClientGrant {
     /// Name of the client.
     pub client_id: String,
     /// Password of the client.
-    pub client_secret: Secret,
+    pub client_secret: SecretText,
     /// Requested scope; empty: the default scope of the client.
     #[serde(default)]
     pub scope: String,
@@ -114,7 +114,7 @@ impl Credentials {
     }
 
     /// Values that no text or log may show.
-    pub(crate) fn secrets(&self) -> Vec<Secret> {
+    pub(crate) fn secrets(&self) -> Vec<SecretText> {
         match self {
             Self::None => Vec::new(),
             Self::Token { token: secret }

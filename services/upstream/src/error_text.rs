@@ -3,7 +3,7 @@
 use form_urlencoded::byte_serialize;
 use serde_json::Value;
 
-use crate::Secret;
+use crate::SecretText;
 
 /// Longest text that is kept of a peer's answer, in characters.
 const LONGEST: usize = 300;
@@ -12,7 +12,7 @@ const LONGEST: usize = 300;
 const HIDDEN: &str = "[hidden]";
 
 /// Returns the error text of an answer: the text for people in a JSON document or an S3 error, else the whole body.
-pub(crate) fn of(body: &[u8], secrets: &[Secret]) -> String {
+pub(crate) fn of(body: &[u8], secrets: &[SecretText]) -> String {
     let text = String::from_utf8_lossy(body);
     let text_found = match serde_json::from_slice::<Value>(body) {
         Ok(document) => text_for_people(&document),
@@ -22,7 +22,7 @@ pub(crate) fn of(body: &[u8], secrets: &[Secret]) -> String {
 }
 
 /// Returns `text` in one line of bounded length, without control characters and `secrets`.
-pub(crate) fn tidy(text: &str, secrets: &[Secret]) -> String {
+pub(crate) fn tidy(text: &str, secrets: &[SecretText]) -> String {
     let mut text = text.to_owned();
     for written in secrets.iter().flat_map(ways_to_write) {
         if !written.is_empty() {
@@ -38,7 +38,7 @@ pub(crate) fn tidy(text: &str, secrets: &[Secret]) -> String {
 }
 
 /// Returns the forms of a secret that a peer may repeat: plain, in a form and in JSON.
-fn ways_to_write(secret: &Secret) -> [String; 3] {
+fn ways_to_write(secret: &SecretText) -> [String; 3] {
     let plain = secret.reveal();
     let json = Value::from(plain).to_string();
     [plain.to_owned(), byte_serialize(plain.as_bytes()).collect(), json[1..json.len() - 1].to_owned()]
@@ -192,9 +192,9 @@ mod tests {
 
     #[test]
     fn a_secret_that_is_sent_back_is_hidden() {
-        let secrets = [Secret::new("s3cret"), Secret::new("")];
+        let secrets = [SecretText::new("s3cret"), SecretText::new("")];
         assert_eq!(of(br#"{"message":"bad token s3cret"}"#, &secrets), "bad token [hidden]");
-        let odd = [Secret::new("s3 &\"cret")];
+        let odd = [SecretText::new("s3 &\"cret")];
         for body in ["id=a&secret=s3+%26%22cret", r#"{"given":{"secret":"s3 &\"cret"}}"#] {
             let words = of(body.as_bytes(), &odd);
             assert!(words.contains(HIDDEN) && !words.contains("cret\"}") && !words.contains("s3"), "{words}");

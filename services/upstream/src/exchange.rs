@@ -13,7 +13,7 @@ use http::{
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    Answer, FailureKind, Secret,
+    Answer, FailureKind, SecretText,
     budget::MemoryBudget,
     error_text,
     failure::{FailureCause, PeerTrouble},
@@ -67,7 +67,7 @@ pub(crate) async fn exchange(
     also_answer: Option<StatusCode>,
     budget: &MemoryBudget,
     until: Instant,
-    secrets: &[Secret],
+    secrets: &[SecretText],
 ) -> Result<Answer, FailureCause> {
     let begins = until.min(Instant::now() + limits.answer);
     let response = match timeout_at(begins, client.execute(request)).await {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::{
-    Answer, Failure, PeerError, Request, Secret, calls::PeerCalls, credentials::ClientGrant,
+    Answer, Failure, PeerError, Request, SecretText, calls::PeerCalls, credentials::ClientGrant,
     settings::CallSettings, wire::CallIdentity,
 };
 
@@ -33,7 +33,7 @@ pub(crate) struct TokenSource {
 }
 
 struct CachedToken {
-    secret: Secret,
+    secret: SecretText,
     fetched: Instant,
     good_until: Instant,
     worked: bool,
@@ -42,7 +42,7 @@ struct CachedToken {
 /// The answer of a token endpoint (RFC 6749, 5.1).
 #[derive(Deserialize)]
 struct TokenReply {
-    access_token: Secret,
+    access_token: SecretText,
     expires_in: Option<u64>,
 }
 
@@ -54,7 +54,7 @@ impl TokenSource {
     }
 
     /// Returns a valid token.
-    pub(crate) async fn token(&self) -> Result<Secret, Failure> {
+    pub(crate) async fn token(&self) -> Result<SecretText, Failure> {
         if let Some(secret) = self.good() {
             return Ok(secret);
         }
@@ -66,14 +66,14 @@ impl TokenSource {
     }
 
     /// Records that the peer accepted the token.
-    pub(crate) fn worked(&self, secret: &Secret) {
+    pub(crate) fn worked(&self, secret: &SecretText) {
         if let Some(token) = self.token.lock().as_mut().filter(|token| token.secret == *secret) {
             token.worked = true;
         }
     }
 
     /// Records that the peer refused the token. Returns whether a retry with another token makes sense.
-    pub(crate) fn refused(&self, secret: &Secret) -> bool {
+    pub(crate) fn refused(&self, secret: &SecretText) -> bool {
         let mut token = self.token.lock();
         match &*token {
             Some(known) if known.secret != *secret => true,
@@ -86,12 +86,12 @@ impl TokenSource {
         }
     }
 
-    fn good(&self) -> Option<Secret> {
+    fn good(&self) -> Option<SecretText> {
         let token = self.token.lock();
         token.as_ref().filter(|token| Instant::now() < token.good_until).map(|token| token.secret.clone())
     }
 
-    async fn fetch(&self) -> Result<Secret, Failure> {
+    async fn fetch(&self) -> Result<SecretText, Failure> {
         let ClientGrant { client_id, client_secret, scope, .. } = &self.grant;
         let mut fields = vec![
             ("grant_type", "client_credentials"),

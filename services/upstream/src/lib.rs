@@ -48,4 +48,4 @@ pub use group::PeerGroup;
 pub use peer::Peer;
 pub use peer_error::PeerError;
 pub use request::{Answer, Request};
-pub use secret::Secret;
+pub use secret::SecretText;

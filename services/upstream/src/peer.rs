@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    Answer, CredentialUse, Credentials, Failure, FailureKind, PeerError, Request, Secret, calls::PeerCalls,
-    failure::FailureCause, grant::TokenSource, keyring::PeerKeyring, settings::CallSettings,
-    wire::CallIdentity,
+    Answer, CredentialUse, Credentials, Failure, FailureKind, PeerError, Request, SecretText,
+    calls::PeerCalls, failure::FailureCause, grant::TokenSource, keyring::PeerKeyring,
+    settings::CallSettings, wire::CallIdentity,
 };
 
 /// A system at one address. Clones share connections, circuits and counters.
@@ -152,7 +152,7 @@ impl Peer {
         &self,
         request: &Request,
         tokens: &TokenSource,
-        secrets: Vec<Secret>,
+        secrets: Vec<SecretText>,
         until: Instant,
     ) -> Result<Answer, FailureCause> {
         let wire = &self.inner.calls.wire;
@@ -175,7 +175,7 @@ impl Peer {
         }
     }
 
-    async fn token(&self, tokens: &TokenSource, until: Instant) -> Result<Secret, FailureCause> {
+    async fn token(&self, tokens: &TokenSource, until: Instant) -> Result<SecretText, FailureCause> {
         match timeout_at(until, tokens.token()).await {
             Ok(token) => token.map_err(|failure| FailureCause::not_reached(failure.text)),
             Err(_) => {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header::AUTHORIZATION};
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{Secret, error_text, late_check::StillWanted};
+use crate::{SecretText, error_text, late_check::StillWanted};
 
 /// Header in which some APIs, such as Redfish, expect tokens.
 pub(crate) const X_AUTH_TOKEN: &str = "x-auth-token";
@@ -24,7 +24,7 @@ pub struct Request {
     pub(crate) answer_within: Option<Duration>,
     pub(crate) items: u64,
     pub(crate) anonymous: bool,
-    pub(crate) hidden: Vec<Secret>,
+    pub(crate) hidden: Vec<SecretText>,
     pub(crate) still_wanted: Option<StillWanted>,
     pub(crate) also_answer: Option<StatusCode>,
 }
@@ -137,7 +137,7 @@ impl Request {
 
     /// Removes `secret`, a part of the body, from error texts, which may repeat the request.
     #[must_use]
-    pub fn hiding(mut self, secret: Secret) -> Self {
+    pub fn hiding(mut self, secret: SecretText) -> Self {
         self.hidden.push(secret);
         self
     }

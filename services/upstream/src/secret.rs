@@ -7,9 +7,9 @@ use serde::Deserialize;
 /// A password, token or key. Its `Debug` and `Display` output never shows the text.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub struct Secret(String);
+pub struct SecretText(String);
 
-impl Secret {
+impl SecretText {
     /// Takes `text` as a secret.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
@@ -21,13 +21,13 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[hidden]")
     }
 }
 
-impl fmt::Display for Secret {
+impl fmt::Display for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[hidden]")
     }

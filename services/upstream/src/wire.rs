@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use chassis::mesh::request_id;
 
 use crate::{
-    Answer, FailureKind, PeerError, Request, Secret,
+    Answer, FailureKind, PeerError, Request, SecretText,
     base::BaseUrl,
     budget::MemoryBudget,
     exchange::{exchange, innermost},
@@ -32,8 +32,8 @@ pub(crate) struct PeerWire {
 pub(crate) enum CallIdentity<'a> {
     /// No credentials, or credentials in the request's own headers.
     Nothing,
-    Bearer(&'a Secret),
-    Basic(&'a str, &'a Secret),
+    Bearer(&'a SecretText),
+    Basic(&'a str, &'a SecretText),
 }
 
 impl PeerWire {
@@ -49,7 +49,7 @@ impl PeerWire {
         &self,
         request: &Request,
         identity: CallIdentity<'_>,
-        mut secrets: Vec<Secret>,
+        mut secrets: Vec<SecretText>,
         until: Instant,
     ) -> Result<Answer, FailureCause> {
         let client =
@@ -98,8 +98,8 @@ fn never_sent(reason: String) -> FailureCause {
 }
 
 /// Returns the credentials in the headers of a request, without their scheme; error texts must not show them.
-fn shown_to_peer(request: &reqwest::Request) -> Vec<Secret> {
+fn shown_to_peer(request: &reqwest::Request) -> Vec<SecretText> {
     let headers = [AUTHORIZATION.as_str(), X_AUTH_TOKEN].into_iter();
     let values = headers.filter_map(|name| request.headers().get(name)?.to_str().ok());
-    values.map(|value| Secret::new(value.split_once(' ').map_or(value, |(_, secret)| secret))).collect()
+    values.map(|value| SecretText::new(value.split_once(' ').map_or(value, |(_, secret)| secret))).collect()
 }

@@ -10,7 +10,9 @@ use http::{
     header::{ACCEPT, CONTENT_LENGTH, CONTENT_RANGE, ETAG, RANGE},
 };
 use rusty_s3::{Bucket, Credentials as Keys, S3Action, UrlStyle};
-use upstream::{Answer, CredentialUse, Credentials, Failure, FailureKind, Peer, PeerError, Request, Secret};
+use upstream::{
+    Answer, CredentialUse, Credentials, Failure, FailureKind, Peer, PeerError, Request, SecretText,
+};
 
 use super::object::{LARGEST, ObjectError};
 use crate::dependency::{Dependency, DependencyOutage};
@@ -106,7 +108,7 @@ impl S3Images {
         let request = Request::new(operation, method, self.below_base(url.path()));
         let request = request.header(ACCEPT, HeaderValue::from_static("*/*"));
         Ok(url.query_pairs().fold(request, |request, (name, value)| {
-            let hidden = Secret::new(value.as_ref());
+            let hidden = SecretText::new(value.as_ref());
             let request = request.query(name.as_ref(), value);
             if name == SIGNATURE_NAME { request.hiding(hidden) } else { request }
         }))

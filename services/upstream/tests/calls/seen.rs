@@ -12,7 +12,7 @@ use chassis::process::telemetry;
 use expect_test::expect;
 use parking_lot::Mutex;
 use tracing_subscriber::fmt::MakeWriter;
-use upstream::{Peer, Request, Secret};
+use upstream::{Peer, Request, SecretText};
 
 use crate::{
     credentials::{Tokens, peer, put},
@@ -141,8 +141,8 @@ async fn only_the_peer_receives_secrets() {
                 .query("signature", "hush-query")
                 .header("cookie".parse().unwrap(), "hush-cookie".parse().unwrap())
                 .body("hush-body")
-                .hiding(Secret::new("hush-body"))
-                .hiding(Secret::new("hush-cookie"));
+                .hiding(SecretText::new("hush-body"))
+                .hiding(SecretText::new("hush-cookie"));
             seen += &format!("{request:?}\n");
             let failure = peer.json::<u8>(request.clone()).await.unwrap_err();
             seen += &format!("{failure} {failure:?}\n");
