@@ -61,7 +61,7 @@ use crate::{
     shared::ManagerState,
     staging::StagingService,
     templates::TemplateRpc,
-    tenants::{TenantRpc, Tenants},
+    tenants::{TenantLookup, TenantRpc},
 };
 
 /// Starts the session manager and serves it. It is ready once it has the options and all components; until then
@@ -143,14 +143,15 @@ async fn open(
     let settings = &context.settings;
     let url = context.database_url("session-manager", &settings.session_manager.database_url)?;
     let database =
-        chassis::store::database::connect_as::<store::Migrator>(&url, &context.settings.database).await?;
+        chassis::store::database::connect_as::<store::SessionMigrator>(&url, &context.settings.database)
+            .await?;
     let left_out = store::LeftOutMembers::new(database.clone());
     let sessions = Ledger::open(context, database.clone()).await.context("sessions")?;
     let templates = Ledger::open(context, database.clone()).await.context("session templates")?;
     let role = Role::start(context, "session-manager", &database).await?;
 
     let members = Arc::new(SessionMembers::new(settings.sessions.complete_applied));
-    let tenants = Arc::new(Tenants::new(&settings.tenants, sessions.clone(), Arc::clone(&members))?);
+    let tenants = Arc::new(TenantLookup::new(&settings.tenants, sessions.clone(), Arc::clone(&members))?);
     let followed = Arc::clone(&members);
     let completion = work.completion.clone();
     let components = Mirror::start(context, registry.clone(), move |changes: &[Change<Component>]| {

@@ -24,7 +24,7 @@ use crate::{
     record::{SessionRecord, key},
     registry::RegistryClient,
     store::{LeftOutMembers, SessionTable, TemplateTable},
-    tenants::{Nodes, Tenants},
+    tenants::{Nodes, TenantLookup},
 };
 
 /// Period after a loss of sessions in which no session is completed. The stores of a mesh are restored one after the
@@ -42,7 +42,7 @@ pub(crate) struct ManagerState {
     /// Client of the registry, for requests that must not rely on a lagging mirror.
     pub(crate) registry: RegistryClient,
     pub(crate) members: Arc<SessionMembers>,
-    pub(crate) tenants: Arc<Tenants>,
+    pub(crate) tenants: Arc<TenantLookup>,
     pub(crate) compatibility: Compatibility,
     /// Most complete sessions that are kept, whatever their age.
     pub(crate) most_complete: usize,

@@ -75,7 +75,7 @@ pub(crate) enum TenantDenial {
 }
 
 /// Nodes of tenants, for many setups and callers at a time.
-pub(crate) struct Tenants {
+pub(crate) struct TenantLookup {
     driver: TenantDriver,
     nodes: SingleFlight<Tenant, Arc<TenantNodes>>,
     /// Last accepted set of each tenant; absences in the next answer are relative to it.
@@ -86,7 +86,7 @@ pub(crate) struct Tenants {
     doubted: Notify,
 }
 
-impl Tenants {
+impl TenantLookup {
     /// Creates the source that the settings name. The nodes that hold running `sessions` are expected in its answers.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use crate::{
     dependency::{Dependency, DependencyError, DependencyOutage},
     images::{ImageDriver, ImageReader},
     inventories::InventoryReads,
-    tenants::Tenants,
+    tenants::TenantLookup,
 };
 
 /// Deadline for the assignment of members: a hundred thousand members take a few seconds.
@@ -30,7 +30,7 @@ const NO_COMPONENTS: &str = "All nodes found to act upon do not exist as BOS com
 pub(crate) struct SetupPeers {
     pub(super) inventories: Arc<InventoryReads>,
     pub(super) images: Arc<ImageReader>,
-    pub(super) tenants: Arc<Tenants>,
+    pub(super) tenants: Arc<TenantLookup>,
     registry: ReportServiceClient<Channel>,
     assignments: Arc<Semaphore>,
 }
@@ -44,7 +44,11 @@ pub(super) struct AssignedMembers {
 
 impl SetupPeers {
     /// Creates the clients: the registry behind `registry`, and the other systems of the settings.
-    pub(crate) fn new(registry: Channel, tenants: Arc<Tenants>, settings: &Settings) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        registry: Channel,
+        tenants: Arc<TenantLookup>,
+        settings: &Settings,
+    ) -> anyhow::Result<Self> {
         Ok(Self {
             inventories: Arc::new(InventoryReads::new(registry.clone())),
             images: Arc::new(ImageReader::new(ImageDriver::new(settings)?)),

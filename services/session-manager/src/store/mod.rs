@@ -12,9 +12,9 @@ pub(crate) use sessions::SessionTable;
 pub(crate) use templates::TemplateTable;
 
 /// Migrates the database of this service.
-pub(crate) struct Migrator;
+pub(crate) struct SessionMigrator;
 
-impl MigratorTrait for Migrator {
+impl MigratorTrait for SessionMigrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         Migrations::default()
             .replacing(&["migration", "session_intent", "left_out", "revision_indexes"])
@@ -52,7 +52,7 @@ mod tests {
     use crate::record::{SessionRecord, TemplateRecord};
 
     async fn connect(database: &EmptyDatabase) -> DatabaseConnection {
-        chassis::store::database::connect::<Migrator>(&database.url).await.unwrap()
+        chassis::store::database::connect::<SessionMigrator>(&database.url).await.unwrap()
     }
 
     async fn save<T: Table>(database: &DatabaseConnection, records: &[T::Kind]) {
@@ -133,7 +133,7 @@ mod tests {
     async fn sessions_of_the_first_release_are_readable() {
         for empty in test_databases::every_kind().await {
             let database = Database::connect(&empty.url).await.unwrap();
-            Migrator::up(&database, Some(2)).await.unwrap();
+            SessionMigrator::up(&database, Some(2)).await.unwrap();
             let bytes = if database.get_database_backend() == DbBackend::Postgres { "bytea" } else { "blob" };
             let table = format!(
                 "CREATE TABLE sessions (key text NOT NULL PRIMARY KEY, revision bigint NOT NULL, \

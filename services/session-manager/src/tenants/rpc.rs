@@ -7,10 +7,10 @@ use domain::core::id::{ComponentId, Tenant};
 use proto::tenant::{GetTenantRequest, GetTenantResponse, Nodes, tenant_service_server::TenantService};
 use tonic::{Request, Response, Status};
 
-use super::Tenants;
+use super::TenantLookup;
 
 pub(crate) struct TenantRpc {
-    pub(crate) tenants: Arc<Tenants>,
+    pub(crate) tenants: Arc<TenantLookup>,
 }
 
 #[tonic::async_trait]
