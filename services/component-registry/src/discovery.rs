@@ -17,11 +17,11 @@ use domain::{
 use futures_util::StreamExt;
 use tokio::time::{Instant, sleep_until};
 
-use crate::{Registry, hints::LEAST_GAP, inventory::InventorySnapshot, store::create};
+use crate::{RegistryState, hints::LEAST_GAP, inventory::InventorySnapshot, store::create};
 
 /// Discovers new nodes at the start and after a hint. The replica that holds the role also discovers nodes
 /// periodically, with the period of the option `discovery_frequency`.
-pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
+pub(crate) async fn run(registry: Arc<RegistryState>) -> anyhow::Result<Infallible> {
     let mut failures = 0;
     loop {
         let began = Instant::now();
@@ -46,7 +46,7 @@ pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
 }
 
 /// Waits for the next discovery: for the period of the option, which may change meanwhile, or for a hint.
-async fn wait_for_next_poll(registry: &Registry, began: Instant) {
+async fn wait_for_next_poll(registry: &RegistryState, began: Instant) {
     let mut changes = pin!(registry.options.follow());
     let mut terms = pin!(registry.role.terms());
     loop {
@@ -62,7 +62,7 @@ async fn wait_for_next_poll(registry: &Registry, began: Instant) {
 }
 
 /// Creates the missing components and returns their number.
-async fn discover(registry: &Registry) -> Result<usize, Fault> {
+async fn discover(registry: &RegistryState) -> Result<usize, Fault> {
     let snapshot = registry.inventory.snapshot().await?;
     let known = registry.components.view();
     let new = new_nodes(&snapshot, |id| known.get(id).is_some());

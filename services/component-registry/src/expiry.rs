@@ -20,7 +20,7 @@ use domain::{
 use futures_util::StreamExt;
 use tokio::time::{Instant, sleep_until};
 
-use crate::Registry;
+use crate::RegistryState;
 
 /// Components in one write.
 const BATCH: usize = 5_000;
@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 const BETWEEN_PASSES: Duration = Duration::from_secs(1);
 
 /// Deletes reports as they expire, for ever.
-pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
+pub(crate) async fn run(registry: Arc<RegistryState>) -> anyhow::Result<Infallible> {
     let mut components = std::pin::pin!(registry.components.follow());
     let mut options = std::pin::pin!(registry.options.follow());
     let mut next = None;
@@ -50,14 +50,14 @@ pub(crate) async fn run(registry: Arc<Registry>) -> anyhow::Result<Infallible> {
 }
 
 /// Returns the time at which the first report of these components expires; none: no component has a report.
-fn first(registry: &Registry, components: &[Arc<Component>]) -> Option<Instant> {
+fn first(registry: &RegistryState, components: &[Arc<Component>]) -> Option<Instant> {
     let ttl = registry.options_in_force().actual_state_ttl();
     let first = components.iter().filter_map(|component| actual_state_expires(component, ttl)).min();
     first.map(|at| Instant::now() + at.since(clock::now()))
 }
 
 /// Deletes expired reports, and returns the time of the next pass.
-async fn delete_expired(registry: &Registry) -> Option<Instant> {
+async fn delete_expired(registry: &RegistryState) -> Option<Instant> {
     let soonest = Instant::now() + BETWEEN_PASSES;
     for ids in registry.expired(clock::now()).chunks(BATCH) {
         if let Err(fault) = expire(registry, ids.to_vec()).await {
@@ -69,7 +69,7 @@ async fn delete_expired(registry: &Registry) -> Option<Instant> {
     first(registry, &registry.components.view().all()).map(|at| at.max(soonest))
 }
 
-async fn expire(registry: &Registry, ids: Vec<Arc<str>>) -> Result<(), Fault> {
+async fn expire(registry: &RegistryState, ids: Vec<Arc<str>>) -> Result<(), Fault> {
     let ttl = registry.options_in_force().actual_state_ttl();
     let compatibility = registry.compatibility;
     let expire = move |draft: &mut Draft<'_, Component>| {
@@ -86,7 +86,7 @@ async fn expire(registry: &Registry, ids: Vec<Arc<str>>) -> Result<(), Fault> {
     Ok(())
 }
 
-impl Registry {
+impl RegistryState {
     /// Returns the components whose reports have expired at `now`.
     fn expired(&self, now: Timestamp) -> Vec<Arc<str>> {
         let ttl = self.options_in_force().actual_state_ttl();

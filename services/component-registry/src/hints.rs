@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::Registry;
+use crate::RegistryState;
 
 /// Shortest time between the beginnings of two polls of a kind, however many hints arrive.
 pub(crate) const LEAST_GAP: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ enum HintedPoll {
     Nothing,
 }
 
-impl Registry {
+impl RegistryState {
     /// Handles a hint about the nodes `ids`; an empty list is about all nodes.
     pub(crate) fn take_hint(&self, ids: &[String]) {
         let components = self.components.view();

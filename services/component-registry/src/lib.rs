@@ -45,10 +45,10 @@ use tokio::time::Instant;
 use hints::PollHints;
 use inventory::{InventoryHandle, InventorySource, subscription};
 use rpc::TimeStampRenewals;
-pub use store::{BootToken, BootTokens, ComponentTable, Migrator, StoredOptions};
+pub use store::{BootToken, BootTokens, ComponentTable, RegistryMigrator, StoredOptions};
 
 /// State that the calls and tasks of the registry share.
-pub(crate) struct Registry {
+pub(crate) struct RegistryState {
     components: Ledger<ComponentTable>,
     tokens: Ledger<BootTokens>,
     /// Time of the last transaction that was begun to notice lost tokens, after the components had lost commits.
@@ -75,9 +75,10 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let driver = Arc::new(driver);
     let (inventory, questions) = InventoryHandle::new(Arc::clone(&driver));
     let url = context.database_url("component-registry", &settings.component_registry.database_url)?;
-    let database = chassis::store::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
+    let database =
+        chassis::store::database::connect_as::<RegistryMigrator>(&url, &context.settings.database).await?;
     let role = Role::start(&context, "component-registry", &database).await?;
-    let registry = Arc::new(Registry {
+    let registry = Arc::new(RegistryState {
         components: Ledger::open(&context, database.clone()).await?,
         tokens: Ledger::open(&context, database.clone()).await?,
         tokens_checked: Mutex::default(),
@@ -121,7 +122,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     Ok(())
 }
 
-impl Registry {
+impl RegistryState {
     /// Stores the default options on the first start. In strict mode, stored values of options that BOS does not have
     /// are reset. Unreadable options are left for an operator.
     async fn store_default_options(&self) -> anyhow::Result<()> {

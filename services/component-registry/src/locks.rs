@@ -31,7 +31,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::{Registry, hints::LEAST_GAP, inventory::LockedIds};
+use crate::{RegistryState, hints::LEAST_GAP, inventory::LockedIds};
 
 /// Ids of components.
 type ComponentIds = HashSet<Arc<str>>;
@@ -41,7 +41,7 @@ type LockReceiver = watch::Receiver<Option<Arc<LockedIds>>>;
 
 /// Follows the locks for ever: polls at once after a hint. The replica that holds the role also polls every `period`
 /// while a component is enabled, and at once when one becomes enabled.
-pub(crate) async fn run(registry: Arc<Registry>, period: Duration) -> anyhow::Result<Infallible> {
+pub(crate) async fn run(registry: Arc<RegistryState>, period: Duration) -> anyhow::Result<Infallible> {
     let mut components = std::pin::pin!(registry.components.follow());
     let mut known = registry.inventory.locked();
     let mut terms = std::pin::pin!(registry.role.terms());
@@ -83,7 +83,7 @@ pub(crate) async fn run(registry: Arc<Registry>, period: Duration) -> anyhow::Re
 
 /// Polls the locks if a component is enabled, and returns the enabled components. One poll covers all of them.
 async fn poll(
-    registry: &Registry,
+    registry: &RegistryState,
     known: &mut LockReceiver,
     belief: &mut LockBelief,
 ) -> Result<ComponentIds, Fault> {
@@ -100,7 +100,11 @@ async fn poll(
 /// Writes an answer to the components that differ, once. Before the first answer the records stay unchanged.
 ///
 /// A lock that is seen is written by any replica. Releases are decided by the holder of the role, and are fenced.
-async fn write(registry: &Registry, known: &mut LockReceiver, belief: &mut LockBelief) -> Result<(), Fault> {
+async fn write(
+    registry: &RegistryState,
+    known: &mut LockReceiver,
+    belief: &mut LockBelief,
+) -> Result<(), Fault> {
     let Some(answer) = known.borrow_and_update().clone() else { return Ok(()) };
     let components = registry.components.view().all();
     belief.believe(&answer, &components, clock::now());

@@ -20,7 +20,7 @@ use domain::{
 use futures_util::StreamExt;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::Registry;
+use crate::RegistryState;
 
 /// Most components in one query. Larger sets are compared with a snapshot of the whole inventory.
 pub(crate) const LARGEST_QUERY: usize = 2_000;
@@ -38,7 +38,7 @@ pub(crate) struct InventoryListing {
 }
 
 /// Follows the presence of enabled components for ever, with a round each `period`.
-pub(crate) async fn run(registry: Arc<Registry>, period: Duration) -> anyhow::Result<Infallible> {
+pub(crate) async fn run(registry: Arc<RegistryState>, period: Duration) -> anyhow::Result<Infallible> {
     let queue = WorkQueue::default();
     tokio::select! {
         () = mark_changes(&registry, &queue) => anyhow::bail!("the components cannot be followed any more"),
@@ -50,14 +50,14 @@ pub(crate) async fn run(registry: Arc<Registry>, period: Duration) -> anyhow::Re
 }
 
 /// Queues components for the time at which the inventory has to be queried.
-async fn mark_changes(registry: &Registry, queue: &WorkQueue<ComponentId>) {
+async fn mark_changes(registry: &RegistryState, queue: &WorkQueue<ComponentId>) {
     let mut changes = pin!(registry.components.follow());
     while let Some(batch) = changes.next().await {
         mark(registry, queue, batch.changed.iter().map(|component| &**component));
     }
 }
 
-async fn mark_acquired(registry: &Registry, queue: &WorkQueue<ComponentId>) {
+async fn mark_acquired(registry: &RegistryState, queue: &WorkQueue<ComponentId>) {
     let mut terms = pin!(registry.role.terms());
     while let Some(term) = terms.next().await {
         if term.is_some() {
@@ -67,7 +67,7 @@ async fn mark_acquired(registry: &Registry, queue: &WorkQueue<ComponentId>) {
 }
 
 fn mark<'a>(
-    registry: &Registry,
+    registry: &RegistryState,
     queue: &WorkQueue<ComponentId>,
     components: impl Iterator<Item = &'a Component>,
 ) {
@@ -86,7 +86,7 @@ fn mark<'a>(
 }
 
 /// Queries queued components and writes the results.
-async fn query(registry: &Registry, queue: &WorkQueue<ComponentId>) -> anyhow::Result<Infallible> {
+async fn query(registry: &RegistryState, queue: &WorkQueue<ComponentId>) -> anyhow::Result<Infallible> {
     let mut failures = 0;
     loop {
         // The batch is one larger than a query may be: a crowd is compared with a snapshot.
@@ -119,7 +119,7 @@ async fn query(registry: &Registry, queue: &WorkQueue<ComponentId>) -> anyhow::R
 }
 
 /// Queries all enabled and listed components once in each `period`.
-async fn query_in_rounds(registry: &Registry, period: Duration) -> Infallible {
+async fn query_in_rounds(registry: &RegistryState, period: Duration) -> Infallible {
     let mut rounds = interval(period);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     rounds.reset();
@@ -148,7 +148,7 @@ async fn query_in_rounds(registry: &Registry, period: Duration) -> Infallible {
 ///
 /// # Errors
 /// The last failure of a query. The others were made all the same.
-async fn query_round(registry: &Registry) -> Result<bool, Fault> {
+async fn query_round(registry: &RegistryState) -> Result<bool, Fault> {
     if !registry.role.is_held() {
         return Ok(false);
     }
@@ -165,7 +165,7 @@ async fn query_round(registry: &Registry) -> Result<bool, Fault> {
 }
 
 /// Queries listed components and writes which of them the inventory lacks.
-async fn note_lacking(registry: &Registry, batch: &[Arc<Component>]) -> Result<(), Fault> {
+async fn note_lacking(registry: &RegistryState, batch: &[Arc<Component>]) -> Result<(), Fault> {
     let listed = listed(registry, batch).await?;
     let lacking = batch.iter().filter(|component| !listed.contains(component.key())).cloned().collect();
     write(registry, lacking, |component, now| inventory::answered(component, false, now)).await
@@ -173,7 +173,7 @@ async fn note_lacking(registry: &Registry, batch: &[Arc<Component>]) -> Result<(
 
 /// Returns the keys of those of `asked` that the inventory lists now. An answer without any of them is believed only if
 /// the inventory lists other hardware: an inventory without any records has lost them.
-async fn listed(registry: &Registry, asked: &[Arc<Component>]) -> Result<HashSet<Arc<str>>, Fault> {
+async fn listed(registry: &RegistryState, asked: &[Arc<Component>]) -> Result<HashSet<Arc<str>>, Fault> {
     let ids = asked.iter().map(|component| component.shared_key()).collect();
     let listed = registry.inventory.listed(ids, registry.answer_within()).await?;
     let may_be_listed = |component: &Arc<Component>| !component.presence.is_absent();
@@ -184,7 +184,7 @@ async fn listed(registry: &Registry, asked: &[Arc<Component>]) -> Result<HashSet
 }
 
 /// Returns the components among `ids` that have to be queried now.
-fn wanted(registry: &Registry, ids: &[ComponentId]) -> Vec<Arc<Component>> {
+fn wanted(registry: &RegistryState, ids: &[ComponentId]) -> Vec<Arc<Component>> {
     if !registry.role.is_held() {
         return Vec::new();
     }
@@ -195,7 +195,7 @@ fn wanted(registry: &Registry, ids: &[ComponentId]) -> Vec<Arc<Component>> {
     components.filter(|one| one.is_enabled() && one.presence.ask_in(&options, now).is_some()).collect()
 }
 
-async fn query_presence(registry: &Registry, asked: Vec<Arc<Component>>) -> Result<(), Fault> {
+async fn query_presence(registry: &RegistryState, asked: Vec<Arc<Component>>) -> Result<(), Fault> {
     let listed = listed(registry, &asked).await?;
     write(registry, asked, move |component, now| {
         inventory::answered(component, listed.contains(component.id.as_str()), now)
@@ -205,7 +205,7 @@ async fn query_presence(registry: &Registry, asked: Vec<Arc<Component>>) -> Resu
 
 /// Writes the peer that components wait for to their records. A failed write is an outage of the database, which is
 /// logged elsewhere.
-async fn report_outage(registry: &Registry, asked: Vec<Arc<Component>>, fault: &Fault) {
+async fn report_outage(registry: &RegistryState, asked: Vec<Arc<Component>>, fault: &Fault) {
     let Fault::Unavailable { reason, .. } = fault else { return };
     let trouble = Arc::clone(Trouble::waiting_for(reason).text());
     let written =
@@ -216,7 +216,7 @@ async fn report_outage(registry: &Registry, asked: Vec<Arc<Component>>, fault: &
 }
 
 /// Writes the effect of each new listing on enabled components. An empty listing is not trusted.
-async fn apply_listings(registry: &Registry) {
+async fn apply_listings(registry: &RegistryState) {
     let mut listings = registry.inventory.listing();
     while listings.changed().await.is_ok() {
         let Some(listing) = listings.borrow_and_update().clone() else { continue };
@@ -238,7 +238,7 @@ async fn apply_listings(registry: &Registry) {
 
 /// Applies `rule` to the components, except those that have begun another generation since they were `seen`.
 async fn write(
-    registry: &Registry,
+    registry: &RegistryState,
     seen: Vec<Arc<Component>>,
     rule: impl Fn(&Component, Timestamp) -> Option<Component> + Send + 'static,
 ) -> Result<(), Fault> {
@@ -259,7 +259,7 @@ async fn write(
     Ok(())
 }
 
-impl Registry {
+impl RegistryState {
     /// Returns the latest listing if it is fresh enough for a session that has just read the inventory.
     pub(crate) fn freshly_listed(&self) -> Option<Arc<InventoryListing>> {
         let listing = self.inventory.listing().borrow().clone();

@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::{INVENTORY, InventorySnapshot, InventorySource, LockedIds};
-use crate::{Registry, presence::InventoryListing};
+use crate::{RegistryState, presence::InventoryListing};
 
 /// Pending requests in the queue. Further callers wait for a slot.
 const WAITING: usize = 1024;
@@ -130,7 +130,7 @@ impl InventoryHandle {
 /// An error is returned at once to the callers that arrived during the failed read too. Otherwise a peer that hangs
 /// would make them wait twice as long as one answer may take.
 pub(crate) async fn run(
-    registry: Arc<Registry>,
+    registry: Arc<RegistryState>,
     driver: Arc<InventorySource>,
     mut questions: InventoryRequests,
 ) -> anyhow::Result<Infallible> {
@@ -194,7 +194,7 @@ impl PendingCallers {
     async fn answer(
         self,
         driver: &InventorySource,
-        registry: &Registry,
+        registry: &RegistryState,
         known: &LatestResults,
     ) -> Result<(), Fault> {
         let Self { snapshots, locks } = self;
@@ -222,7 +222,7 @@ impl PendingCallers {
 }
 
 /// Returns the components of the registry that the snapshot lists. They share the memory of their ids.
-fn listing(snapshot: &InventorySnapshot, registry: &Registry, read_at: Instant) -> InventoryListing {
+fn listing(snapshot: &InventorySnapshot, registry: &RegistryState, read_at: Instant) -> InventoryListing {
     let hardware: HashSet<&str> = snapshot.hardware().map(|item| &*item.id).collect();
     let components = registry.components.view().all();
     let listed = components.iter().filter(|component| hardware.contains(component.key()));

@@ -29,14 +29,14 @@ use tokio::time::Instant;
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{list::selection, repeats::RepeatedReports, reports::SESSION_MANAGER, scope::VisibleScope};
-use crate::{Registry, convert, store::create};
+use crate::{RegistryState, convert, store::create};
 
 /// Components in one message of a list: a hundred kilobytes and more. Each list in progress holds a few messages in
 /// memory.
 const PAGE: usize = 100;
 
 #[async_trait]
-impl ComponentService for Registry {
+impl ComponentService for RegistryState {
     type ListComponentsStream = Responses<ListComponentsResponse>;
 
     async fn list_components(
@@ -246,7 +246,7 @@ impl PatchRules {
     }
 }
 
-impl Registry {
+impl RegistryState {
     fn read_each(&self, components: Vec<proto::component::Component>) -> Result<Vec<Component>, Fault> {
         let mut interner = self.interner.lock();
         let read = components.into_iter().map(|component| {

@@ -9,10 +9,10 @@ use proto::inventory::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use crate::{Registry, inventory::InventorySnapshot};
+use crate::{RegistryState, inventory::InventorySnapshot};
 
 #[async_trait]
-impl InventoryService for Registry {
+impl InventoryService for RegistryState {
     type ListInventoryStream = Responses<ListInventoryResponse>;
 
     async fn list_inventory(

@@ -14,10 +14,10 @@ use proto::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use crate::Registry;
+use crate::RegistryState;
 
 #[async_trait]
-impl OptionsService for Registry {
+impl OptionsService for RegistryState {
     async fn get_options(
         &self,
         _: Request<GetOptionsRequest>,

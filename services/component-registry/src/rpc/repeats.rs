@@ -31,7 +31,7 @@ use tokio::{
 };
 
 use super::scope::VisibleScope;
-use crate::{Registry, convert};
+use crate::{RegistryState, convert};
 
 /// Longest age of trusted memory: a few polls of the writes of other replicas.
 const TRUSTED: Duration = Duration::from_secs(3);
@@ -75,7 +75,7 @@ impl TimeStampRenewals {
     }
 }
 
-impl Registry {
+impl RegistryState {
     /// Classifies reports that only repeat the record in memory; `None` if one of the reports does not, or may not.
     pub(super) fn repeats(
         &self,

@@ -16,7 +16,7 @@ use proto::component::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use crate::{Registry, convert, store::BootToken};
+use crate::{RegistryState, convert, store::BootToken};
 
 /// Number of tokens below which a search for superseded ones is not worthwhile.
 const MANY_TOKENS: usize = 10_000;
@@ -28,7 +28,7 @@ const POWER_CONTROLLER: Actor = Actor::Service("power-controller");
 const CONFIG_COORDINATOR: Actor = Actor::Service("config-coordinator");
 
 #[async_trait]
-impl ReportService for Registry {
+impl ReportService for RegistryState {
     async fn assign_session(
         &self,
         request: Request<AssignSessionRequest>,
@@ -135,7 +135,7 @@ struct ReportRule<R> {
     reason: fn(&R) -> &str,
 }
 
-impl Registry {
+impl RegistryState {
     /// Applies each report to its component in one transaction and returns the ids of stale ones. A report about a
     /// deleted component is stale too.
     async fn note<R: Send + 'static>(

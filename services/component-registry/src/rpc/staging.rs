@@ -18,9 +18,9 @@ use domain::{
 use proto::component::{ApplyStagedRequest, ApplyStagedResponse};
 
 use super::reports::SESSION_MANAGER;
-use crate::{Registry, convert, store::BootTokens};
+use crate::{RegistryState, convert, store::BootTokens};
 
-impl Registry {
+impl RegistryState {
     /// Applies staged states, or returns the references of unknown sessions.
     ///
     /// # Errors

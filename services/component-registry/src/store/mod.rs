@@ -16,9 +16,9 @@ pub use tokens::{BootToken, BootTokens};
 pub(crate) use unused_artifacts::delete_unused_artifacts;
 
 /// Migrates the registry's database.
-pub struct Migrator;
+pub struct RegistryMigrator;
 
-impl MigratorTrait for Migrator {
+impl MigratorTrait for RegistryMigrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         Migrations::default()
             .replacing(&["migration", "revision_indexes"])

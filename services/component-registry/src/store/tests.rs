@@ -66,7 +66,7 @@ async fn written_and_read<T: Table>(database: &DatabaseConnection, records: Vec<
 #[tokio::test]
 async fn loaded_components_share_their_artifacts() {
     for empty in test_databases::every_kind().await {
-        let database = chassis::store::database::connect::<Migrator>(&empty.url).await.unwrap();
+        let database = chassis::store::database::connect::<RegistryMigrator>(&empty.url).await.unwrap();
         let bare = Component::new(ComponentId::parse("bare").unwrap());
         let first = component("x1", artifacts("one"), artifacts("two"));
         let second = component("x2", artifacts("one"), BootArtifacts::default());
@@ -89,7 +89,7 @@ async fn loaded_components_share_their_artifacts() {
 #[tokio::test]
 async fn tokens_and_options_survive_the_database_unchanged() {
     for empty in test_databases::every_kind().await {
-        let database = chassis::store::database::connect::<Migrator>(&empty.url).await.unwrap();
+        let database = chassis::store::database::connect::<RegistryMigrator>(&empty.url).await.unwrap();
         let stored = BootArtifacts { timestamp: Some(NOW), ..artifacts("one") };
         let token = BootToken { token: "t".into(), boot_artifacts: stored.into(), revision: 1 };
         assert_eq!(written_and_read::<BootTokens>(&database, vec![token.clone()]).await, [token]);
@@ -113,7 +113,7 @@ async fn stored_sets(database: &DatabaseConnection) -> Vec<String> {
 #[tokio::test]
 async fn unreferenced_artifacts_are_deleted() {
     for empty in test_databases::every_kind().await {
-        let database = chassis::store::database::connect::<Migrator>(&empty.url).await.unwrap();
+        let database = chassis::store::database::connect::<RegistryMigrator>(&empty.url).await.unwrap();
         let first = component("x1", artifacts("wanted"), artifacts("booted"));
         written_and_read::<ComponentTable>(&database, vec![first]).await;
         let stored = BootArtifacts { timestamp: Some(NOW), ..artifacts("given") };

@@ -18,7 +18,7 @@ use test_databases::EmptyDatabase;
 use tonic::Streaming;
 
 use super::{N0, Site, eventually, smd::Smd};
-use crate::{ComponentTable, Migrator};
+use crate::{ComponentTable, RegistryMigrator};
 
 /// Age at which the time stamp of a report is renewed.
 const OLD: Duration = Duration::from_secs(20 * 60);
@@ -132,7 +132,7 @@ async fn a_write_of_another_replica_is_no_repeat() {
 /// Stores components whose last report has that age, as an earlier process would.
 async fn leave_behind(database: &EmptyDatabase, ids: &[String], age: Duration) {
     let context = Context::new(Settings::default());
-    let connection = chassis::store::database::connect::<Migrator>(&database.url).await.unwrap();
+    let connection = chassis::store::database::connect::<RegistryMigrator>(&database.url).await.unwrap();
     let ledger = Ledger::<ComponentTable>::open(&context, connection.clone()).await.unwrap();
     let at = Timestamp(clock::now().0 - i64::try_from(age.as_millis()).unwrap());
     let components: Vec<_> = ids
