@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use chassis::{Context, Settings};
 use reveille::{
-    mesh::{self, Listeners},
+    mesh::{self, MeshListeners},
     surroundings,
 };
 use tempfile::TempDir;
@@ -55,7 +55,7 @@ impl Mesh {
         let mut settings = settings(&directory);
         adjust(&mut settings).await;
         let nodes = settings.simulator.nodes as usize;
-        let listeners = Listeners::bind(&mut settings).await.expect("free ports");
+        let listeners = MeshListeners::bind(&mut settings).await.expect("free ports");
         Self::launch(directory, settings, listeners, nodes).await
     }
 
@@ -68,7 +68,7 @@ impl Mesh {
         let directory = tempfile::tempdir().expect("a directory");
         let mut settings = settings(&directory);
         surroundings::csm(&mut settings);
-        let listeners = Listeners::bind(&mut settings).await.expect("free ports");
+        let listeners = MeshListeners::bind(&mut settings).await.expect("free ports");
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let plan = MachinePlan { gateway_url: settings.gateway.url.clone(), ..plan };
         let upstreams = Upstreams::start(plan, listener).expect("upstreams");
@@ -83,7 +83,7 @@ impl Mesh {
         (Self::launch(directory, settings, listeners, nodes).await, upstreams)
     }
 
-    async fn launch(directory: TempDir, settings: Settings, listeners: Listeners, nodes: usize) -> Self {
+    async fn launch(directory: TempDir, settings: Settings, listeners: MeshListeners, nodes: usize) -> Self {
         let context = Context::new(settings);
         mesh::start(&context, listeners).await.expect("a mesh");
         let settings = Arc::clone(&context.settings);

@@ -11,13 +11,13 @@ mod moving;
 #[derive(Parser)]
 #[command(name = "reveille", version, about = "Wakes fleets of machines", after_help = EXAMPLES)]
 #[command(arg_required_else_help = true)]
-struct Arguments {
+struct ReveilleArguments {
     #[command(subcommand)]
-    task: Subcommands,
+    task: ReveilleSubcommand,
 }
 
 #[derive(Subcommand)]
-enum Subcommands {
+enum ReveilleSubcommand {
     /// Serve the whole mesh in this process until Ctrl-C or SIGTERM
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(chassis::CommandFlags),
@@ -79,10 +79,10 @@ Examples:
 Writes options.json, sessiontemplates.json and components.json in the folder v2 of the directory.";
 
 fn main() -> ExitCode {
-    match Arguments::parse().task {
-        Subcommands::Serve(command) => chassis::run_command(&command, mesh::serve),
-        Subcommands::Demo(flags) => demo::run(flags),
-        Subcommands::Import(flags) => moving::import(&flags),
-        Subcommands::Export(flags) => moving::export(&flags),
+    match ReveilleArguments::parse().task {
+        ReveilleSubcommand::Serve(command) => chassis::run_command(&command, mesh::serve),
+        ReveilleSubcommand::Demo(flags) => demo::run(flags),
+        ReveilleSubcommand::Import(flags) => moving::import(&flags),
+        ReveilleSubcommand::Export(flags) => moving::export(&flags),
     }
 }

@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 
 /// Listeners of all services. They are bound before any service starts, so that addresses are known, also with ports
 /// that the system chooses, and a port in use is detected early.
-pub struct Listeners {
+pub struct MeshListeners {
     component_registry: TcpListener,
     session_manager: TcpListener,
     status_evaluator: TcpListener,
@@ -19,7 +19,7 @@ pub struct Listeners {
     simulator: Option<TcpListener>,
 }
 
-impl Listeners {
+impl MeshListeners {
     /// Binds a listener for every service and writes its address into `settings`.
     ///
     /// # Errors
@@ -63,10 +63,10 @@ fn url(listener: &TcpListener) -> anyhow::Result<String> {
 /// Binds the listeners of the settings and starts every service.
 ///
 /// # Errors
-/// As [`Listeners::bind`] and [`start`].
+/// As [`MeshListeners::bind`] and [`start`].
 pub async fn serve(context: Context) -> anyhow::Result<()> {
     let mut settings = (*context.settings).clone();
-    let listeners = Listeners::bind(&mut settings).await?;
+    let listeners = MeshListeners::bind(&mut settings).await?;
     let context = Context { settings: Arc::new(settings), ..context };
     start(&context, listeners).await
 }
@@ -76,7 +76,7 @@ pub async fn serve(context: Context) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Names the part that could not start, and the reason.
-pub async fn start(context: &Context, listeners: Listeners) -> anyhow::Result<()> {
+pub async fn start(context: &Context, listeners: MeshListeners) -> anyhow::Result<()> {
     let part = || context.of_another_part();
     if let Some(listener) = listeners.simulator {
         simulator::start(part(), listener).await.context("simulator")?;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use chassis::{Context, process::clock};
 use domain::core::bos_time;
 use proto::session::Session;
-use reveille::mesh::{self, Listeners};
+use reveille::mesh::{self, MeshListeners};
 
 pub(crate) use self::flags::DemoFlags;
 use self::{
@@ -50,7 +50,7 @@ pub(crate) fn run(flags: DemoFlags) -> ExitCode {
 async fn demo(context: Context, flags: &DemoFlags) -> anyhow::Result<()> {
     let mut settings = (*context.settings).clone();
     let inputs = DemoInputs::read(flags, &settings.simulator)?;
-    let listeners = Listeners::bind(&mut settings).await?;
+    let listeners = MeshListeners::bind(&mut settings).await?;
     inputs.store(&mut settings)?;
     let machine = DemoMachine::start(&mut settings, &inputs).await?;
     let context = Context { settings: Arc::new(settings), ..context };
