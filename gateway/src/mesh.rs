@@ -31,9 +31,9 @@ pub(crate) const BOOT_SCRIPTS: &str = "config coordinator";
 
 /// Clients of the services, shared by every request: a request holds several clones, and needs one client of them.
 #[derive(Clone)]
-pub(crate) struct Mesh(Arc<MeshClients>);
+pub(crate) struct MeshHandle(Arc<MeshClients>);
 
-impl Deref for Mesh {
+impl Deref for MeshHandle {
     type Target = MeshClients;
 
     fn deref(&self) -> &MeshClients {
@@ -67,7 +67,7 @@ pub(crate) struct MeshClients {
     pub boot_scripts: BootScriptServiceClient<MeshChannel>,
 }
 
-impl Mesh {
+impl MeshHandle {
     /// Creates clients of the services at the addresses in the settings. They connect when they are used.
     ///
     /// # Errors

@@ -19,11 +19,11 @@ use crate::{
         admission::AdmissionPlaces,
         description::ApiDescription,
         document::{ApiAbout, DescribedPath},
-        endpoint::{Endpoint, routed},
-        problem::Problem,
+        endpoint::{ApiEndpoint, routed},
+        problem::RequestProblem,
         trace::traced,
     },
-    mesh::Mesh,
+    mesh::MeshHandle,
     reveille,
 };
 
@@ -46,7 +46,7 @@ pub(crate) fn app(
 ) -> anyhow::Result<
     impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Unpin + 'static,
 > {
-    let mesh = Mesh::new(settings)?;
+    let mesh = MeshHandle::new(settings)?;
     let places = AdmissionPlaces::new(&settings.gateway, &ProcessCapacity::of_process(settings));
     Ok(from_fn(traced).layer(router(BosFace::new(mesh, settings), &places)))
 }
@@ -75,8 +75,11 @@ fn router(face: BosFace, places: &AdmissionPlaces) -> Router {
         .layer(DefaultBodyLimit::disable())
 }
 
-fn described<'a>(contract: &'a [Endpoint<BosFace>], own: &'a [Endpoint<Mesh>]) -> Vec<DescribedPath<'a>> {
-    contract.iter().map(Endpoint::described).chain(own.iter().map(Endpoint::described)).collect()
+fn described<'a>(
+    contract: &'a [ApiEndpoint<BosFace>],
+    own: &'a [ApiEndpoint<MeshHandle>],
+) -> Vec<DescribedPath<'a>> {
+    contract.iter().map(ApiEndpoint::described).chain(own.iter().map(ApiEndpoint::described)).collect()
 }
 
 /// Answers OPTIONS of every path. The framework lists the methods in the `Allow` header of this answer.
@@ -90,7 +93,7 @@ async fn no_such_method(method: Method) -> Response {
 fn panicked(panic: Box<dyn Any + Send>) -> Response {
     let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    Problem::internal(&format!("panic: {}", text.unwrap_or_default())).into_response()
+    RequestProblem::internal(&format!("panic: {}", text.unwrap_or_default())).into_response()
 }
 
 /// Returns the document for the place under `prefix`.

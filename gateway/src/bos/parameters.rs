@@ -4,19 +4,19 @@ use super::wire::{
     primitive::{ComponentId, LONGEST_ID, ResourceName, is_name},
     words::EnumWord,
 };
-use crate::http::{extract::PathName, problem::Problem};
+use crate::http::{extract::PathName, problem::RequestProblem};
 
 impl PathName<ResourceName> {
     /// Returns the name of a session or session template.
     ///
     /// # Errors
     /// When no session or template can have that name.
-    pub(crate) fn name(self) -> Result<String, Problem> {
+    pub(crate) fn name(self) -> Result<String, RequestProblem> {
         let name = self.into_text();
         if is_name(&name) {
             return Ok(name);
         }
-        Err(Problem::bad_request(format!("the path has '{name}', which is no name")))
+        Err(RequestProblem::bad_request(format!("the path has '{name}', which is no name")))
     }
 }
 
@@ -25,12 +25,12 @@ impl PathName<ComponentId> {
     ///
     /// # Errors
     /// When the id is too long.
-    pub(crate) fn id(self) -> Result<String, Problem> {
+    pub(crate) fn id(self) -> Result<String, RequestProblem> {
         let id = self.into_text();
         if id.chars().count() <= LONGEST_ID {
             return Ok(id);
         }
-        Err(Problem::bad_request(format!("the path has an id of more than {LONGEST_ID} characters")))
+        Err(RequestProblem::bad_request(format!("the path has an id of more than {LONGEST_ID} characters")))
     }
 }
 

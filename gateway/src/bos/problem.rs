@@ -4,8 +4,8 @@ use axum::response::{IntoResponse, Response};
 use chassis::{Fault, process::pause};
 use http::StatusCode;
 
-use super::tenant::Tenant;
-use crate::http::problem::Problem;
+use super::tenant::RequestTenant;
+use crate::http::problem::RequestProblem;
 
 /// The kind of resource that a tenant is.
 pub(crate) const TENANT: &str = "tenant";
@@ -18,20 +18,20 @@ const LOCKED_DETAIL: &str = "BOS is currently changing the state of the node, an
 
 /// A problem as clients of BOS know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BosProblem(Problem);
+pub(crate) struct BosProblem(RequestProblem);
 
 impl BosProblem {
     pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
-        Self(Problem::bad_request(detail))
+        Self(RequestProblem::bad_request(detail))
     }
 
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
-        Self(Problem::of_status(StatusCode::NOT_FOUND, detail))
+        Self(RequestProblem::of_status(StatusCode::NOT_FOUND, detail))
     }
 
     /// Returns the problem of a request for a tenant that does not exist.
     pub(crate) fn invalid_tenant(detail: impl Into<String>) -> Self {
-        Self(Problem::titled(StatusCode::BAD_REQUEST, "Invalid tenant", detail))
+        Self(RequestProblem::titled(StatusCode::BAD_REQUEST, "Invalid tenant", detail))
     }
 
     pub(crate) fn no_such_path() -> Self {
@@ -43,37 +43,45 @@ impl BosProblem {
 
     pub(crate) fn method_not_allowed() -> Self {
         let detail = "The method is not allowed for the requested URL.";
-        Self(Problem::of_status(StatusCode::METHOD_NOT_ALLOWED, detail))
+        Self(RequestProblem::of_status(StatusCode::METHOD_NOT_ALLOWED, detail))
     }
 
     /// Returns the problem of a request by `tenant` that a service refused. The texts about sessions and templates name
     /// the tenant.
-    pub(crate) fn of(fault: Fault, tenant: &Tenant) -> Self {
+    pub(crate) fn of(fault: Fault, tenant: &RequestTenant) -> Self {
         Self(match fault {
             Fault::NotFound { kind, .. } if kind == TENANT => {
                 return Self::invalid_tenant("The provided tenant does not exist");
             }
             Fault::NotFound { kind, name } => {
                 let detail = format!("{} does not exist", absent(&kind, &name, tenant));
-                Problem::titled(StatusCode::NOT_FOUND, "The resource was not found", detail)
+                RequestProblem::titled(StatusCode::NOT_FOUND, "The resource was not found", detail)
             }
             Fault::AlreadyExists { kind, name } => {
                 let detail = format!("{} already exists{}", quoted(&kind, &name), tenant.suffix());
-                Problem::titled(StatusCode::CONFLICT, "The resource to be created already exists", detail)
+                RequestProblem::titled(
+                    StatusCode::CONFLICT,
+                    "The resource to be created already exists",
+                    detail,
+                )
             }
-            Fault::Invalid(invalid) if invalid.field.is_empty() => Problem::bad_request(invalid.reason),
+            Fault::Invalid(invalid) if invalid.field.is_empty() => {
+                RequestProblem::bad_request(invalid.reason)
+            }
             Fault::Invalid(invalid) => {
-                Problem::bad_request(format!("{} - '{}'", invalid.reason, invalid.field))
+                RequestProblem::bad_request(format!("{} - '{}'", invalid.reason, invalid.field))
             }
             // Only reports of the actual state are ever locked out (BOS reference 2.6.6).
-            Fault::Locked { .. } => Problem::titled(StatusCode::CONFLICT, LOCKED_TITLE, LOCKED_DETAIL),
+            Fault::Locked { .. } => RequestProblem::titled(StatusCode::CONFLICT, LOCKED_TITLE, LOCKED_DETAIL),
             Fault::Unavailable { what, reason } => unavailable(&format!("{what}: {reason}")),
-            Fault::Busy { reason, retry_after } => Problem::busy(reason, retry_after),
-            Fault::Stale { .. } => Problem::internal("a call without leases was told that they are over"),
-            Fault::ResumeExpired(_) => {
-                Problem::internal("a call that resumes nothing was told to start over")
+            Fault::Busy { reason, retry_after } => RequestProblem::busy(reason, retry_after),
+            Fault::Stale { .. } => {
+                RequestProblem::internal("a call without leases was told that they are over")
             }
-            Fault::Internal(cause) => Problem::internal(&cause),
+            Fault::ResumeExpired(_) => {
+                RequestProblem::internal("a call that resumes nothing was told to start over")
+            }
+            Fault::Internal(cause) => RequestProblem::internal(&cause),
         })
     }
 
@@ -92,15 +100,15 @@ impl BosProblem {
     }
 }
 
-impl From<Problem> for BosProblem {
-    fn from(problem: Problem) -> Self {
+impl From<RequestProblem> for BosProblem {
+    fn from(problem: RequestProblem) -> Self {
         Self(problem)
     }
 }
 
 impl From<Fault> for BosProblem {
     fn from(fault: Fault) -> Self {
-        Self::of(fault, &Tenant::default())
+        Self::of(fault, &RequestTenant::default())
     }
 }
 
@@ -110,9 +118,9 @@ impl IntoResponse for BosProblem {
     }
 }
 
-fn unavailable(detail: &str) -> Problem {
-    let problem = Problem::titled(StatusCode::SERVICE_UNAVAILABLE, UNAVAILABLE_TITLE, detail);
-    Problem { retry_after: Some(pause::retry_after()), ..problem }
+fn unavailable(detail: &str) -> RequestProblem {
+    let problem = RequestProblem::titled(StatusCode::SERVICE_UNAVAILABLE, UNAVAILABLE_TITLE, detail);
+    RequestProblem { retry_after: Some(pause::retry_after()), ..problem }
 }
 
 /// Returns a text such as `Component 'x1'`.
@@ -121,7 +129,7 @@ fn quoted(kind: &str, name: &str) -> String {
 }
 
 /// Returns a text such as `Session 's1'`, or `Session for tenant 't' 's1'`. Components are the same for every tenant.
-fn absent(kind: &str, name: &str, tenant: &Tenant) -> String {
+fn absent(kind: &str, name: &str, tenant: &RequestTenant) -> String {
     if kind == "component" {
         return quoted(kind, name);
     }
@@ -184,7 +192,7 @@ mod tests {
             (Fault::Internal("secret".into()), ""),
         ];
         let lines = faults.into_iter().map(|(fault, tenant)| {
-            let problem = BosProblem::of(fault, &Tenant(tenant.to_owned()));
+            let problem = BosProblem::of(fault, &RequestTenant(tenant.to_owned()));
             format!("{} {}: {}\n", problem.0.status.as_u16(), problem.0.title, problem.0.detail)
         });
         expect![[r#"

@@ -5,10 +5,10 @@ use chassis::Fault;
 use http::HeaderValue;
 use proto::{component::Scope, tenant::GetTenantRequest};
 
-use super::{problem::BosProblem, tenant::Tenant, wire::stamp::BosTime};
+use super::{problem::BosProblem, tenant::RequestTenant, wire::stamp::BosTime};
 use crate::{
     http::call::{answer, call},
-    mesh::{Mesh, SESSIONS},
+    mesh::{MeshHandle, SESSIONS},
 };
 
 /// Header of answers with nodes whose membership in the tenant is in doubt; its value is the beginning of the doubt.
@@ -29,7 +29,11 @@ impl TenantScope {
     ///
     /// # Errors
     /// [`Fault::NotFound`] when there is no such tenant, [`Fault::Unavailable`] when the tenant service does not answer.
-    pub(crate) async fn of(tenant: &Tenant, mesh: &Mesh, about: Vec<String>) -> Result<Self, Fault> {
+    pub(crate) async fn of(
+        tenant: &RequestTenant,
+        mesh: &MeshHandle,
+        about: Vec<String>,
+    ) -> Result<Self, Fault> {
         if tenant.0.is_empty() {
             return Ok(Self::default());
         }
@@ -74,7 +78,7 @@ impl TenantScope {
 }
 
 /// Returns the problem of a request about components without a scope (BOS reference 9.2).
-pub(crate) fn without_scope(tenant: &Tenant, fault: Fault) -> BosProblem {
+pub(crate) fn without_scope(tenant: &RequestTenant, fault: Fault) -> BosProblem {
     match fault {
         Fault::NotFound { .. } => BosProblem::invalid_tenant(unknown(tenant)),
         other => other.into(),
@@ -83,7 +87,7 @@ pub(crate) fn without_scope(tenant: &Tenant, fault: Fault) -> BosProblem {
 
 /// Returns the problem as [`without_scope`] does, for a request about many components: BOS calls an unknown tenant a
 /// mistake in the body.
-pub(crate) fn without_scope_of_many(tenant: &Tenant, fault: Fault) -> BosProblem {
+pub(crate) fn without_scope_of_many(tenant: &RequestTenant, fault: Fault) -> BosProblem {
     match fault {
         Fault::NotFound { .. } => {
             BosProblem::bad_request(format!("Error parsing the data provided: {}", unknown(tenant)))
@@ -92,6 +96,6 @@ pub(crate) fn without_scope_of_many(tenant: &Tenant, fault: Fault) -> BosProblem
     }
 }
 
-fn unknown(tenant: &Tenant) -> String {
+fn unknown(tenant: &RequestTenant) -> String {
     format!("Data not found for tenant {}", tenant.0)
 }

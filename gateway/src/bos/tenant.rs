@@ -6,7 +6,7 @@ use http::{StatusCode, request::Parts};
 use super::wire::primitive::TenantName;
 use crate::http::{
     document::{self, ApiOperation, HandlerInput, WRONG_REQUEST},
-    problem::Problem,
+    problem::RequestProblem,
 };
 
 /// Header that names the tenant (BOS reference 9.1).
@@ -23,9 +23,9 @@ const LONGEST: usize = chassis::limits::LONGEST_NAME;
 /// The services know which tenants exist. The right of the caller to speak for the tenant was checked before the
 /// request came here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Tenant(pub String);
+pub(crate) struct RequestTenant(pub String);
 
-impl Tenant {
+impl RequestTenant {
     fn named(name: &str) -> Result<Self, String> {
         if name.chars().count() > LONGEST {
             return Err(format!("header '{HEADER}' has more than {LONGEST} characters"));
@@ -44,24 +44,24 @@ impl Tenant {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Tenant {
-    type Rejection = Problem;
+impl<S: Sync> FromRequestParts<S> for RequestTenant {
+    type Rejection = RequestProblem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RequestProblem> {
         let mut named = parts.headers.get_all(HEADER).iter();
         let first = named.next().map(|value| std::str::from_utf8(value.as_bytes()));
         // The check of the caller may have read the other header, and no name at all would be the administrator.
         if named.next().is_some() {
-            return Err(Problem::bad_request(format!("header '{HEADER}' is there more than once")));
+            return Err(RequestProblem::bad_request(format!("header '{HEADER}' is there more than once")));
         }
         let named = first
             .transpose()
-            .map_err(|_| Problem::bad_request(format!("header '{HEADER}' is not valid UTF-8")))?;
-        Self::named(named.unwrap_or_default()).map_err(Problem::bad_request)
+            .map_err(|_| RequestProblem::bad_request(format!("header '{HEADER}' is not valid UTF-8")))?;
+        Self::named(named.unwrap_or_default()).map_err(RequestProblem::bad_request)
     }
 }
 
-impl HandlerInput for Tenant {
+impl HandlerInput for RequestTenant {
     fn describe(operation: &mut ApiOperation) {
         let about = "Tenant that asks; absent or empty: the administrator";
         operation.adds(document::header::<TenantName>(HEADER_SHOWN, about));
@@ -93,7 +93,7 @@ mod tests {
             let request = http::Request::get("/");
             let request = sent.into_iter().fold(request, |request, name| request.header(HEADER, name));
             let (mut parts, ()) = request.body(()).unwrap().into_parts();
-            let tenant = Tenant::from_request_parts(&mut parts, &()).await;
+            let tenant = RequestTenant::from_request_parts(&mut parts, &()).await;
             assert_eq!(tenant.ok().map(|tenant| tenant.0).as_deref(), named, "{sent:?}");
         }
     }
@@ -104,7 +104,7 @@ mod tests {
             let request = http::Request::get("/");
             let request = names.iter().fold(request, |request, name| request.header(HEADER, *name));
             let (mut parts, ()) = request.body(()).unwrap().into_parts();
-            let refused = Tenant::from_request_parts(&mut parts, &()).await.unwrap_err();
+            let refused = RequestTenant::from_request_parts(&mut parts, &()).await.unwrap_err();
             assert_eq!(refused.detail, "header 'cray-tenant-name' is there more than once", "{names:?}");
         }
     }

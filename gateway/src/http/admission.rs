@@ -19,7 +19,7 @@ use chassis::{
 };
 use http::Method;
 
-use super::problem::Problem;
+use super::problem::RequestProblem;
 
 /// Memory for a list under way: two pages that the service may send ahead of the client, each once as received and once
 /// as parsed, and the chunk that waits to be sent.
@@ -82,7 +82,7 @@ pub(crate) async fn admit(
     admitted(&admission, request, next).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-async fn admitted(path: &PathAdmission, request: Request, next: Next) -> Result<Response, Problem> {
+async fn admitted(path: &PathAdmission, request: Request, next: Next) -> Result<Response, RequestProblem> {
     let PathAdmission { places, classify, largest_body } = path;
     let class = classify(request.method(), request.uri().path());
     let (head, body) = request.into_parts();
@@ -91,13 +91,13 @@ async fn admitted(path: &PathAdmission, request: Request, next: Next) -> Result<
     let Some(class) = class else {
         return Ok(call_class::scope(CallClass::Operator, next.run(request)).await);
     };
-    let place = places.classes.enter(class, places.patience).await.map_err(Problem::not_admitted)?;
+    let place = places.classes.enter(class, places.patience).await.map_err(RequestProblem::not_admitted)?;
     let response = call_class::scope(class, next.run(request)).await;
     drop(room);
     Ok(response.map(|body| hold(body, place)))
 }
 
-impl From<IncompleteBody> for Problem {
+impl From<IncompleteBody> for RequestProblem {
     fn from(incomplete: IncompleteBody) -> Self {
         match incomplete {
             IncompleteBody::TooLarge => Self::too_large(),

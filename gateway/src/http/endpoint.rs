@@ -20,7 +20,7 @@ use super::{
 pub(crate) const SINGLE_BODY: u64 = 8 << 20;
 
 /// Path with its methods, whose handlers share an `S`.
-pub(crate) struct Endpoint<S> {
+pub(crate) struct ApiEndpoint<S> {
     /// Path as it is routed, with names of parameters in braces.
     path: &'static str,
     /// Tag of the path in the document.
@@ -33,7 +33,7 @@ pub(crate) struct Endpoint<S> {
     largest_body: u64,
 }
 
-impl<S: Clone + Send + Sync + 'static> Endpoint<S> {
+impl<S: Clone + Send + Sync + 'static> ApiEndpoint<S> {
     /// Creates a path without methods.
     pub(crate) fn at(path: &'static str, tag: &'static str) -> Self {
         let methods = MethodRouter::new();
@@ -114,7 +114,7 @@ fn described<T: HandlerInputs>(mut operation: ApiOperation) -> ApiOperation {
 
 /// Returns the paths of `endpoints`, each with admission in front of its handlers.
 pub(crate) fn routed<S>(
-    endpoints: Vec<Endpoint<S>>,
+    endpoints: Vec<ApiEndpoint<S>>,
     places: &AdmissionPlaces,
     classify: Classify,
 ) -> Router<S>
@@ -122,7 +122,7 @@ where
     S: Clone + Send + Sync + 'static,
 {
     let mut router = Router::new();
-    for Endpoint { path, prefix, methods, largest_body, .. } in endpoints {
+    for ApiEndpoint { path, prefix, methods, largest_body, .. } in endpoints {
         let admission = PathAdmission { places: places.clone(), classify, largest_body };
         let methods = methods.route_layer(from_fn_with_state(Arc::new(admission), admit));
         if let Some(prefix) = prefix {

@@ -8,7 +8,7 @@ use http::{HeaderMap, header::CONTENT_TYPE, request::Parts};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::problem::Problem;
+use super::problem::RequestProblem;
 
 /// Longest text about a body that does not fit. Such texts quote the value, which may be megabytes.
 const LONGEST_DETAIL: usize = 1000;
@@ -17,17 +17,17 @@ const LONGEST_DETAIL: usize = 1000;
 pub(crate) struct JsonBody<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
-    type Rejection = Problem;
+    type Rejection = RequestProblem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, RequestProblem> {
         let media_type = media_type(request.headers());
         let body = Bytes::from_request(request, state).await;
-        let body = body.map_err(|_| Problem::bad_request("the request body could not be read"))?;
+        let body = body.map_err(|_| RequestProblem::bad_request("the request body could not be read"))?;
         if media_type.is_empty() && body.is_empty() {
-            return Err(Problem::bad_request("a request body is required"));
+            return Err(RequestProblem::bad_request("a request body is required"));
         }
         if !is_json(&media_type) {
-            return Err(Problem::unsupported_media_type(&media_type));
+            return Err(RequestProblem::unsupported_media_type(&media_type));
         }
         parse(&body).map(Self)
     }
@@ -49,7 +49,7 @@ fn is_json(media_type: &str) -> bool {
 ///
 /// # Errors
 /// When the text is no JSON, or JSON of another shape; then the place of the mismatch is named.
-pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, RequestProblem> {
     // Reading straight into the shape is fast, and right for every good body except one that repeats a member, where
     // the last has to win. The second reading settles that, and reports better: a body that breaks off is no JSON,
     // however wrong its shape was before.
@@ -60,7 +60,7 @@ pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
 }
 
 /// Names the limit that a body exceeds: JSON itself has none for numbers and depth.
-fn unreadable(error: &serde_json::Error) -> Problem {
+fn unreadable(error: &serde_json::Error) -> RequestProblem {
     let text = error.to_string();
     let limits = [
         "number out of range",
@@ -68,15 +68,15 @@ fn unreadable(error: &serde_json::Error) -> Problem {
         "lone leading surrogate",
         "unexpected end of hex escape",
     ];
-    Problem::bad_request(match limits.iter().any(|limit| text.starts_with(limit)) {
+    RequestProblem::bad_request(match limits.iter().any(|limit| text.starts_with(limit)) {
         true => format!("Request body cannot be read: {text}"),
         false => "Request body is not valid JSON".to_owned(),
     })
 }
 
-fn misfit(path: &serde_path_to_error::Path, error: &serde_json::Error) -> Problem {
+fn misfit(path: &serde_path_to_error::Path, error: &serde_json::Error) -> RequestProblem {
     let text: String = error.to_string().chars().take(LONGEST_DETAIL).collect();
-    Problem::bad_request(match path.iter().len() {
+    RequestProblem::bad_request(match path.iter().len() {
         0 => text,
         _ => at(path, text),
     })
@@ -100,12 +100,12 @@ impl<T> PathName<T> {
 }
 
 impl<S: Send + Sync, T> FromRequestParts<S> for PathName<T> {
-    type Rejection = Problem;
+    type Rejection = RequestProblem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, RequestProblem> {
         let path = Path::<String>::from_request_parts(parts, state).await;
         path.map(|Path(text)| Self { text, documented: PhantomData })
-            .map_err(|_| Problem::bad_request("the path is not valid UTF-8"))
+            .map_err(|_| RequestProblem::bad_request("the path is not valid UTF-8"))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Problem documents: the form of refusals.
 //!
-//! A refusal by this module's neighbours carries its [`Problem`] in the extensions of the response, so that a face
-//! whose contract has another form can answer that instead.
+//! A refusal by this module's neighbours carries its [`RequestProblem`] in the extensions of the response, so that a
+//! face whose contract has another form can answer that instead.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use serde::Serialize;
 
 /// The reason why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct RequestProblem {
     pub status: StatusCode,
     pub title: &'static str,
     pub detail: String,
@@ -36,7 +36,7 @@ pub(crate) struct ProblemDocument<'a> {
     kind: &'static str,
 }
 
-impl Problem {
+impl RequestProblem {
     pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 
     pub(crate) fn document(&self) -> Vec<u8> {
@@ -105,7 +105,7 @@ impl Problem {
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for RequestProblem {
     fn into_response(self) -> Response {
         let content_type = (CONTENT_TYPE, HeaderValue::from_static(Self::MEDIA_TYPE));
         let mut response = (self.status, [content_type], self.document()).into_response();
@@ -126,7 +126,7 @@ mod tests {
 
     #[tokio::test]
     async fn documents_have_four_sorted_members() {
-        let response = Problem::bad_request("it is \"wrong\"").into_response();
+        let response = RequestProblem::bad_request("it is \"wrong\"").into_response();
         assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
         expect![[r#"{"detail":"it is \"wrong\"","status":400,"title":"Bad Request","type":"about:blank"}"#]]
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn response_carries_its_problem() {
-        let problem = Problem::bad_request("it is wrong");
+        let problem = RequestProblem::bad_request("it is wrong");
         let response = problem.clone().into_response();
         assert_eq!(response.extensions().get(), Some(&problem));
     }
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn busy_problems_never_bring_clients_back_at_once() {
         for (milliseconds, expected) in [(3000, "3"), (0, "1")] {
-            let busy = Problem::busy(String::new(), Duration::from_millis(milliseconds));
+            let busy = RequestProblem::busy(String::new(), Duration::from_millis(milliseconds));
             assert_eq!(busy.into_response().headers()[RETRY_AFTER], expected);
         }
     }

@@ -6,19 +6,19 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use percent_encoding::percent_decode_str;
 
-use super::problem::Problem;
+use super::problem::RequestProblem;
 
 /// The parameters of a request, decoded but not yet read as text. Unknown parameters are ignored, and of a repeated
 /// parameter the last counts.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Query(Vec<(Vec<u8>, Vec<u8>)>);
+pub(crate) struct QueryParameters(Vec<(Vec<u8>, Vec<u8>)>);
 
-impl Query {
+impl QueryParameters {
     /// Returns a truth value, in any letter case.
     ///
     /// # Errors
     /// When the value is anything else, such as `1` or empty.
-    pub(crate) fn boolean(&self, name: &str) -> Result<Option<bool>, Problem> {
+    pub(crate) fn boolean(&self, name: &str) -> Result<Option<bool>, RequestProblem> {
         self.last(name)?
             .map(|text| match text {
                 _ if text.eq_ignore_ascii_case("true") => Ok(true),
@@ -32,7 +32,11 @@ impl Query {
     ///
     /// # Errors
     /// When the value is no integer or out of range.
-    pub(crate) fn integer(&self, name: &str, range: RangeInclusive<u32>) -> Result<Option<u32>, Problem> {
+    pub(crate) fn integer(
+        &self,
+        name: &str,
+        range: RangeInclusive<u32>,
+    ) -> Result<Option<u32>, RequestProblem> {
         let Some(text) = self.last(name)? else { return Ok(None) };
         let number: i128 = text.parse().map_err(|_| wrong_type("integer", name))?;
         let fits = u32::try_from(number).ok().filter(|number| range.contains(number));
@@ -45,7 +49,11 @@ impl Query {
     ///
     /// # Errors
     /// When the text is too short or too long.
-    pub(crate) fn text(&self, name: &str, lengths: RangeInclusive<usize>) -> Result<Option<&str>, Problem> {
+    pub(crate) fn text(
+        &self,
+        name: &str,
+        lengths: RangeInclusive<usize>,
+    ) -> Result<Option<&str>, RequestProblem> {
         let Some(text) = self.last(name)? else { return Ok(None) };
         let length = text.chars().count();
         if lengths.contains(&length) {
@@ -60,7 +68,12 @@ impl Query {
     ///
     /// # Errors
     /// When the list is empty or too long, or an item is empty.
-    pub(crate) fn texts(&self, name: &str, most: usize, longest: usize) -> Result<Vec<String>, Problem> {
+    pub(crate) fn texts(
+        &self,
+        name: &str,
+        most: usize,
+        longest: usize,
+    ) -> Result<Vec<String>, RequestProblem> {
         let Some(list) = self.text(name, 1..=longest)? else { return Ok(Vec::new()) };
         let items: Vec<_> = list.split(',').map(str::to_owned).collect();
         if items.iter().any(String::is_empty) {
@@ -80,7 +93,7 @@ impl Query {
         &self,
         name: &str,
         parse: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Result<Option<T>, Problem> {
+    ) -> Result<Option<T>, RequestProblem> {
         let Some(text) = self.last(name)? else { return Ok(None) };
         parse(text).map(Some).map_err(|why| refused(name, &why))
     }
@@ -90,7 +103,7 @@ impl Query {
         self.0.iter().any(|(key, _)| key == name.as_bytes())
     }
 
-    fn last(&self, name: &str) -> Result<Option<&str>, Problem> {
+    fn last(&self, name: &str) -> Result<Option<&str>, RequestProblem> {
         let Some((_, value)) = self.0.iter().rev().find(|(key, _)| key == name.as_bytes()) else {
             return Ok(None);
         };
@@ -102,7 +115,7 @@ impl Query {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Query {
+impl<S: Send + Sync> FromRequestParts<S> for QueryParameters {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
@@ -120,12 +133,12 @@ fn decoded(text: &str) -> Vec<u8> {
     percent_decode_str(&text.replace('+', " ")).collect()
 }
 
-fn wrong_type(kind: &str, name: &str) -> Problem {
-    Problem::bad_request(format!("Wrong type, expected '{kind}' for query parameter '{name}'"))
+fn wrong_type(kind: &str, name: &str) -> RequestProblem {
+    RequestProblem::bad_request(format!("Wrong type, expected '{kind}' for query parameter '{name}'"))
 }
 
-fn refused(name: &str, why: &str) -> Problem {
-    Problem::bad_request(format!("query parameter '{name}': {why}"))
+fn refused(name: &str, why: &str) -> RequestProblem {
+    RequestProblem::bad_request(format!("query parameter '{name}': {why}"))
 }
 
 #[cfg(test)]
@@ -135,16 +148,16 @@ pub(crate) mod tests {
     use super::*;
 
     /// Returns the parameters in `text`.
-    pub(crate) async fn query(text: &str) -> Query {
+    pub(crate) async fn query(text: &str) -> QueryParameters {
         let request = http::Request::get(format!("/?{text}")).body(()).unwrap();
         let (mut parts, ()) = request.into_parts();
-        let Ok(query) = Query::from_request_parts(&mut parts, &()).await;
+        let Ok(query) = QueryParameters::from_request_parts(&mut parts, &()).await;
         query
     }
 
     pub(crate) async fn check<T: std::fmt::Debug>(
         texts: &[&str],
-        read: fn(&Query) -> Result<T, Problem>,
+        read: fn(&QueryParameters) -> Result<T, RequestProblem>,
         expected: Expect,
     ) {
         let mut lines = String::new();

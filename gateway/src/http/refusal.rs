@@ -14,7 +14,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::problem::Problem;
+use super::problem::RequestProblem;
 
 /// A connection on which a bare refusal by the library becomes a problem document.
 pub(crate) struct RefusalStream {
@@ -116,8 +116,9 @@ fn replacement(bytes: &[u8]) -> Option<Vec<u8>> {
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "the headers are larger or more than are accepted",
         _ => "the head of the request is not valid HTTP",
     };
-    let body = Problem::of_status(status, why).document();
-    let with_body = format!("content-type: {}\r\ncontent-length: {}\r\n", Problem::MEDIA_TYPE, body.len());
+    let body = RequestProblem::of_status(status, why).document();
+    let with_body =
+        format!("content-type: {}\r\ncontent-length: {}\r\n", RequestProblem::MEDIA_TYPE, body.len());
     Some([head.replacen(NO_BODY, &with_body, 1).as_bytes(), &body].concat())
 }
 

@@ -33,7 +33,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
 
-use super::{paced::PacedStream, problem::Problem, refusal::RefusalStream};
+use super::{paced::PacedStream, problem::RequestProblem, refusal::RefusalStream};
 
 /// Most bytes of the head of a request. An address of 64 KiB leaves room for as much in headers, and then some.
 const LARGEST_HEAD: usize = 256 << 10;
@@ -329,7 +329,7 @@ where
     A: Service<Request, Response = Response, Error = Infallible, Future: Send>,
 {
     if let Some(reason) = host_trouble(request.version(), request.headers()) {
-        return Ok(Problem::bad_request(reason).into_response());
+        return Ok(RequestProblem::bad_request(reason).into_response());
     }
     if let Some(spare) = spare {
         let place = Arc::clone(&at_work.places.places).acquire_owned();
@@ -360,9 +360,9 @@ fn host_trouble(version: Version, headers: &HeaderMap) -> Option<&'static str> {
     }
 }
 
-fn crowded() -> Problem {
+fn crowded() -> RequestProblem {
     let reason = "as many connections are at work as the limits allow".to_owned();
-    Problem::busy(reason, pause::retry_after())
+    RequestProblem::busy(reason, pause::retry_after())
 }
 
 /// Waits until the client has closed its end, or has had its time.

@@ -15,10 +15,10 @@ use crate::{
         answer::json,
         call::{answer, call},
         document::{ApiOperation, ApiParameter, BoundedText, SeparatedTexts, WholeNumber, ZonedTime, query},
-        problem::Problem,
-        query::Query,
+        problem::RequestProblem,
+        query::QueryParameters,
     },
-    mesh::{EventClient, Mesh, REGISTRY, SESSIONS},
+    mesh::{EventClient, MeshHandle, REGISTRY, SESSIONS},
 };
 
 /// Path of the events.
@@ -111,13 +111,13 @@ struct ShownEvent {
 }
 
 pub(super) async fn list(
-    State(mesh): State<Mesh>,
+    State(mesh): State<MeshHandle>,
     headers: HeaderMap,
-    query: Query,
-) -> Result<Response, Problem> {
+    query: QueryParameters,
+) -> Result<Response, RequestProblem> {
     if headers.get_all(TENANT).iter().any(|tenant| !tenant.is_empty()) {
         let detail = "events are for administrators; a tenant sees the state of its nodes in /v2/components";
-        return Err(Problem::of_status(StatusCode::FORBIDDEN, detail));
+        return Err(RequestProblem::of_status(StatusCode::FORBIDDEN, detail));
     }
     let wanted = WantedLists::read(&query)?;
     let (sessions, components) = tokio::try_join!(
@@ -139,7 +139,7 @@ struct WantedLists {
 }
 
 impl WantedLists {
-    fn read(query: &Query) -> Result<Self, Problem> {
+    fn read(query: &QueryParameters) -> Result<Self, RequestProblem> {
         let limit = query.integer("limit", 1..=MOST)?.unwrap_or(MOST);
         let ids = query.texts("component", MOST_ITEMS, LONGEST)?;
         let kinds = query.texts("kind", MOST_ITEMS, LONGEST)?;
@@ -169,26 +169,26 @@ async fn listed(
     part: &'static str,
     client: &EventClient,
     request: Option<ListEventsRequest>,
-) -> Result<Vec<Event>, Problem> {
+) -> Result<Vec<Event>, RequestProblem> {
     let Some(request) = request else { return Ok(Vec::new()) };
     let answer = answer(part, client.clone().list_events(call(request))).await;
     answer.map(|answer| answer.events).map_err(refused)
 }
 
-fn refused(fault: Fault) -> Problem {
+fn refused(fault: Fault) -> RequestProblem {
     match fault {
-        Fault::Invalid(invalid) => Problem::bad_request(invalid.to_string()),
-        Fault::Busy { reason, retry_after } => Problem::busy(reason, retry_after),
+        Fault::Invalid(invalid) => RequestProblem::bad_request(invalid.to_string()),
+        Fault::Busy { reason, retry_after } => RequestProblem::busy(reason, retry_after),
         Fault::Unavailable { .. } => {
-            let problem = Problem::of_status(StatusCode::SERVICE_UNAVAILABLE, fault.to_string());
-            Problem { retry_after: Some(pause::retry_after()), ..problem }
+            let problem = RequestProblem::of_status(StatusCode::SERVICE_UNAVAILABLE, fault.to_string());
+            RequestProblem { retry_after: Some(pause::retry_after()), ..problem }
         }
         Fault::NotFound { .. }
         | Fault::AlreadyExists { .. }
         | Fault::Locked { .. }
         | Fault::Stale { .. }
         | Fault::ResumeExpired(_)
-        | Fault::Internal(_) => Problem::internal(&fault.to_string()),
+        | Fault::Internal(_) => RequestProblem::internal(&fault.to_string()),
     }
 }
 
@@ -233,7 +233,7 @@ mod tests {
         )
     }
 
-    fn read(query: &Query) -> Result<String, Problem> {
+    fn read(query: &QueryParameters) -> Result<String, RequestProblem> {
         let wanted = WantedLists::read(query)?;
         Ok(format!("sessions: {}; components: {}", shown(&wanted.sessions), shown(&wanted.components)))
     }

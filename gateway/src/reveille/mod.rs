@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    http::{description, document::ApiOperation, endpoint::Endpoint},
-    mesh::Mesh,
+    http::{description, document::ApiOperation, endpoint::ApiEndpoint},
+    mesh::MeshHandle,
 };
 
 mod events;
@@ -16,7 +16,7 @@ pub(crate) use events::class_of;
 const TAG: &str = "around the contract";
 
 /// Returns the paths of this face. The description is also found under `prefix`, beside the contract that it describes.
-pub(crate) fn endpoints(prefix: &'static str) -> Vec<Endpoint<Mesh>> {
+pub(crate) fn endpoints(prefix: &'static str) -> Vec<ApiEndpoint<MeshHandle>> {
     vec![
         at("/livez").get(probes::live, ApiOperation::new("The process answers").answers_text()),
         at("/readyz").get(
@@ -37,10 +37,10 @@ pub(crate) fn endpoints(prefix: &'static str) -> Vec<Endpoint<Mesh>> {
     ]
 }
 
-fn at(path: &'static str) -> Endpoint<Mesh> {
-    Endpoint::at(path, TAG)
+fn at(path: &'static str) -> ApiEndpoint<MeshHandle> {
+    ApiEndpoint::at(path, TAG)
 }
 
-fn page(path: &'static str) -> Endpoint<Mesh> {
+fn page(path: &'static str) -> ApiEndpoint<MeshHandle> {
     at(path).get(description::page, ApiOperation::new("This description as a page").answers_page())
 }

@@ -16,8 +16,8 @@ use tonic_health::pb::{
 use tower::ServiceExt;
 
 use crate::{
-    http::{answer::json, call::answer_within, problem::Problem},
-    mesh::{Mesh, MeshChannel, REGISTRY, SESSIONS},
+    http::{answer::json, call::answer_within, problem::RequestProblem},
+    mesh::{MeshChannel, MeshHandle, REGISTRY, SESSIONS},
 };
 
 /// Deadline of a service for its answer. Probes give up after a second or two, and a later answer is of no use.
@@ -38,17 +38,17 @@ pub(super) async fn metrics() -> impl IntoResponse {
 }
 
 /// Succeeds if every service that the contract needs is ready; the answer shows the others with their reasons.
-pub(super) async fn ready(State(mesh): State<Mesh>) -> Result<Response, Problem> {
+pub(super) async fn ready(State(mesh): State<MeshHandle>) -> Result<Response, RequestProblem> {
     check_all(mesh, WHOLE).await
 }
 
 /// Succeeds if every service that the contract needs has started, whatever the state of its database. Load balancers
 /// use it: while a database fails, another gateway could do no more, and this one still answers firmware.
-pub(super) async fn started(State(mesh): State<Mesh>) -> Result<Response, Problem> {
+pub(super) async fn started(State(mesh): State<MeshHandle>) -> Result<Response, RequestProblem> {
     check_all(mesh, STARTED).await
 }
 
-async fn check_all(mesh: Mesh, what: &'static str) -> Result<Response, Problem> {
+async fn check_all(mesh: MeshHandle, what: &'static str) -> Result<Response, RequestProblem> {
     let (registry, sessions) = tokio::join!(
         check(REGISTRY, mesh.registry.clone(), what),
         check(SESSIONS, mesh.manager.clone(), what)

@@ -21,10 +21,10 @@ use crate::{
     bos::{problem::BosProblem, wire::primitive::LONGEST_ID},
     http::{
         call::{DEADLINE, call, fault},
-        problem::Problem,
-        query::Query,
+        problem::RequestProblem,
+        query::QueryParameters,
     },
-    mesh::{BOOT_SCRIPTS, Mesh},
+    mesh::{BOOT_SCRIPTS, MeshHandle},
 };
 
 /// Most characters of a MAC address, with room for unusual notations.
@@ -40,10 +40,10 @@ const PAUSE: u32 = 10;
 /// firmware gets a script that waits and repeats the request: a node that was switched on to boot must not end up on
 /// its disk because a service was restarted.
 pub(super) async fn show(
-    State(mesh): State<Mesh>,
+    State(mesh): State<MeshHandle>,
     uri: Uri,
     headers: HeaderMap,
-    query: Query,
+    query: QueryParameters,
 ) -> Result<Response, BosProblem> {
     let request = GetBootScriptRequest { node: Some(asked_for(&query)?) };
     let mut scripts = mesh.boot_scripts.clone();
@@ -69,7 +69,7 @@ pub(super) async fn show(
 
 /// Returns the node in the first given parameter of MAC address, name and number, as with other boot script services.
 /// Firmware sends an empty parameter for a value that it does not know.
-fn asked_for(query: &Query) -> Result<Node, Problem> {
+fn asked_for(query: &QueryParameters) -> Result<Node, RequestProblem> {
     let given = |name, longest| {
         let text = query.text(name, 0..=longest);
         text.map(|text| text.filter(|text| !text.is_empty()).map(str::to_owned))
@@ -81,7 +81,7 @@ fn asked_for(query: &Query) -> Result<Node, Problem> {
         return Ok(Node::Id(id));
     }
     let nid = query.integer("nid", 0..=u32::MAX)?;
-    nid.map(Node::Nid).ok_or_else(|| Problem::bad_request("one of mac, name and nid has to be given"))
+    nid.map(Node::Nid).ok_or_else(|| RequestProblem::bad_request("one of mac, name and nid has to be given"))
 }
 
 /// Returns a script that waits and repeats the request at the same address.

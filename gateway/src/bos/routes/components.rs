@@ -17,25 +17,25 @@ use crate::{
         face::BosFace,
         problem::BosProblem,
         scope::{TenantScope, without_scope, without_scope_of_many},
-        tenant::Tenant,
+        tenant::RequestTenant,
         wire::{bulk_patch::BulkPatch, component::Component, primitive::ComponentId, strict::JsonObject},
     },
     http::{
         answer::json,
         call::{answer, call, promised},
         extract::{JsonBody, PathName},
-        query::Query,
+        query::QueryParameters,
         stream,
     },
-    mesh::{Mesh, REGISTRY},
+    mesh::{MeshHandle, REGISTRY},
 };
 
 pub(super) mod selection;
 
 pub(super) async fn list(
     State(face): State<BosFace>,
-    tenant: Tenant,
-    query: Query,
+    tenant: RequestTenant,
+    query: QueryParameters,
 ) -> Result<Response, BosProblem> {
     let mut request = selection::listed(&query, &tenant, face.strict)?;
     let about = request.filter.iter().flat_map(|filter| filter.ids.iter().cloned()).collect();
@@ -49,7 +49,7 @@ pub(super) async fn list(
 
 pub(super) async fn show(
     State(face): State<BosFace>,
-    tenant: Tenant,
+    tenant: RequestTenant,
     id: PathName<ComponentId>,
 ) -> Result<Response, BosProblem> {
     let id = id.id()?;
@@ -63,7 +63,7 @@ pub(super) async fn show(
 /// Shows components as [`put_many`] would leave them.
 pub(super) async fn judge_many(
     State(face): State<BosFace>,
-    tenant: Tenant,
+    tenant: RequestTenant,
     JsonBody(components): JsonBody<Vec<JsonObject<Component>>>,
 ) -> Result<Response, BosProblem> {
     let judged = replace(face, &tenant, selection::of_each(components, &tenant)?, true).await?;
@@ -72,7 +72,7 @@ pub(super) async fn judge_many(
 
 pub(super) async fn put(
     State(face): State<BosFace>,
-    tenant: Tenant,
+    tenant: RequestTenant,
     id: PathName<ComponentId>,
     JsonBody(JsonObject(component)): JsonBody<JsonObject<Component>>,
 ) -> Result<Response, BosProblem> {
@@ -83,7 +83,7 @@ pub(super) async fn put(
 
 pub(super) async fn put_many(
     State(face): State<BosFace>,
-    tenant: Tenant,
+    tenant: RequestTenant,
     JsonBody(components): JsonBody<Vec<JsonObject<Component>>>,
 ) -> Result<Response, BosProblem> {
     kept(replace(face, &tenant, selection::of_each(components, &tenant)?, false).await?)
@@ -92,7 +92,7 @@ pub(super) async fn put_many(
 /// Replaces components. A tenant can replace its own nodes only. BOS lets it replace any (BOS reference 12, BUG-29).
 async fn replace(
     face: BosFace,
-    tenant: &Tenant,
+    tenant: &RequestTenant,
     components: Vec<Record>,
     validate_only: bool,
 ) -> Result<Vec<Record>, BosProblem> {
@@ -106,7 +106,7 @@ async fn replace(
 
 pub(super) async fn patch(
     State(face): State<BosFace>,
-    tenant: Tenant,
+    tenant: RequestTenant,
     id: PathName<ComponentId>,
     JsonBody(JsonObject(component)): JsonBody<JsonObject<Component>>,
 ) -> Result<Response, BosProblem> {
@@ -124,8 +124,8 @@ pub(super) async fn patch(
 
 pub(super) async fn patch_many(
     State(face): State<BosFace>,
-    tenant: Tenant,
-    query: Query,
+    tenant: RequestTenant,
+    query: QueryParameters,
     JsonBody(patch): JsonBody<BulkPatch>,
 ) -> Result<Response, BosProblem> {
     let selection = selection::patched(patch, &tenant)?;
@@ -149,7 +149,7 @@ async fn change(
 
 pub(super) async fn delete(
     State(face): State<BosFace>,
-    tenant: Tenant,
+    tenant: RequestTenant,
     id: PathName<ComponentId>,
 ) -> Result<Response, BosProblem> {
     let id = id.id()?;
@@ -160,7 +160,11 @@ pub(super) async fn delete(
 }
 
 /// Returns the components that exist to the tenant, of those that a request is `about`.
-async fn scope(mesh: &Mesh, tenant: &Tenant, about: Vec<String>) -> Result<TenantScope, BosProblem> {
+async fn scope(
+    mesh: &MeshHandle,
+    tenant: &RequestTenant,
+    about: Vec<String>,
+) -> Result<TenantScope, BosProblem> {
     TenantScope::of(tenant, mesh, about).await.map_err(|fault| without_scope(tenant, fault))
 }
 

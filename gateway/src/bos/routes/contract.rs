@@ -21,7 +21,7 @@ use crate::{
             bulk_patch::LONGEST_IDS,
             component::Component,
             options::Options,
-            primitive::{Age, BoundedText, ComponentId, LONGEST_ID, ResourceName, WholeNumber},
+            primitive::{AgeText, BoundedText, ComponentId, LONGEST_ID, ResourceName, WholeNumber},
             session::{LeftOutMember, Session, SessionStatus},
             staging::AppliedStages,
             template::SessionTemplate,
@@ -30,7 +30,7 @@ use crate::{
     },
     http::{
         document::{ApiOperation, ApiParameter, query},
-        endpoint::Endpoint,
+        endpoint::ApiEndpoint,
     },
 };
 
@@ -39,7 +39,7 @@ const BULK_BODY: u64 = 64 << 20;
 
 /// The paths of the contract (BOS reference 2.4), and those around it. A path with a slash at the end is another path.
 /// `strict`: they are described as they are with `compat.strict_bos`.
-pub(crate) fn endpoints(strict: bool) -> Vec<Endpoint<BosFace>> {
+pub(crate) fn endpoints(strict: bool) -> Vec<ApiEndpoint<BosFace>> {
     let mut paths = about_the_service();
     paths.extend(components(strict));
     paths.extend(templates());
@@ -49,13 +49,13 @@ pub(crate) fn endpoints(strict: bool) -> Vec<Endpoint<BosFace>> {
     contract.chain(around()).collect()
 }
 
-fn at(path: &'static str) -> Endpoint<BosFace> {
-    Endpoint::at(path, tag(path))
+fn at(path: &'static str) -> ApiEndpoint<BosFace> {
+    ApiEndpoint::at(path, tag(path))
 }
 
 /// Writes that are judged and answered as usual, but not done. Their paths are no paths of BOS, so that a dry run that
 /// reaches a BOS by mistake changes nothing.
-fn dry_runs() -> Vec<Endpoint<BosFace>> {
+fn dry_runs() -> Vec<ApiEndpoint<BosFace>> {
     vec![
         at("/v2/dryrun/options").patch(
             options::judge,
@@ -82,7 +82,7 @@ fn dry_runs() -> Vec<Endpoint<BosFace>> {
     ]
 }
 
-fn about_the_service() -> Vec<Endpoint<BosFace>> {
+fn about_the_service() -> Vec<ApiEndpoint<BosFace>> {
     vec![
         at("/").get(
             service::versions,
@@ -111,7 +111,7 @@ fn about_the_service() -> Vec<Endpoint<BosFace>> {
     ]
 }
 
-fn components(strict: bool) -> Vec<Endpoint<BosFace>> {
+fn components(strict: bool) -> Vec<ApiEndpoint<BosFace>> {
     let at_least_one = || json!({ "minProperties": 1 });
     vec![
         at("/v2/components")
@@ -187,7 +187,7 @@ fn listing(strict: bool) -> [ApiParameter; 8] {
     ]
 }
 
-fn templates() -> Vec<Endpoint<BosFace>> {
+fn templates() -> Vec<ApiEndpoint<BosFace>> {
     const MISSING: &str = "There is no such session template";
     vec![
         at("/v2/sessiontemplates").get(
@@ -234,7 +234,7 @@ fn templates() -> Vec<Endpoint<BosFace>> {
     ]
 }
 
-fn sessions() -> Vec<Endpoint<BosFace>> {
+fn sessions() -> Vec<ApiEndpoint<BosFace>> {
     const MISSING: &str = "There is no such session";
     vec![
         at("/v2/sessions")
@@ -298,14 +298,14 @@ fn sessions() -> Vec<Endpoint<BosFace>> {
 /// Parameters that filter sessions (BOS reference 2.9.2).
 fn filters() -> [ApiParameter; 3] {
     [
-        query::<Age>("min_age", "Only those that were created so long ago, or longer"),
-        query::<Age>("max_age", "Only those that were created so long ago, or later"),
+        query::<AgeText>("min_age", "Only those that were created so long ago, or longer"),
+        query::<AgeText>("max_age", "Only those that were created so long ago, or later"),
         query::<SpelledEnum<Progress>>("status", "Only those that are so far"),
     ]
 }
 
 /// Paths by which a CSM system around BOS calls it. They stand at the root only, and no BOS has them.
-fn around() -> Vec<Endpoint<BosFace>> {
+fn around() -> Vec<ApiEndpoint<BosFace>> {
     vec![
         at("/scn").post(
             notifications::notify,

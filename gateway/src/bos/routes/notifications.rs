@@ -13,7 +13,7 @@ use crate::{
         call::{answer, call},
         extract::JsonBody,
     },
-    mesh::{Mesh, REGISTRY},
+    mesh::{MeshHandle, REGISTRY},
 };
 
 /// Components that have changed. Further members describe the change, and are not relied on.
@@ -26,7 +26,7 @@ pub(super) struct ChangeNotification {
 
 /// Takes a notification. The sender repeats it unless the answer is 200 exactly.
 pub(super) async fn notify(
-    State(mesh): State<Mesh>,
+    State(mesh): State<MeshHandle>,
     JsonBody(JsonObject(notification)): JsonBody<JsonObject<ChangeNotification>>,
 ) -> Result<StatusCode, BosProblem> {
     let request = NotifyChangeRequest { ids: notification.components };

@@ -14,21 +14,21 @@ use crate::{
         answer::json,
         call::{answer, call, promised},
         extract::JsonBody,
-        problem::Problem,
+        problem::RequestProblem,
     },
-    mesh::{Mesh, REGISTRY},
+    mesh::{MeshHandle, REGISTRY},
 };
 
 /// Most members of a change.
 pub(super) const MOST_MEMBERS: usize = 1024;
 
-pub(super) async fn show(State(mesh): State<Mesh>) -> Result<Response, BosProblem> {
+pub(super) async fn show(State(mesh): State<MeshHandle>) -> Result<Response, BosProblem> {
     let answer = answer(REGISTRY, mesh.options.clone().get_options(call(GetOptionsRequest {}))).await?;
     Ok(json(StatusCode::OK, &kept(answer.record)?)?)
 }
 
 pub(super) async fn change(
-    State(mesh): State<Mesh>,
+    State(mesh): State<MeshHandle>,
     JsonBody(JsonObject(change)): JsonBody<JsonObject<Options>>,
 ) -> Result<Response, BosProblem> {
     update(mesh, change, false).await
@@ -36,13 +36,13 @@ pub(super) async fn change(
 
 /// Shows the options as [`change`] would leave them.
 pub(super) async fn judge(
-    State(mesh): State<Mesh>,
+    State(mesh): State<MeshHandle>,
     JsonBody(JsonObject(change)): JsonBody<JsonObject<Options>>,
 ) -> Result<Response, BosProblem> {
     update(mesh, change, true).await
 }
 
-async fn update(mesh: Mesh, change: Options, validate_only: bool) -> Result<Response, BosProblem> {
+async fn update(mesh: MeshHandle, change: Options, validate_only: bool) -> Result<Response, BosProblem> {
     check_members(&change)?;
     let request = UpdateOptionsRequest { options: Some(change.clone().into()), validate_only };
     let answer = answer(REGISTRY, mesh.options.clone().update_options(call(request))).await?;
@@ -62,18 +62,18 @@ fn repeated(sent: Options, kept: Options) -> Options {
     }
 }
 
-fn check_members(change: &Options) -> Result<(), Problem> {
+fn check_members(change: &Options) -> Result<(), RequestProblem> {
     let members = sorted(change)?.as_object().map_or(0, serde_json::Map::len);
     match members {
-        0 => Err(Problem::bad_request("the object needs at least one member")),
+        0 => Err(RequestProblem::bad_request("the object needs at least one member")),
         1..=MOST_MEMBERS => Ok(()),
-        _ => Err(Problem::bad_request(format!("the object may have at most {MOST_MEMBERS} members"))),
+        _ => Err(RequestProblem::bad_request(format!("the object may have at most {MOST_MEMBERS} members"))),
     }
 }
 
 /// Returns the options through a map, which sorts members that are no option between those that are.
-fn sorted(options: &Options) -> Result<Value, Problem> {
-    serde_json::to_value(options).map_err(|error| Problem::internal(&error.to_string()))
+fn sorted(options: &Options) -> Result<Value, RequestProblem> {
+    serde_json::to_value(options).map_err(|error| RequestProblem::internal(&error.to_string()))
 }
 
 fn kept(record: Option<OptionsRecord>) -> Result<Options, BosProblem> {

@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use crate::{
     bos::paths::PREFIX,
-    http::{answer::json, call::answer_within, problem::Problem},
-    mesh::{Mesh, REGISTRY},
+    http::{answer::json, call::answer_within, problem::RequestProblem},
+    mesh::{MeshHandle, REGISTRY},
 };
 
 /// Release of BOS whose contract is served. Clients adapt their requests to it.
@@ -49,14 +49,14 @@ pub(super) struct ServiceHealth {
 }
 
 /// Shows every version of the contract: one.
-pub(super) async fn versions(uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
+pub(super) async fn versions(uri: Uri, headers: HeaderMap) -> Result<Response, RequestProblem> {
     let base = base(&uri, &headers);
     let links = vec![VersionLink { href: format!("{base}/"), rel: "self" }];
     json(StatusCode::OK, &[release(links)])
 }
 
 /// Shows the version. The relations look swapped, and clients rely on that.
-pub(super) async fn version(uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
+pub(super) async fn version(uri: Uri, headers: HeaderMap) -> Result<Response, RequestProblem> {
     let base = base(&uri, &headers);
     let own = VersionLink { href: format!("{base}/"), rel: "self" };
     let versions = VersionLink { href: format!("{base}/v2"), rel: "versions" };
@@ -81,7 +81,7 @@ fn base(uri: &Uri, headers: &HeaderMap) -> String {
 
 /// Shows whether the registry answers, which keeps the contract's oldest database. The status is always 200; monitoring
 /// reads the body.
-pub(super) async fn health(State(mesh): State<Mesh>) -> Result<Response, Problem> {
+pub(super) async fn health(State(mesh): State<MeshHandle>) -> Result<Response, RequestProblem> {
     let mut options = mesh.options.clone();
     let answer = answer_within(HEALTH_DEADLINE, REGISTRY, options.get_options(GetOptionsRequest {}));
     let database = if answer.await.is_ok() { "ok" } else { "not_available" };

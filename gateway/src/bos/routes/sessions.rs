@@ -18,7 +18,7 @@ use crate::{
         face::BosFace,
         parameters::word,
         problem::{BosProblem, TENANT},
-        tenant::Tenant,
+        tenant::RequestTenant,
         wire::{
             primitive::{ResourceName, is_name},
             session::{LeftOutMember, NewSession, SessionPatch},
@@ -29,8 +29,8 @@ use crate::{
         answer::json,
         call::{answer, call, promised},
         extract::{JsonBody, PathName, at},
-        problem::Problem,
-        query::Query,
+        problem::RequestProblem,
+        query::QueryParameters,
         stream,
     },
     mesh::SESSIONS,
@@ -38,8 +38,8 @@ use crate::{
 
 pub(super) async fn list(
     State(face): State<BosFace>,
-    tenant: Tenant,
-    query: Query,
+    tenant: RequestTenant,
+    query: QueryParameters,
 ) -> Result<Response, BosProblem> {
     let request = ListSessionsRequest { filter: Some(filter(&query, &tenant)?) };
     let strict = face.strict;
@@ -50,7 +50,7 @@ pub(super) async fn list(
 }
 
 /// Returns the filter of the query parameters (BOS reference 2.9.2).
-fn filter(query: &Query, tenant: &Tenant) -> Result<SessionFilter, Problem> {
+fn filter(query: &QueryParameters, tenant: &RequestTenant) -> Result<SessionFilter, RequestProblem> {
     let age = |name| query.text(name, 1..=LONGEST_AGE).map(|age| age.unwrap_or_default().to_owned());
     Ok(SessionFilter {
         tenant: tenant.filter(),
@@ -62,7 +62,7 @@ fn filter(query: &Query, tenant: &Tenant) -> Result<SessionFilter, Problem> {
 
 pub(super) async fn create(
     State(face): State<BosFace>,
-    tenant: Tenant,
+    tenant: RequestTenant,
     JsonBody(JsonObject(wish)): JsonBody<JsonObject<NewSession>>,
 ) -> Result<Response, BosProblem> {
     // In a message an empty name asks for a new one, but in a request it is no name.
@@ -77,7 +77,7 @@ pub(super) async fn create(
 
 /// Returns the problem of a creation. A missing resource, if not the tenant, is the template: to the caller a mistake
 /// in the body, not in the path.
-fn not_created(fault: Fault, tenant: &Tenant) -> BosProblem {
+fn not_created(fault: Fault, tenant: &RequestTenant) -> BosProblem {
     match fault {
         Fault::NotFound { kind, name } if kind != TENANT => {
             BosProblem::bad_request(format!("Session Template Name invalid: {name}"))
@@ -88,8 +88,8 @@ fn not_created(fault: Fault, tenant: &Tenant) -> BosProblem {
 
 pub(super) async fn delete_many(
     State(face): State<BosFace>,
-    tenant: Tenant,
-    query: Query,
+    tenant: RequestTenant,
+    query: QueryParameters,
 ) -> Result<Response, BosProblem> {
     let request = DeleteSessionsRequest { filter: Some(doomed(&query, &tenant, face.strict)?) };
     let deleted = answer(SESSIONS, face.mesh.sessions.clone().delete_sessions(call(request))).await;
@@ -102,7 +102,11 @@ pub(super) async fn delete_many(
 /// Returns the filter of the sessions that a deletion removes: those of a list with the same parameters. Without
 /// parameters only complete sessions are removed, because a forgotten parameter must not end running sessions; BOS
 /// removes all (BOS reference 12, BUG-02).
-fn doomed(query: &Query, tenant: &Tenant, strict: bool) -> Result<SessionFilter, Problem> {
+fn doomed(
+    query: &QueryParameters,
+    tenant: &RequestTenant,
+    strict: bool,
+) -> Result<SessionFilter, RequestProblem> {
     let mut filter = filter(query, tenant)?;
     let narrowed = ["min_age", "max_age", "status"].into_iter().any(|name| query.has(name));
     if !narrowed && !strict {
@@ -113,7 +117,7 @@ fn doomed(query: &Query, tenant: &Tenant, strict: bool) -> Result<SessionFilter,
 
 pub(super) async fn show(
     State(face): State<BosFace>,
-    tenant: Tenant,
+    tenant: RequestTenant,
     name: PathName<ResourceName>,
 ) -> Result<Response, BosProblem> {
     let request = GetSessionRequest { name: name.name()?, tenant: tenant.0.clone() };
@@ -124,7 +128,7 @@ pub(super) async fn show(
 
 pub(super) async fn patch(
     State(face): State<BosFace>,
-    tenant: Tenant,
+    tenant: RequestTenant,
     name: PathName<ResourceName>,
     JsonBody(JsonObject(patch)): JsonBody<JsonObject<SessionPatch>>,
 ) -> Result<Response, BosProblem> {
@@ -136,7 +140,7 @@ pub(super) async fn patch(
 
 pub(super) async fn delete(
     State(face): State<BosFace>,
-    tenant: Tenant,
+    tenant: RequestTenant,
     name: PathName<ResourceName>,
 ) -> Result<Response, BosProblem> {
     let request = DeleteSessionRequest { name: name.name()?, tenant: tenant.0.clone() };
@@ -147,7 +151,7 @@ pub(super) async fn delete(
 
 pub(super) async fn status(
     State(face): State<BosFace>,
-    tenant: Tenant,
+    tenant: RequestTenant,
     name: PathName<ResourceName>,
 ) -> Result<Response, BosProblem> {
     let request = GetSessionStatusRequest { name: name.name()?, tenant: tenant.0.clone() };
@@ -159,7 +163,7 @@ pub(super) async fn status(
 /// Lists the nodes that the session leaves out, with the reasons. BOS has no such path.
 pub(super) async fn left_out(
     State(face): State<BosFace>,
-    tenant: Tenant,
+    tenant: RequestTenant,
     name: PathName<ResourceName>,
 ) -> Result<Response, BosProblem> {
     let request = ListLeftOutMembersRequest { name: name.name()?, tenant: tenant.0.clone() };
@@ -172,7 +176,7 @@ pub(super) async fn left_out(
 /// Saves the status of a session. The body is not read (BOS reference 2.9.4).
 pub(super) async fn save_status(
     State(face): State<BosFace>,
-    tenant: Tenant,
+    tenant: RequestTenant,
     name: PathName<ResourceName>,
 ) -> Result<Response, BosProblem> {
     let request = SaveSessionStatusRequest { name: name.name()?, tenant: tenant.0.clone() };
@@ -199,7 +203,7 @@ mod tests {
             ("max_age=1d", false, "", any),
             ("status=pending&status=running", true, "blue", Progress::Running),
         ] {
-            let tenant = Tenant(tenant.to_owned());
+            let tenant = RequestTenant(tenant.to_owned());
             let filter = doomed(&query(text).await, &tenant, strict).unwrap();
             assert_eq!((filter.progress(), &filter.tenant), (progress, &tenant.filter()), "{text} {strict}");
         }

@@ -9,7 +9,7 @@ use crate::{
     bos::{
         problem::BosProblem,
         scope::without_scope_of_many,
-        tenant::Tenant,
+        tenant::RequestTenant,
         wire::{
             staging::{AppliedStages, StagedNodes},
             strict::JsonObject,
@@ -20,12 +20,12 @@ use crate::{
         call::{answer, call},
         extract::{JsonBody, at},
     },
-    mesh::{Mesh, SESSIONS},
+    mesh::{MeshHandle, SESSIONS},
 };
 
 pub(super) async fn apply(
-    State(mesh): State<Mesh>,
-    tenant: Tenant,
+    State(mesh): State<MeshHandle>,
+    tenant: RequestTenant,
     JsonBody(JsonObject(StagedNodes { xnames })): JsonBody<JsonObject<StagedNodes>>,
 ) -> Result<Response, BosProblem> {
     // The session manager has this limit too, but names a field that callers of this contract do not know.

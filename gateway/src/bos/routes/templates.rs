@@ -16,7 +16,7 @@ use crate::{
     bos::{
         convert::template::named,
         problem::BosProblem,
-        tenant::Tenant,
+        tenant::RequestTenant,
         wire::{primitive::ResourceName, strict::JsonObject, template::SessionTemplate},
     },
     http::{
@@ -25,14 +25,17 @@ use crate::{
         extract::{JsonBody, PathName, at},
         stream,
     },
-    mesh::{Mesh, SESSIONS},
+    mesh::{MeshHandle, SESSIONS},
 };
 
 mod wording;
 
 use wording::TemplateWording;
 
-pub(super) async fn list(State(mesh): State<Mesh>, tenant: Tenant) -> Result<Response, BosProblem> {
+pub(super) async fn list(
+    State(mesh): State<MeshHandle>,
+    tenant: RequestTenant,
+) -> Result<Response, BosProblem> {
     let request = ListSessionTemplatesRequest { tenant: tenant.filter() };
     let page =
         |page: ListSessionTemplatesResponse| page.session_templates.into_iter().map(SessionTemplate::from);
@@ -40,8 +43,8 @@ pub(super) async fn list(State(mesh): State<Mesh>, tenant: Tenant) -> Result<Res
 }
 
 pub(super) async fn show(
-    State(mesh): State<Mesh>,
-    tenant: Tenant,
+    State(mesh): State<MeshHandle>,
+    tenant: RequestTenant,
     name: PathName<ResourceName>,
 ) -> Result<Response, BosProblem> {
     let request = GetSessionTemplateRequest { name: name.name()?, tenant: tenant.0.clone() };
@@ -51,8 +54,8 @@ pub(super) async fn show(
 }
 
 pub(super) async fn put(
-    State(mesh): State<Mesh>,
-    tenant: Tenant,
+    State(mesh): State<MeshHandle>,
+    tenant: RequestTenant,
     name: PathName<ResourceName>,
     JsonBody(JsonObject(template)): JsonBody<JsonObject<SessionTemplate>>,
 ) -> Result<Response, BosProblem> {
@@ -61,8 +64,8 @@ pub(super) async fn put(
 
 /// Shows the template as [`put`] would store it.
 pub(super) async fn judge(
-    State(mesh): State<Mesh>,
-    tenant: Tenant,
+    State(mesh): State<MeshHandle>,
+    tenant: RequestTenant,
     name: PathName<ResourceName>,
     JsonBody(JsonObject(template)): JsonBody<JsonObject<SessionTemplate>>,
 ) -> Result<Response, BosProblem> {
@@ -70,8 +73,8 @@ pub(super) async fn judge(
 }
 
 async fn store(
-    mesh: Mesh,
-    tenant: Tenant,
+    mesh: MeshHandle,
+    tenant: RequestTenant,
     name: PathName<ResourceName>,
     template: SessionTemplate,
     validate_only: bool,
@@ -89,8 +92,8 @@ async fn store(
 }
 
 pub(super) async fn patch(
-    State(mesh): State<Mesh>,
-    tenant: Tenant,
+    State(mesh): State<MeshHandle>,
+    tenant: RequestTenant,
     name: PathName<ResourceName>,
     JsonBody(JsonObject(patch)): JsonBody<JsonObject<SessionTemplate>>,
 ) -> Result<Response, BosProblem> {
@@ -114,8 +117,8 @@ fn check_boot_sets(template: &SessionTemplate) -> Result<(), BosProblem> {
 }
 
 pub(super) async fn delete(
-    State(mesh): State<Mesh>,
-    tenant: Tenant,
+    State(mesh): State<MeshHandle>,
+    tenant: RequestTenant,
     name: PathName<ResourceName>,
 ) -> Result<Response, BosProblem> {
     let request = DeleteSessionTemplateRequest { name: name.name()?, tenant: tenant.0.clone() };
@@ -125,8 +128,8 @@ pub(super) async fn delete(
 }
 
 pub(super) async fn validate(
-    State(mesh): State<Mesh>,
-    tenant: Tenant,
+    State(mesh): State<MeshHandle>,
+    tenant: RequestTenant,
     name: PathName<ResourceName>,
 ) -> Result<Response, BosProblem> {
     let request = ValidateSessionTemplateRequest { name: name.name()?, tenant: tenant.0.clone() };

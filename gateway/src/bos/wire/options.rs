@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    primitive::{Age, BatchSize, Count, DiscoveryFrequency, LoggingLevel, ReadTimeout, Ttl},
+    primitive::{AgeText, BatchSize, Count, DiscoveryFrequency, LoggingLevel, ReadTimeout, TtlText},
     strict::{count, given},
 };
 
@@ -23,7 +23,7 @@ pub(crate) struct Options {
     pub cfs_read_timeout: Option<u32>,
     /// Age since their start at which complete sessions are deleted; any zero: never.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Age")]
+    #[schemars(with = "AgeText")]
     pub cleanup_completed_session_ttl: Option<String>,
     /// True if applying a staged state erases it.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
@@ -31,7 +31,7 @@ pub(crate) struct Options {
     pub clear_stage: Option<bool>,
     /// Age at which the report of a node is no longer believed; nodes learn from it how often to report.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Ttl")]
+    #[schemars(with = "TtlText")]
     pub component_actual_state_ttl: Option<String>,
     /// Most attempts per power action of a component that has no policy of its own; 0: none.
     #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]

@@ -28,16 +28,16 @@ pub(crate) struct ResourceName;
 pub(crate) struct NameOrEmpty;
 
 /// `15m`, `4h`, `7d`, `2w` or `0`.
-pub(crate) struct Age;
+pub(crate) struct AgeText;
 
 /// An age of at least one hour.
-pub(crate) struct Ttl;
+pub(crate) struct TtlText;
 
 /// A level of the log, in any letter case.
 pub(crate) struct LoggingLevel;
 
 /// The architecture of nodes.
-pub(crate) struct Architecture;
+pub(crate) struct ArchitectureName;
 
 pub(crate) type ComponentId = BoundedText<1, LONGEST_NAME>;
 pub(crate) type TenantName = BoundedText<0, LONGEST_NAME>;
@@ -117,7 +117,7 @@ impl JsonSchema for NameOrEmpty {
     }
 }
 
-impl JsonSchema for Age {
+impl JsonSchema for AgeText {
     fn inline_schema() -> bool {
         true
     }
@@ -131,7 +131,7 @@ impl JsonSchema for Age {
     }
 }
 
-impl JsonSchema for Ttl {
+impl JsonSchema for TtlText {
     fn inline_schema() -> bool {
         true
     }
@@ -162,7 +162,7 @@ impl JsonSchema for LoggingLevel {
     }
 }
 
-impl JsonSchema for Architecture {
+impl JsonSchema for ArchitectureName {
     fn inline_schema() -> bool {
         true
     }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{
     named::NamedMembers,
     primitive::{
-        Architecture, BootSetType, ConfigurationName, Description, Etag, KernelParameters, ManifestPath,
+        ArchitectureName, BootSetType, ConfigurationName, Description, Etag, KernelParameters, ManifestPath,
         NodeGroupList, NodeList, NodeRoleList, Passthrough, Provider, ResourceName, TenantName,
     },
     strict::{JsonObject, given, object},
@@ -63,7 +63,7 @@ pub(crate) struct Cfs {
 pub(crate) struct BootSet {
     /// Architecture of the nodes.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Architecture")]
+    #[schemars(with = "ArchitectureName")]
     pub arch: Option<String>,
     /// Configuration of these nodes.
     #[serde(default, deserialize_with = "object", skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use super::operation::ApiOperation;
 use crate::http::{
     extract::{JsonBody, PathName},
-    query::Query,
+    query::QueryParameters,
 };
 
 /// Reason for which any part of a request may be refused.
@@ -46,7 +46,7 @@ impl<T: JsonSchema> HandlerInput for PathName<T> {
     }
 }
 
-impl HandlerInput for Query {
+impl HandlerInput for QueryParameters {
     fn describe(operation: &mut ApiOperation) {
         operation.may_answer(StatusCode::URI_TOO_LONG, "The address is longer than can be read");
         operation.may_answer(

@@ -8,7 +8,7 @@ use proto::component::{
 use crate::{
     bos::{
         parameters::{session_name, word},
-        tenant::Tenant,
+        tenant::RequestTenant,
         wire::{
             bulk_patch::{BulkPatch, FilteredPatch, LONGEST_IDS, PatchFilters},
             component::Component,
@@ -16,7 +16,7 @@ use crate::{
             strict::JsonObject,
         },
     },
-    http::{extract::at, problem::Problem, query::Query},
+    http::{extract::at, problem::RequestProblem, query::QueryParameters},
 };
 
 /// Most characters of a list of statuses (BOS reference 2.6.1).
@@ -26,7 +26,11 @@ pub(in crate::bos::routes) const LONGEST_STATUSES: usize = 512;
 pub(in crate::bos::routes) const LARGEST_PAGE: u32 = 1_048_576;
 
 /// Returns the list request of the query parameters (BOS reference 2.6.1). A tenant means its own sessions.
-pub(super) fn listed(query: &Query, tenant: &Tenant, strict: bool) -> Result<ListComponentsRequest, Problem> {
+pub(super) fn listed(
+    query: &QueryParameters,
+    tenant: &RequestTenant,
+    strict: bool,
+) -> Result<ListComponentsRequest, RequestProblem> {
     let statuses = query.text("status", 0..=LONGEST_STATUSES)?.unwrap_or_default();
     let mut filter = ComponentFilter {
         ids: ids(query, strict)?,
@@ -50,20 +54,20 @@ pub(super) fn listed(query: &Query, tenant: &Tenant, strict: bool) -> Result<Lis
 
 /// Returns the ids of the parameter. BOS takes the whole parameter for one id and so refuses more than a few (BOS
 /// reference 12, BUG-03).
-fn ids(query: &Query, strict: bool) -> Result<Vec<String>, Problem> {
+fn ids(query: &QueryParameters, strict: bool) -> Result<Vec<String>, RequestProblem> {
     let longest = if strict { LONGEST_ID } else { LONGEST_IDS };
     let ids = split(query.text("ids", 1..=longest)?.unwrap_or_default());
     match ids.iter().find(|id| id.chars().count() > LONGEST_ID) {
         Some(id) => {
             let detail = format!("query parameter 'ids': '{id}' has more than {LONGEST_ID} characters");
-            Err(Problem::bad_request(detail))
+            Err(RequestProblem::bad_request(detail))
         }
         None => Ok(ids),
     }
 }
 
 /// Returns the phase of the parameter. The empty word is a phase, but as a parameter it selects any.
-fn phase(query: &Query) -> Result<Phase, Problem> {
+fn phase(query: &QueryParameters) -> Result<Phase, RequestProblem> {
     let phase = query.parsed("phase", word::<Phase>)?.filter(|phase| *phase != Phase::None);
     Ok(phase.unwrap_or_default())
 }
@@ -83,9 +87,13 @@ fn split(text: &str) -> Vec<String> {
 }
 
 /// Returns the record or patch for the component in the path, whatever its id in the body.
-pub(super) fn of_one(id: String, component: Component, tenant: &Tenant) -> Result<Record, Problem> {
+pub(super) fn of_one(
+    id: String,
+    component: Component,
+    tenant: &RequestTenant,
+) -> Result<Record, RequestProblem> {
     if component == Component::default() {
-        return Err(Problem::bad_request("the object needs at least one member"));
+        return Err(RequestProblem::bad_request("the object needs at least one member"));
     }
     Ok(written(Component { id: Some(id), ..component }, tenant))
 }
@@ -93,11 +101,11 @@ pub(super) fn of_one(id: String, component: Component, tenant: &Tenant) -> Resul
 /// Returns records or patches that name their components.
 pub(super) fn of_each(
     components: Vec<JsonObject<Component>>,
-    tenant: &Tenant,
-) -> Result<Vec<Record>, Problem> {
+    tenant: &RequestTenant,
+) -> Result<Vec<Record>, RequestProblem> {
     let named = components.into_iter().enumerate().map(|(index, JsonObject(component))| {
         if component.id.is_none() {
-            return Err(Problem::bad_request(at(format!("[{index}]"), "missing field `id`")));
+            return Err(RequestProblem::bad_request(at(format!("[{index}]"), "missing field `id`")));
         }
         Ok(written(component, tenant))
     });
@@ -105,7 +113,7 @@ pub(super) fn of_each(
 }
 
 /// Returns the components of a bulk patch (BOS reference 2.6.4).
-pub(super) fn patched(patch: BulkPatch, tenant: &Tenant) -> Result<Selection, Problem> {
+pub(super) fn patched(patch: BulkPatch, tenant: &RequestTenant) -> Result<Selection, RequestProblem> {
     Ok(match patch {
         BulkPatch::Each(components) => Selection::Each(PatchEach { patches: of_each(components, tenant)? }),
         BulkPatch::Filtered(filtered) => Selection::Many(of_many(*filtered, tenant)?),
@@ -125,10 +133,10 @@ pub(super) fn ids_of(components: &[Record]) -> Vec<String> {
     components.iter().map(|component| component.id.clone()).collect()
 }
 
-fn of_many(filtered: FilteredPatch, tenant: &Tenant) -> Result<PatchMany, Problem> {
+fn of_many(filtered: FilteredPatch, tenant: &RequestTenant) -> Result<PatchMany, RequestProblem> {
     let FilteredPatch { filters: JsonObject(filters), patch: JsonObject(patch) } = filtered;
     if patch == Component::default() {
-        return Err(Problem::bad_request(at("patch", "the object needs at least one member")));
+        return Err(RequestProblem::bad_request(at("patch", "the object needs at least one member")));
     }
     let (ids, session) = one_of(filters)?;
     let patch = Component { id: None, ..patch };
@@ -137,22 +145,22 @@ fn of_many(filtered: FilteredPatch, tenant: &Tenant) -> Result<PatchMany, Proble
 
 /// Returns the record or patch as a message. Sessions that a tenant names are its own; the administrator may mean those
 /// of any tenant.
-fn written(component: Component, tenant: &Tenant) -> Record {
+fn written(component: Component, tenant: &RequestTenant) -> Record {
     Record { session_tenant: tenant.filter(), ..component.into() }
 }
 
 /// Returns ids or the name of a session: exactly one of them.
-fn one_of(filters: PatchFilters) -> Result<(Vec<String>, String), Problem> {
+fn one_of(filters: PatchFilters) -> Result<(Vec<String>, String), RequestProblem> {
     match (filters.ids.unwrap_or_default(), filters.session.unwrap_or_default()) {
         (ids, session) if ids.is_empty() == session.is_empty() => {
-            Err(Problem::bad_request(at("filters", "exactly one of ids and session is needed")))
+            Err(RequestProblem::bad_request(at("filters", "exactly one of ids and session is needed")))
         }
         (ids, _) if ids.chars().count() > LONGEST_IDS => {
             let detail = format!("has more than {LONGEST_IDS} characters");
-            Err(Problem::bad_request(at("filters.ids", detail)))
+            Err(RequestProblem::bad_request(at("filters.ids", detail)))
         }
         (_, session) if !session.is_empty() && !is_name(&session) => {
-            Err(Problem::bad_request(at("filters.session", "is not the name of a session")))
+            Err(RequestProblem::bad_request(at("filters.session", "is not the name of a session")))
         }
         (ids, session) => Ok((split(&ids), session)),
     }
@@ -178,8 +186,9 @@ mod tests {
             ("enabled=false&status=stable", Some(false), Some(false)),
         ] {
             let query = query(text).await;
-            let enabled = [false, true]
-                .map(|strict| listed(&query, &Tenant::default(), strict).unwrap().filter.unwrap().enabled);
+            let enabled = [false, true].map(|strict| {
+                listed(&query, &RequestTenant::default(), strict).unwrap().filter.unwrap().enabled
+            });
             assert_eq!(enabled, [lax, strict], "{text}");
         }
     }
@@ -193,7 +202,8 @@ mod tests {
             ("status=stable,%20failed", Phase::Unspecified, &["stable", " failed"]),
             ("status=stable&status=failed", Phase::Unspecified, &["failed"]),
         ] {
-            let filter = listed(&query(text).await, &Tenant::default(), false).unwrap().filter.unwrap();
+            let filter =
+                listed(&query(text).await, &RequestTenant::default(), false).unwrap().filter.unwrap();
             assert_eq!(filter.phase(), phase, "{text}");
             assert_eq!(filter.statuses, statuses, "{text}");
         }
@@ -209,7 +219,7 @@ mod tests {
             (format!("ids=a,{}", "x".repeat(128)), false, false),
         ] {
             let query = query(&text).await;
-            let fits = [false, true].map(|strict| listed(&query, &Tenant::default(), strict).is_ok());
+            let fits = [false, true].map(|strict| listed(&query, &RequestTenant::default(), strict).is_ok());
             assert_eq!(fits, [lax, strict], "{} characters", text.len());
         }
     }

@@ -2,7 +2,7 @@
 
 use chassis::Fault;
 
-use crate::bos::{problem::BosProblem, tenant::Tenant, wire::template::SessionTemplate};
+use crate::bos::{problem::BosProblem, tenant::RequestTenant, wire::template::SessionTemplate};
 
 /// Wording for one write of a template.
 pub(super) struct TemplateWording {
@@ -23,7 +23,7 @@ impl TemplateWording {
     }
 
     /// Returns the problem of a write that was refused.
-    pub(super) fn of(&self, fault: Fault, tenant: &Tenant) -> BosProblem {
+    pub(super) fn of(&self, fault: Fault, tenant: &RequestTenant) -> BosProblem {
         let told = match &fault {
             Fault::Invalid(invalid) => self.worded(&invalid.field, &invalid.reason),
             _ => None,
@@ -76,7 +76,7 @@ mod tests {
             let mut details = ErrorDetails::with_error_info("INVALID", "", []);
             details.add_bad_request_violation(field, reason);
             let status = Status::with_error_details(Code::InvalidArgument, "", details);
-            let problem = wording.of(status.into(), &Tenant::default());
+            let problem = wording.of(status.into(), &RequestTenant::default());
             format!("{}\n", problem.detail())
         });
         expect![[r#"
