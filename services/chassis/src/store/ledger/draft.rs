@@ -30,8 +30,8 @@ pub(super) type Run<R> = Box<dyn FnOnce(Result<&mut Draft<'_, R>, Fault>) -> Dra
 /// Reports the revision of the commit to a caller, or the fault.
 pub(super) type Reply = Box<dyn FnOnce(Result<u64, Fault>) + Send>;
 
-/// Fate of a command's draft. Either way the caller is answered after the commit: a refusal may rest on changes of an
-/// earlier command in the same transaction, which is true only once they are durable.
+/// Outcome of a command's draft. Either way the caller is answered after the commit: a refusal may rest on changes of
+/// an earlier command in the same transaction, which is true only once they are durable.
 pub(super) enum DraftOutcome {
     /// Make it durable.
     Keep(Reply),
