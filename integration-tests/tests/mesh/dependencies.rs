@@ -58,6 +58,8 @@ fn generic_modules_know_no_nouns() {
     expect![[r#"
         domain::core
         proto::DESCRIPTORS
+        proto::Message
+        proto::WatchRequest
         proto::event
         proto::{Encoded, Message}
         proto::{Encoded, WatchedMessage}
