@@ -68,9 +68,9 @@ pub(crate) struct HeldNodes {
 
 /// Answer that a tenant with running sessions does not exist.
 pub(crate) enum TenantDenial {
-    /// It is confirmed, and the list of tenants lacks it too. The sessions end with this error.
+    /// Confirmed absence: the list of tenants lacks the tenant too. The sessions end with this error.
     Confirmed(String),
-    /// It is not confirmed, for the reason in this text. A proxy may have answered.
+    /// Unconfirmed denial, for the reason in this text: a proxy may have answered.
     Unconfirmed(String),
 }
 

@@ -1,4 +1,4 @@
-//! One decision in the making: the record as it changes, and the conversation with the driver.
+//! Decision in the making: the record as it changes, and the conversation with the driver.
 
 use std::{sync::Arc, time::Duration};
 

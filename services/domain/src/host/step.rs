@@ -1,4 +1,4 @@
-//! One decision about a host. The order of its steps is the order of this file (host reference 1.2, 1.3).
+//! Decision about a host. The order of its steps is the order of this file (host reference 1.2, 1.3).
 
 use crate::host::{
     conditions, credentials,

@@ -82,7 +82,7 @@ pub enum ComponentEvent {
     },
     /// The node reported a boot that was over already.
     EarlierBootReported,
-    /// What the node reported was forgotten.
+    /// The report of the node was forgotten.
     ReportForgotten,
     /// The phase or the status override changed.
     Decided {

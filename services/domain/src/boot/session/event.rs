@@ -15,7 +15,7 @@ use crate::{
 pub enum SessionEvent {
     /// The session was created.
     Created {
-        /// What it does.
+        /// Operation of the session.
         operation: Operation,
         /// Name of its template.
         template: Arc<str>,

@@ -1,4 +1,4 @@
-//! One action on one system, from the first poll to its effect.
+//! Action on one system, from the first poll to its effect.
 
 use std::{sync::Arc, time::Duration};
 
