@@ -1,10 +1,6 @@
 //! A run of one seed: a mesh, its people and its faults, from the start until everything has settled.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chassis::{Settings, kinds::options::OptionsRecord};
 use domain::boot::component::Component;
@@ -165,7 +161,8 @@ fn roles_are_held(world: &World) {
 /// The registry needs as long as any part after an event, and a replica that has started needs that time once more.
 fn has_peers(world: &World, part: Part) -> bool {
     let registry = Part::Registry;
-    let is_there = world.disk(registry).is_some_and(|disk| !disk.is_away()) && !world.able(registry).is_empty();
+    let is_there =
+        world.disk(registry).is_some_and(|disk| !disk.is_away()) && !world.able(registry).is_empty();
     part == registry || is_there && world.at_rest(registry) >= TAKEOVER * 2
 }
 
