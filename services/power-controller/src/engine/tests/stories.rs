@@ -423,6 +423,7 @@ fn transition_abandoned_during_its_announcement_is_not_sent() {
     marked.abandoned_at = Some(chassis::mesh::time::to_wire(scene.now.at));
     scene.log.clear();
     scene.tell("an operator abandons T1", EngineEvent::Abandoned(Arc::new(marked)));
+    scene.due(1);
     let answer = EngineEvent::Announced { announcement: announcement.unwrap(), stale: HashSet::new() };
     scene.tell("the registry answers", answer);
     assert!(scene.engine.transitions.get(&scene.id(1)).is_none());
@@ -431,10 +432,36 @@ fn transition_abandoned_during_its_announcement_is_not_sent() {
         &expect![[r#"
         an operator abandons T1:
             step T1 in 0 s
+        T1 is due:
         the registry answers:
             write T1 Finished [x1]
             read x1
             decide on x1 in 0 s
+    "#]],
+    );
+}
+
+#[test]
+fn transition_is_announced_once_at_a_time() {
+    let mut scene = EngineScene::power_on(&["x1"]);
+    scene.decide();
+    let step = |scene: &mut EngineScene| {
+        scene.engine.apply(EngineEvent::Due(vec![scene.id(1)]), &scene.facts, scene.now)
+    };
+    let mut commands = step(&mut scene);
+    assert!(step(&mut scene).is_empty(), "the registry has not answered yet");
+    let Some(EngineCommand::Announce { announcement, .. }) = commands.pop() else { panic!("{commands:?}") };
+    let stale = HashSet::from(["x1".to_owned()]);
+    scene.log.clear();
+    scene.tell("the registry refuses", EngineEvent::Announced { announcement, stale });
+    assert!(step(&mut scene).is_empty(), "the transition is gone");
+    check(
+        &scene,
+        &expect![[r#"
+        the registry refuses:
+            write without T1
+            decide on x1 in 0.1 s
+            read x1
     "#]],
     );
 }
