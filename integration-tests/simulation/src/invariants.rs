@@ -190,10 +190,11 @@ pub fn holder_not_known(
 /// I5: a node is stable only after it has reported the boot that was prepared for it last. `booted` are the tokens of
 /// its boots so far.
 pub fn stable_by_own_report(component: &Component, booted: &BTreeSet<String>) -> Result<(), String> {
-    let desired = component.desired_state.as_ref().and_then(|desired| desired.bss_token.as_deref());
+    let desired = component.wish.desired_state.as_ref().and_then(|desired| desired.bss_token.as_deref());
     let Some(token) = desired.filter(|token| !token.is_empty()) else { return Ok(()) };
-    let is_stable = component.status.as_ref().is_some_and(|status| status.phase == Some(Phase::None))
-        && status::computed_status(component) == status::ComponentStatus::STABLE;
+    let is_stable =
+        component.evaluation.status.as_ref().is_some_and(|status| status.phase == Some(Phase::None))
+            && status::computed_status(component) == status::ComponentStatus::STABLE;
     if is_stable && !booted.contains(token) {
         return Err(format!("{} is stable before it has booted {token}", component.id.as_str()));
     }
@@ -203,8 +204,8 @@ pub fn stable_by_own_report(component: &Component, booted: &BTreeSet<String>) ->
 /// I3: no action is taken on a node that is disabled, held, locked, not listed, or does not want it.
 pub fn on_the_right_node(seen: &Acceptance) -> Result<(), String> {
     let may_be = |record: &&Arc<Component>| {
-        let held =
-            record.status.as_ref().and_then(|status| status.status_override.as_deref()) == Some("on_hold");
+        let held = record.evaluation.status.as_ref().and_then(|status| status.status_override.as_deref())
+            == Some("on_hold");
         record.is_enabled() && !held && record.may_be_switched()
     };
     match seen.records.iter().find(may_be) {
@@ -225,12 +226,12 @@ pub fn in_order(seen: &Acceptance) -> Result<(), String> {
         return Err(format!("{}: on for generation {}, which is over", seen.node, asked.generation));
     }
     let prepared = |record: &&Arc<Component>| {
-        let Some(desired) = &record.desired_state else { return false };
+        let Some(desired) = &record.wish.desired_state else { return false };
         let token = desired.bss_token.as_deref().unwrap_or_default();
         let booted = seen.boot.iter().any(|boot| *boot.token == *token);
         let configuration = desired.configuration.as_deref().unwrap_or_default();
         let configured = configuration.is_empty() || seen.configured.iter().any(|name| name == configuration);
-        let reported = record.preparation.as_ref().is_some_and(|preparation| {
+        let reported = record.preparation.outcome.as_ref().is_some_and(|preparation| {
             preparation.generation == asked.generation && preparation.trouble.is_none()
         });
         booted && configured && reported
@@ -291,8 +292,8 @@ pub fn read_by_actor(node: &str, actor: u64, readers: &BTreeSet<u64>) -> Result<
 
 /// I10: a decision of older rules replaces none of newer rules about the same wish.
 pub fn newest_rules_decide(before: Option<&Component>, after: &Component) -> Result<(), String> {
-    let (by, id) = (after.decided_by, after.id.as_str());
-    match before.map(|before| before.decided_by) {
+    let (by, id) = (after.evaluation.decided_by, after.id.as_str());
+    match before.map(|before| before.evaluation.decided_by) {
         Some(before) if by != DecisionVersion::default() && by.rules < before.rules => {
             Err(format!("{id}: decided by {by:?} after {before:?}"))
         }
@@ -306,7 +307,7 @@ const LACKS: Duration = Duration::from_secs(5);
 /// I15: a node counts as absent only after the inventory lacked it for a while. `lacked` are the ages of its answers
 /// without the node.
 pub fn absence_is_confirmed(component: &Component, lacked: &[Duration]) -> Result<(), String> {
-    let is_absent = matches!(component.presence, InventoryPresence::Absent { .. });
+    let is_absent = matches!(component.inventory.presence, InventoryPresence::Absent { .. });
     if is_absent && !lacked.iter().any(|age| *age >= LACKS) {
         return Err(format!(
             "{} is absent, and the inventory lacked it {lacked:?} ago",
@@ -363,7 +364,7 @@ pub fn completion_stays(was_complete: bool, is_complete: bool, name: &str) -> Re
 /// I9: a session completes only when it has no enabled node. `history` has the states of one component within the
 /// grace.
 pub fn completed_without_nodes(name: &str, id: &str, history: &[Arc<Component>]) -> Result<(), String> {
-    let is_kept = |record: &Arc<Component>| record.is_enabled() && *record.assignment == *id;
+    let is_kept = |record: &Arc<Component>| record.is_enabled() && *record.wish.assignment == *id;
     match history.last().filter(|_| history.iter().all(is_kept)) {
         Some(record) => Err(format!("session {name} is complete although it has {}", in_short(record))),
         None => Ok(()),
@@ -413,11 +414,15 @@ pub fn settled(components: &[Arc<Component>], running: &[String]) -> Result<(), 
 }
 
 fn in_short(component: &Arc<Component>) -> String {
-    let phase = component.status.as_ref().and_then(|status| status.phase);
-    let word =
-        component.status.as_ref().and_then(|status| status.status_override.as_deref()).unwrap_or_default();
-    let error = component.error.as_deref().unwrap_or_default();
-    let action = component.last_action.as_ref().and_then(|last| last.action);
+    let phase = component.evaluation.status.as_ref().and_then(|status| status.phase);
+    let word = component
+        .evaluation
+        .status
+        .as_ref()
+        .and_then(|status| status.status_override.as_deref())
+        .unwrap_or_default();
+    let error = component.evaluation.error.as_deref().unwrap_or_default();
+    let action = component.power.last_action.as_ref().and_then(|last| last.action);
     format!("{} {phase:?} {word:?} after {action:?}: {error:?}", component.id.as_str())
 }
 

@@ -74,7 +74,8 @@ async fn next<R>(watch: &mut AdmittedWatch<R>) -> Batch<R> {
 fn shown(batch: &Batch<Component>, start: u64) -> String {
     let mut told = format!("to +{}", batch.revision - start);
     for component in &batch.changed {
-        let (id, since, error) = (&component.id, component.revision - start, component.error.as_deref());
+        let (id, since, error) =
+            (&component.id, component.revision - start, component.evaluation.error.as_deref());
         write!(told, ", {id} +{since} {}", error.unwrap_or_default()).unwrap();
     }
     for deletion in &batch.deleted {

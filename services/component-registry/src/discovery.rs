@@ -79,12 +79,14 @@ async fn discover(registry: &RegistryState) -> Result<usize, Fault> {
         let Some(first) = missing.first() else { return Ok(0) };
         // All new components share the memory of one blank record.
         let blank = newly_discovered(first.clone(), now);
-        let created = missing.len();
+        let count = missing.len();
         for id in missing {
             let locked = snapshot.locked.contains(id.as_str());
-            create(draft, Component { id, locked, ..blank.clone() });
+            let mut created = Component { id, ..blank.clone() };
+            created.inventory.locked = locked;
+            create(draft, created);
         }
-        Ok(created)
+        Ok(count)
     };
     Ok(registry.components.write(create_missing).await?.0)
 }

@@ -152,7 +152,7 @@ impl LockChanges {
     fn new(components: &[Arc<Component>], answer: &LockedIds, gone: &BTreeSet<Arc<str>>) -> Self {
         let mut changes = Self::default();
         for component in components {
-            match component.locked {
+            match component.inventory.locked {
                 false if answer.contains(component.key()) => changes.locked.push(component.shared_key()),
                 true if gone.contains(component.key()) => changes.released.push(component.shared_key()),
                 false | true => {}
@@ -195,7 +195,7 @@ impl<J> LockBelief<J> {
         self.answer = Some(Arc::clone(answer));
         self.is_written = false;
         if self.judge.is_some() {
-            let recorded = components.iter().filter(|one| one.locked).map(|one| one.shared_key());
+            let recorded = components.iter().filter(|one| one.inventory.locked).map(|one| one.shared_key());
             let ids = answer.iter().map(|id| Arc::from(id.as_str())).collect();
             self.absences.elements.clear();
             self.absences = self.absences.believe(SetAnswer::Elements(ids), recorded, now);
@@ -303,7 +303,10 @@ mod tests {
 
     fn component(id: &str, enabled: bool, locked: bool) -> Arc<Component> {
         let component = Component::new(ComponentId::parse(id).unwrap());
-        Arc::new(Component { enabled: Some(enabled), locked, ..component })
+        Arc::new(component.with(|one| {
+            one.wish.enabled = Some(enabled);
+            one.inventory.locked = locked;
+        }))
     }
 
     fn ids(text: &str) -> ComponentIds {

@@ -77,7 +77,7 @@ fn mark<'a>(
     let options = registry.options_in_force();
     let now = clock::now();
     for component in components.filter(|component| component.is_enabled()) {
-        match component.presence.ask_in(&options, now) {
+        match component.inventory.presence.ask_in(&options, now) {
             Some(Duration::ZERO) => queue.mark([component.id.clone()]),
             Some(wait) => queue.mark_at(component.id.clone(), Instant::now() + wait),
             None => {}
@@ -153,7 +153,7 @@ async fn query_round(registry: &RegistryState) -> Result<bool, Fault> {
         return Ok(false);
     }
     let components = registry.components.view().all();
-    let is_asked = |one: &Arc<Component>| one.is_enabled() && one.presence.is_queried_in_rounds();
+    let is_asked = |one: &Arc<Component>| one.is_enabled() && one.inventory.presence.is_queried_in_rounds();
     let asked: Vec<_> = components.into_iter().filter(is_asked).collect();
     let mut outcome = Ok(!asked.is_empty());
     for batch in asked.chunks(LARGEST_QUERY) {
@@ -176,7 +176,7 @@ async fn note_lacking(registry: &RegistryState, batch: &[Arc<Component>]) -> Res
 async fn listed(registry: &RegistryState, asked: &[Arc<Component>]) -> Result<HashSet<Arc<str>>, Fault> {
     let ids = asked.iter().map(|component| component.shared_key()).collect();
     let listed = registry.inventory.listed(ids, registry.answer_within()).await?;
-    let may_be_listed = |component: &Arc<Component>| !component.presence.is_absent();
+    let may_be_listed = |component: &Arc<Component>| !component.inventory.presence.is_absent();
     if listed.is_empty() && asked.iter().any(may_be_listed) {
         registry.inventory.check_not_empty().await?;
     }
@@ -192,7 +192,9 @@ fn wanted(registry: &RegistryState, ids: &[ComponentId]) -> Vec<Arc<Component>> 
     let options = registry.options_in_force();
     let now = clock::now();
     let components = ids.iter().filter_map(|id| view.get(id.as_str()));
-    components.filter(|one| one.is_enabled() && one.presence.ask_in(&options, now).is_some()).collect()
+    components
+        .filter(|one| one.is_enabled() && one.inventory.presence.ask_in(&options, now).is_some())
+        .collect()
 }
 
 async fn query_presence(registry: &RegistryState, asked: Vec<Arc<Component>>) -> Result<(), Fault> {

@@ -303,9 +303,11 @@ mod tests {
             since: Timestamp(0),
             revision: 0,
         };
-        let told = |generation, attempt, peer: &str| Component {
-            preparation: Some(BootPreparation { generation, attempt, trouble: Some(waiting(peer)) }),
-            ..Component::clone(&one.component)
+        let told = |generation, attempt, peer: &str| {
+            Component::clone(&one.component).with(|c| {
+                c.preparation.outcome =
+                    Some(BootPreparation { generation, attempt, trouble: Some(waiting(peer)) })
+            })
         };
         let failed = record(failed());
         let refused = record(PreparationProgress::Refused { trouble: waiting("BSS") });
@@ -317,7 +319,7 @@ mod tests {
             (told(0, 1, "BSS"), &refused, false),
             (Component::clone(&one.component), &failed, false),
         ] {
-            assert_eq!(is_told(&component, record), expected, "{:?}", component.preparation);
+            assert_eq!(is_told(&component, record), expected, "{:?}", component.preparation.outcome);
         }
     }
 }

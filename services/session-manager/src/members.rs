@@ -194,7 +194,7 @@ impl MemberIndex {
 
 /// Returns the sessions that a component names.
 fn sessions(component: &Component) -> impl Iterator<Item = &str> {
-    let staged = component.staged_state.as_ref().and_then(|staged| staged.session.as_deref());
+    let staged = component.wish.staged_state.as_ref().and_then(|staged| staged.session.as_deref());
     [component.session_name(), staged.unwrap_or_default()].into_iter().filter(|name| !name.is_empty())
 }
 
@@ -202,7 +202,7 @@ fn sessions(component: &Component) -> impl Iterator<Item = &str> {
 mod tests {
     use domain::{
         boot::{
-            component::StagedState,
+            component::{ComponentWish, StagedState},
             session::{NewSession, create},
             template::Operation,
         },
@@ -214,10 +214,15 @@ mod tests {
 
     fn component(id: &str, enabled: bool, owner: &str, assignment: &str, staged: &str) -> Arc<Component> {
         Arc::new(Component {
-            enabled: Some(enabled),
-            session: Some(owner.into()),
-            assignment: assignment.into(),
-            staged_state: Some(StagedState { session: Some(staged.into()), ..StagedState::default() }.into()),
+            wish: ComponentWish {
+                enabled: Some(enabled),
+                session: Some(owner.into()),
+                assignment: assignment.into(),
+                staged_state: Some(
+                    StagedState { session: Some(staged.into()), ..StagedState::default() }.into(),
+                ),
+                ..ComponentWish::default()
+            },
             ..Component::new(ComponentId::parse(id).unwrap())
         })
     }

@@ -121,7 +121,7 @@ impl StatusEvaluator {
         version: DecisionVersion,
         now: Timestamp,
     ) -> Option<DecidedComponent> {
-        if version.is_older_than(component.decided_by) {
+        if version.is_older_than(component.evaluation.decided_by) {
             self.peers.queue.unmark(&component.id);
             self.log_newer(component, version);
             return None;
@@ -138,7 +138,7 @@ impl StatusEvaluator {
 
     /// Logs once that newer rules have decided components. Newer options of the same rules will arrive at the mirror.
     fn log_newer(&self, component: &Component, version: DecisionVersion) {
-        let newer = component.decided_by.rules;
+        let newer = component.evaluation.decided_by.rules;
         let ours = version.rules;
         if newer > ours && !self.yields.swap(true, Ordering::Relaxed) {
             tracing::warn!(

@@ -6,8 +6,8 @@ use domain::{
     boot::{
         bos::options::Options,
         component::{
-            Action, ActualState, Component, DesiredState, EventStats, LastAction, Phase, Status,
-            artifacts::BootArtifacts,
+            Action, ActualState, Component, ComponentEvaluation, ComponentPower, ComponentWish, DesiredState,
+            EventStats, LastAction, Phase, ReportedBoots, Status, artifacts::BootArtifacts,
         },
         configuration::ConfigurationObservation,
         evaluation::{Evidence, evaluate},
@@ -60,21 +60,33 @@ fn judged_in_a_second(components: &[Component], evidence: &Evidence, options: &O
 fn component(n: usize, artifacts: &BootArtifacts) -> Component {
     let (wanted, booted) = (artifacts.clone(), artifacts.clone());
     Component {
-        enabled: Some(true),
         generation: 1,
-        actual_state: Some(ActualState { boot_artifacts: Some(booted.into()), ..ActualState::default() }),
-        desired_state: Some(DesiredState {
-            boot_artifacts: Some(wanted.into()),
-            configuration: Some("compute".into()),
-            ..DesiredState::default()
-        }),
-        last_action: Some(LastAction {
-            action: Some(Action::PoweringOn),
-            failed: Some(false),
-            last_updated: Some(Timestamp(0)),
-        }),
-        event_stats: Some(EventStats::zeros()),
-        status: Some(Status { phase: Some(Phase::Configuring), status_override: Some(Arc::default()) }),
+        wish: ComponentWish {
+            enabled: Some(true),
+            desired_state: Some(DesiredState {
+                boot_artifacts: Some(wanted.into()),
+                configuration: Some("compute".into()),
+                ..DesiredState::default()
+            }),
+            ..ComponentWish::default()
+        },
+        reported: ReportedBoots {
+            actual_state: Some(ActualState { boot_artifacts: Some(booted.into()), ..ActualState::default() }),
+            ..ReportedBoots::default()
+        },
+        power: ComponentPower {
+            last_action: Some(LastAction {
+                action: Some(Action::PoweringOn),
+                failed: Some(false),
+                last_updated: Some(Timestamp(0)),
+            }),
+            event_stats: Some(EventStats::zeros()),
+            ..ComponentPower::default()
+        },
+        evaluation: ComponentEvaluation {
+            status: Some(Status { phase: Some(Phase::Configuring), status_override: Some(Arc::default()) }),
+            ..ComponentEvaluation::default()
+        },
         ..Component::new(ComponentId::parse(&format!("x{n}c0s0b0n0")).expect("a name"))
     }
 }

@@ -12,15 +12,15 @@ const NODE: &str = "x1000c0s0b0n0";
 
 fn component(change: impl FnOnce(&mut Component)) -> Arc<Component> {
     let mut component = Component::new(ComponentId::parse(NODE).expect("an id"));
-    component.enabled = Some(true);
+    component.wish.enabled = Some(true);
     component.generation = 3;
-    component.presence = InventoryPresence::Listed;
-    component.desired_state = Some(DesiredState {
+    component.inventory.presence = InventoryPresence::Listed;
+    component.wish.desired_state = Some(DesiredState {
         bss_token: Some("t1".into()),
         configuration: Some("c1".into()),
         ..DesiredState::default()
     });
-    component.preparation = Some(BootPreparation { generation: 3, attempt: 1, trouble: None });
+    component.preparation.outcome = Some(BootPreparation { generation: 3, attempt: 1, trouble: None });
     change(&mut component);
     Arc::new(component)
 }
@@ -66,7 +66,8 @@ fn every_bad_action_breaks_what_it_should() {
     let off = || vec![open(Action::PoweringOffForcefully, Stage::Accepted)];
     let record = |change: fn(&mut Component)| vec![component(change)];
     let held = |component: &mut Component| {
-        component.status = Some(Status { status_override: Some("on_hold".into()), ..Status::default() });
+        component.evaluation.status =
+            Some(Status { status_override: Some("on_hold".into()), ..Status::default() });
     };
     let rows = [
         ("nobody wrote it down", Acceptance { asked: None, ..good() }, 1, vec!["I0"]),
@@ -74,24 +75,32 @@ fn every_bad_action_breaks_what_it_should() {
         ("on while an off is accepted", Acceptance { open: off(), ..good() }, 1, vec!["I2"]),
         (
             "disabled",
-            Acceptance { records: record(|one| one.enabled = Some(false)), ..good() },
+            Acceptance { records: record(|one| one.wish.enabled = Some(false)), ..good() },
             1,
             vec!["I3"],
         ),
         (
             "not listed",
-            Acceptance { records: record(|one| one.presence = InventoryPresence::default()), ..good() },
+            Acceptance {
+                records: record(|one| one.inventory.presence = InventoryPresence::default()),
+                ..good()
+            },
             1,
             vec!["I3"],
         ),
-        ("locked", Acceptance { records: record(|one| one.locked = true), ..good() }, 1, vec!["I3"]),
+        (
+            "locked",
+            Acceptance { records: record(|one| one.inventory.locked = true), ..good() },
+            1,
+            vec!["I3"],
+        ),
         ("held", Acceptance { records: vec![component(held)], ..good() }, 1, vec!["I3"]),
         ("nobody knows it", Acceptance { records: Vec::new(), ..good() }, 1, vec!["I3", "I4"]),
         ("another token", Acceptance { boot: Vec::new(), ..good() }, 1, vec!["I4"]),
         ("another configuration", Acceptance { configured: vec!["c0".to_owned()], ..good() }, 1, vec!["I4"]),
         (
             "not prepared",
-            Acceptance { records: record(|one| one.preparation = None), ..good() },
+            Acceptance { records: record(|one| one.preparation.outcome = None), ..good() },
             1,
             vec!["I4"],
         ),
@@ -128,12 +137,15 @@ fn attempts_beyond_the_policy_are_found() {
 #[test]
 fn failures_of_others_are_found() {
     let failed = |on: &str| Some(format!("no route to the BMC of {on}"));
-    assert!(own_failures(&component(|one| one.error = failed(NODE).map(Into::into))).is_ok());
-    assert!(own_failures(&component(|one| one.error = Some("waiting for PCS".into()))).is_ok());
-    assert!(own_failures(&component(|one| one.error = failed("x1000c0s0b0n1").map(Into::into))).is_err());
+    assert!(own_failures(&component(|one| one.evaluation.error = failed(NODE).map(Into::into))).is_ok());
+    assert!(own_failures(&component(|one| one.evaluation.error = Some("waiting for PCS".into()))).is_ok());
+    assert!(
+        own_failures(&component(|one| one.evaluation.error = failed("x1000c0s0b0n1").map(Into::into)))
+            .is_err()
+    );
     let words = failed("x1000").unwrap_or_default();
     assert!(
-        own_failures(&component(|one| one.power_trouble = Trouble::failed(&words).map(Into::into))).is_err()
+        own_failures(&component(|one| one.power.trouble = Trouble::failed(&words).map(Into::into))).is_err()
     );
 }
 
@@ -184,9 +196,9 @@ fn action_on_held_nodes_is_found() {
 
 #[test]
 fn completion_with_enabled_nodes_is_found() {
-    let owned = component(|one| one.assignment = "id".into());
-    let settled = component(|one| (one.assignment, one.enabled) = ("id".into(), Some(false)));
-    let other = component(|one| one.assignment = "other".into());
+    let owned = component(|one| one.wish.assignment = "id".into());
+    let settled = component(|one| (one.wish.assignment, one.wish.enabled) = ("id".into(), Some(false)));
+    let other = component(|one| one.wish.assignment = "other".into());
     assert!(completed_without_nodes("s", "id", &[settled, owned.clone()]).is_ok(), "enabled again by hand");
     assert!(completed_without_nodes("s", "id", &[other]).is_ok());
     assert!(completed_without_nodes("s", "id", &[owned]).is_err());
@@ -200,7 +212,7 @@ fn completion_that_is_undone_is_found() {
 
 #[test]
 fn who_does_not_settle_is_found() {
-    let done = component(|one| one.enabled = Some(false));
+    let done = component(|one| one.wish.enabled = Some(false));
     assert!(settled(std::slice::from_ref(&done), &[]).is_ok());
     assert!(settled(&[done.clone(), component(|_| {})], &[]).is_err());
     assert!(settled(&[done], &["s1".to_owned()]).is_err());

@@ -5,9 +5,11 @@ use std::{borrow::Cow, sync::Arc};
 use domain::{
     boot::{
         component::{
-            Action, ActualState, BegunBoot, BootPreparation, Component, DesiredState, EventStats,
-            InventoryPresence, LastAction, LateReport, NumberedToken, Phase, PowerTurns, SessionReference,
-            StagedState, Status, artifacts::BootArtifacts, filter, status::computed_status,
+            Action, ActualState, BegunBoot, BootPreparation, Component, ComponentEvaluation,
+            ComponentInventory, ComponentPatch, ComponentPower, ComponentPreparation, ComponentWish,
+            DesiredState, EventStats, InventoryPresence, LastAction, LateReport, NumberedToken, Phase,
+            PowerTurns, ReportedBoots, SessionReference, StagedState, Status, artifacts::BootArtifacts,
+            filter, status::computed_status,
         },
         evaluation::current_version,
     },
@@ -33,72 +35,130 @@ use crate::{
 /// # Errors
 /// When its id is not one, or a tenant has no possible name. The limits of the other members are the rules' business.
 pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<Component, Invalid> {
+    let mut component = component;
     Ok(Component {
         id: ComponentId::parse(&component.id)?,
-        actual_state: component.actual_state.map(|state| ActualState {
-            boot_artifacts: state.boot_artifacts.map(|artifacts| artifacts_from_wire(artifacts, interner)),
-            bss_token: interner.share_any(state.bss_token),
-            last_updated: state.last_updated.map(time::from_wire),
-        }),
-        desired_state: component.desired_state.map(|state| DesiredState {
+        revision: component.revision,
+        last_event: component.last_event,
+        generation: component.generation,
+        wish: wish_from_wire(&mut component, interner)?,
+        evaluation: evaluation_from_wire(&mut component, interner),
+        power: power_from_wire(&mut component, interner),
+        preparation: preparation_from_wire(&mut component, interner),
+        reported: reported_from_wire(&mut component, interner),
+        inventory: ComponentInventory {
+            presence: component.presence.map(presence_from_wire).unwrap_or_default(),
+            locked: component.locked,
+        },
+    })
+}
+
+/// The write of a client from the wire: only the members that a client may write.
+///
+/// # Errors
+/// When a tenant has no possible name. The limits of the other members are the rules' business.
+pub fn patch_from_wire(patch: wire::Component, interner: &mut Interner) -> Result<ComponentPatch, Invalid> {
+    let mut patch = patch;
+    let reported = reported_from_wire(&mut patch, interner);
+    let wish = wish_from_wire(&mut patch, interner)?;
+    let evaluation = evaluation_from_wire(&mut patch, interner);
+    let power = power_from_wire(&mut patch, interner);
+    Ok(ComponentPatch {
+        actual_state: reported.actual_state,
+        desired_state: wish.desired_state,
+        staged_state: wish.staged_state,
+        last_action: power.last_action,
+        event_stats: power.event_stats,
+        status: evaluation.status,
+        enabled: wish.enabled,
+        error: evaluation.error,
+        session: wish.session,
+        session_tenant: wish.session_tenant,
+        retry_policy: wish.retry_policy,
+    })
+}
+
+fn wish_from_wire(
+    component: &mut wire::Component,
+    interner: &mut Interner,
+) -> Result<ComponentWish, Invalid> {
+    let staged_state = component.staged_state.take();
+    Ok(ComponentWish {
+        desired_state: component.desired_state.take().map(|state| DesiredState {
             boot_artifacts: state.boot_artifacts.map(|artifacts| artifacts_from_wire(artifacts, interner)),
             configuration: interner.share_any(state.configuration),
             bss_token: interner.share_any(state.bss_token),
             last_updated: state.last_updated.map(time::from_wire),
         }),
-        staged_state: component
-            .staged_state
-            .map(|state| staged_state_from_wire(state, interner))
-            .transpose()?,
-        last_action: component.last_action.map(last_action_from_wire),
+        staged_state: staged_state.map(|state| staged_state_from_wire(state, interner)).transpose()?,
+        session: interner.share_any(component.session.take()),
+        session_tenant: component.session_tenant.as_deref().map(Tenant::parse).transpose()?,
+        assignment: interner.share(&component.assignment),
+        latest_assignment: interner.share(&component.latest_assignment),
+        retry_policy: component.retry_policy,
+        enabled: component.enabled,
+    })
+}
+
+fn evaluation_from_wire(component: &mut wire::Component, interner: &mut Interner) -> ComponentEvaluation {
+    let text = component.error.as_deref().unwrap_or_default();
+    let error_kind = trouble::kind_from_wire(component.error_kind, text);
+    ComponentEvaluation {
+        status: component.status.take().map(|status| Status {
+            phase: status.phase.and_then(phase_from_wire),
+            status_override: interner.share_any(status.status_override),
+        }),
+        error: interner.share_any(component.error.take()),
+        decided_by: component.decided_by.map(decided_by_from_wire).unwrap_or_default(),
+        error_kind,
+    }
+}
+
+fn power_from_wire(component: &mut wire::Component, interner: &mut Interner) -> ComponentPower {
+    ComponentPower {
+        last_action: component.last_action.take().map(last_action_from_wire),
         event_stats: component.event_stats.map(|stats| EventStats {
             power_on_attempts: stats.power_on_attempts,
             power_off_graceful_attempts: stats.power_off_graceful_attempts,
             power_off_forceful_attempts: stats.power_off_forceful_attempts,
         }),
-        status: component.status.map(|status| Status {
-            phase: status.phase.and_then(phase_from_wire),
-            status_override: interner.share_any(status.status_override),
-        }),
-        enabled: component.enabled,
-        error_kind: trouble::kind_from_wire(
-            component.error_kind,
-            component.error.as_deref().unwrap_or_default(),
-        ),
-        error: interner.share_any(component.error),
-        session: interner.share_any(component.session),
-        session_tenant: component.session_tenant.as_deref().map(Tenant::parse).transpose()?,
-        retry_policy: component.retry_policy,
-        revision: component.revision,
-        last_event: component.last_event,
-        generation: component.generation,
-        preparation: component.preparation.map(|preparation| BootPreparation {
+        trouble: interner.trouble(component.power_error_kind, &component.power_error),
+        turns: component.turns.map(turns_from_wire).unwrap_or_default(),
+    }
+}
+
+fn preparation_from_wire(component: &mut wire::Component, interner: &mut Interner) -> ComponentPreparation {
+    ComponentPreparation {
+        outcome: component.preparation.take().map(|preparation| BootPreparation {
             generation: preparation.generation,
             attempt: preparation.attempt,
             trouble: interner.trouble(preparation.error_kind, &preparation.error),
         }),
-        assignment: interner.share(&component.assignment),
-        latest_assignment: interner.share(&component.latest_assignment),
-        power_trouble: interner.trouble(component.power_error_kind, &component.power_error),
-        locked: component.locked,
-        prepared_token: component.prepared_token.map(|token| token_from_wire(token, interner)),
-        boot: component.boot.filter(|_| tells_boots_apart()).map(|boot| BegunBoot {
+        token: component.prepared_token.take().map(|token| token_from_wire(token, interner)),
+    }
+}
+
+fn reported_from_wire(component: &mut wire::Component, interner: &mut Interner) -> ReportedBoots {
+    ReportedBoots {
+        actual_state: component.actual_state.take().map(|state| ActualState {
+            boot_artifacts: state.boot_artifacts.map(|artifacts| artifacts_from_wire(artifacts, interner)),
+            bss_token: interner.share_any(state.bss_token),
+            last_updated: state.last_updated.map(time::from_wire),
+        }),
+        boot: component.boot.take().filter(|_| tells_boots_apart()).map(|boot| BegunBoot {
             generation: boot.generation,
             attempt: boot.attempt,
             token: token_from_wire(boot.token.unwrap_or_default(), interner),
             reported: boot.reported,
         }),
-        late_report: component.late_report.map(|late| {
+        late_report: component.late_report.take().map(|late| {
             Arc::new(LateReport {
                 token: interner.share(&late.token),
                 boot_artifacts: artifacts_from_wire(late.boot_artifacts.unwrap_or_default(), interner),
                 reported_at: late.reported_at.map(time::from_wire).unwrap_or_default(),
             })
         }),
-        presence: component.presence.map(presence_from_wire).unwrap_or_default(),
-        decided_by: component.decided_by.map(decided_by_from_wire).unwrap_or_default(),
-        turns: component.turns.map(turns_from_wire).unwrap_or_default(),
-    })
+    }
 }
 
 #[cfg(feature = "simulation")]
@@ -137,20 +197,21 @@ fn with_artifacts(
     component: &Component,
     artifacts: impl Fn(&BootArtifacts) -> wire::BootArtifacts,
 ) -> wire::Component {
+    let Component { wish, evaluation, power, preparation, reported, inventory, .. } = component;
     wire::Component {
         id: component.id.as_str().to_owned(),
-        actual_state: component.actual_state.as_ref().map(|state| wire::ActualState {
+        actual_state: reported.actual_state.as_ref().map(|state| wire::ActualState {
             boot_artifacts: state.boot_artifacts.as_deref().map(&artifacts),
             bss_token: owned(&state.bss_token),
             last_updated: state.last_updated.map(time::to_wire),
         }),
-        desired_state: component.desired_state.as_ref().map(|state| wire::DesiredState {
+        desired_state: wish.desired_state.as_ref().map(|state| wire::DesiredState {
             boot_artifacts: state.boot_artifacts.as_deref().map(&artifacts),
             configuration: owned(&state.configuration),
             bss_token: owned(&state.bss_token),
             last_updated: state.last_updated.map(time::to_wire),
         }),
-        staged_state: component.staged_state.as_ref().map(|state| wire::StagedState {
+        staged_state: wish.staged_state.as_ref().map(|state| wire::StagedState {
             boot_artifacts: state.boot_artifacts.as_deref().map(&artifacts),
             configuration: owned(&state.configuration),
             session: owned(&state.session),
@@ -159,52 +220,52 @@ fn with_artifacts(
             applied: state.applied,
             last_updated: state.last_updated.map(time::to_wire),
         }),
-        last_action: component.last_action.as_ref().map(last_action_to_wire),
-        event_stats: component.event_stats.as_ref().map(|stats| wire::EventStats {
+        last_action: power.last_action.as_ref().map(last_action_to_wire),
+        event_stats: power.event_stats.as_ref().map(|stats| wire::EventStats {
             power_on_attempts: stats.power_on_attempts,
             power_off_graceful_attempts: stats.power_off_graceful_attempts,
             power_off_forceful_attempts: stats.power_off_forceful_attempts,
         }),
-        status: component.status.as_ref().map(|status| wire::Status {
+        status: evaluation.status.as_ref().map(|status| wire::Status {
             phase: status.phase.map(|phase| phase_to_wire(phase).into()),
             status_override: owned(&status.status_override),
             status: computed_status(component).word().to_owned(),
         }),
-        enabled: component.enabled,
-        error: owned(&component.error),
-        session: owned(&component.session),
-        session_tenant: component.session_tenant.as_ref().map(|tenant| tenant.as_str().to_owned()),
-        retry_policy: component.retry_policy,
+        enabled: wish.enabled,
+        error: owned(&evaluation.error),
+        session: owned(&wish.session),
+        session_tenant: wish.session_tenant.as_ref().map(|tenant| tenant.as_str().to_owned()),
+        retry_policy: wish.retry_policy,
         revision: component.revision,
         last_event: component.last_event,
         generation: component.generation,
-        preparation: component.preparation.as_ref().map(|preparation| wire::BootPreparation {
+        preparation: preparation.outcome.as_ref().map(|preparation| wire::BootPreparation {
             generation: preparation.generation,
             attempt: preparation.attempt,
             error: trouble::text_to_wire(preparation.trouble.as_deref()),
             error_kind: trouble::kind_to_wire(preparation.trouble.as_deref()).into(),
         }),
-        assignment: component.assignment.to_string(),
-        latest_assignment: component.latest_assignment.to_string(),
+        assignment: wish.assignment.to_string(),
+        latest_assignment: wish.latest_assignment.to_string(),
         power_error: component.power_error().to_owned(),
-        locked: component.locked,
-        prepared_token: component.prepared_token.as_ref().map(token_to_wire),
-        boot: component.boot.as_ref().map(|boot| wire::BegunBoot {
+        locked: inventory.locked,
+        prepared_token: preparation.token.as_ref().map(token_to_wire),
+        boot: reported.boot.as_ref().map(|boot| wire::BegunBoot {
             generation: boot.generation,
             attempt: boot.attempt,
             token: Some(token_to_wire(&boot.token)),
             reported: boot.reported,
         }),
-        late_report: component.late_report.as_ref().map(|late| wire::LateReport {
+        late_report: reported.late_report.as_ref().map(|late| wire::LateReport {
             token: late.token.to_string(),
             boot_artifacts: Some(artifacts_to_wire(&late.boot_artifacts)),
             reported_at: Some(time::to_wire(late.reported_at)),
         }),
-        presence: presence_to_wire(&component.presence),
-        decided_by: decided_by_to_wire(component.decided_by),
-        turns: turns_to_wire(component.turns),
+        presence: presence_to_wire(&inventory.presence),
+        decided_by: decided_by_to_wire(evaluation.decided_by),
+        turns: turns_to_wire(power.turns),
         error_kind: trouble::kind_to_wire(component.error_trouble().as_ref()).into(),
-        power_error_kind: trouble::kind_to_wire(component.power_trouble.as_deref()).into(),
+        power_error_kind: trouble::kind_to_wire(power.trouble.as_deref()).into(),
     }
 }
 
@@ -420,7 +481,7 @@ impl Resource for Component {
     }
 
     fn weight(&self) -> usize {
-        size_of::<Self>() + self.error.as_ref().map_or(0, |error| error.len()) + self.power_error().len()
+        size_of::<Self>() + self.error_text().len() + self.power_error().len()
     }
 
     fn facets(&self) -> impl Iterator<Item = Facet<'_>> {
@@ -456,7 +517,7 @@ impl MirroredKind for Component {
 
     fn with_began(self: &Arc<Self>, began: Timestamp) -> Arc<Self> {
         let mut component = Self::clone(self);
-        if let Some(last) = &mut component.last_action {
+        if let Some(last) = &mut component.power.last_action {
             last.last_updated = Some(began);
         }
         Arc::new(component)
@@ -482,17 +543,17 @@ mod tests {
     #[test]
     fn a_record_without_kinds_goes_on_as_before() {
         let component = from_wire(record(), &mut Interner::default()).unwrap();
-        assert_eq!(component.error_kind, TroubleKind::Waiting);
+        assert_eq!(component.evaluation.error_kind, TroubleKind::Waiting);
         assert_eq!(component.power_trouble_kind(), Some(TroubleKind::NoResults));
-        let preparation = component.preparation.unwrap();
+        let preparation = component.preparation.outcome.unwrap();
         assert_eq!(preparation.trouble.unwrap().kind(), TroubleKind::Failed);
     }
 
     #[test]
     fn a_record_keeps_its_kinds() {
         let mut component = from_wire(record(), &mut Interner::default()).unwrap();
-        component.error_kind = TroubleKind::Failed;
-        component.power_trouble = Trouble::failed("waiting for the BMC").map(Arc::new);
+        component.evaluation.error_kind = TroubleKind::Failed;
+        component.power.trouble = Trouble::failed("waiting for the BMC").map(Arc::new);
         assert_eq!(from_wire(to_wire(&component), &mut Interner::default()), Ok(component));
     }
 }

@@ -255,7 +255,7 @@ async fn read(
 
 /// Returns whether a record of the registry says that its node is locked.
 fn has_locks(registry: &RegistryState) -> bool {
-    registry.components.view().all().iter().any(|component| component.locked)
+    registry.components.view().all().iter().any(|component| component.inventory.locked)
 }
 
 /// Returns the error of an inventory without any records. Its reason follows "waiting for".

@@ -12,7 +12,7 @@ use chassis::{
     },
 };
 use domain::{
-    boot::component::{Component, filter::ComponentFilter, validate, write},
+    boot::component::{Component, ComponentPatch, filter::ComponentFilter, write},
     core::{event::Actor, id::Tenant},
 };
 use proto::{
@@ -28,7 +28,13 @@ use proto::{
 use tokio::time::Instant;
 use tonic::{Request, Response, Status, async_trait};
 
-use super::{list::selection, repeats::RepeatedReports, reports::SESSION_MANAGER, scope::VisibleScope};
+use super::{
+    list::selection,
+    repeats::RepeatedReports,
+    reports::SESSION_MANAGER,
+    scope::VisibleScope,
+    written::{ComponentWrite, last_of_each, read_patch},
+};
 use crate::{RegistryState, convert, store::create};
 
 /// Components in one message of a list: a hundred kilobytes and more. Each list in progress holds a few messages in
@@ -80,25 +86,25 @@ impl ComponentService for RegistryState {
         request: Request<PutComponentsRequest>,
     ) -> Result<Response<PutComponentsResponse>, Status> {
         let PutComponentsRequest { components, scope, validate_only } = request.into_inner();
-        let records = self.read_each(components)?;
-        VisibleScope::from(scope).check(&records).map_err(Fault::Invalid)?;
-        let tokens = self.tokens_of(&records).await?;
+        let writes = self.read_writes(components)?;
+        VisibleScope::from(scope).check(writes.iter().map(|write| &write.id)).map_err(Fault::Invalid)?;
+        let tokens = self.tokens_of(writes.iter().map(|write| &write.patch).collect()).await?;
         if validate_only {
             self.components.fresh().await?;
             let view = self.components.view();
             let now = clock::now();
-            let judged = last_of_each(records).into_iter().map(|record| {
-                let previous = view.get(record.id.as_str());
-                convert::to_wire(&write::put(previous.as_deref(), record, |token| tokens.get(token), now))
+            let judged = last_of_each(writes).into_iter().map(|write| {
+                let previous = view.get(write.id.as_str());
+                convert::to_wire(&write.put(previous.as_deref(), &tokens, now))
             });
             return Ok(Response::new(PutComponentsResponse { components: judged.collect() }));
         }
         let put = move |draft: &mut Draft<'_, Component>| {
             tokens.check(draft)?;
             let now = clock::now();
-            let stored = last_of_each(records).into_iter().map(|record| {
-                let previous = draft.get(record.id.as_str());
-                let record = write::put(previous.as_deref(), record, |token| tokens.get(token), now);
+            let stored = last_of_each(writes).into_iter().map(|write| {
+                let previous = draft.get(write.id.as_str());
+                let record = write.put(previous.as_deref(), &tokens, now);
                 let answer = convert::to_wire(&record);
                 match previous {
                     Some(_) => draft.put(record),
@@ -122,12 +128,12 @@ impl ComponentService for RegistryState {
             request.into_inner();
         let patches = match selection {
             Some(Selection::Each(PatchEach { patches })) => {
-                RequestPatches::Each(last_of_each(self.read_each(patches)?))
+                RequestPatches::Each(last_of_each(self.read_writes(patches)?))
             }
             Some(Selection::Many(many)) => self.read_many(many)?,
             None => return Err(Fault::Invalid(convert::missing("selection")).into()),
         };
-        let tokens = self.tokens_of(patches.records()).await?;
+        let tokens = self.tokens_of(patches.all()).await?;
         let rules = PatchRules { skip_bad_ids, guard_actual_state, scope: scope.into() };
         if let RequestPatches::Each(reports) = &patches {
             match self.repeats(reports, &rules.scope, &tokens) {
@@ -165,26 +171,26 @@ impl ComponentService for RegistryState {
 /// Patches and their target components.
 enum RequestPatches {
     /// Patches of single components, each for its own id.
-    Each(Vec<Component>),
+    Each(Vec<ComponentWrite>),
     /// Patch of the components with these ids.
-    Ids(Box<Component>, Vec<String>),
+    Ids(Box<ComponentPatch>, Vec<String>),
     /// Patch of the components of the session in the filter.
-    Session(Box<Component>, ComponentFilter),
+    Session(Box<ComponentPatch>, ComponentFilter),
 }
 
 impl RequestPatches {
-    fn records(&self) -> &[Component] {
+    fn all(&self) -> Vec<&ComponentPatch> {
         match self {
-            Self::Each(patches) => patches,
-            Self::Ids(patch, _) | Self::Session(patch, _) => std::slice::from_ref(patch),
+            Self::Each(writes) => writes.iter().map(|write| &write.patch).collect(),
+            Self::Ids(patch, _) | Self::Session(patch, _) => vec![patch],
         }
     }
 
     /// Returns every target id with its patch. Ids may be foreign to the caller.
-    fn targets(self, draft: &Draft<'_, Component>, scope: &VisibleScope) -> Vec<(String, Component)> {
+    fn targets(self, draft: &Draft<'_, Component>, scope: &VisibleScope) -> Vec<(String, ComponentPatch)> {
         match self {
-            Self::Each(patches) => {
-                patches.into_iter().map(|patch| (patch.id.as_str().to_owned(), patch)).collect()
+            Self::Each(writes) => {
+                writes.into_iter().map(|write| (write.id.as_str().to_owned(), write.patch)).collect()
             }
             Self::Ids(patch, ids) => with_patch(ids, &patch),
             Self::Session(patch, filter) => {
@@ -202,7 +208,7 @@ impl RequestPatches {
     }
 }
 
-fn with_patch(ids: Vec<String>, patch: &Component) -> Vec<(String, Component)> {
+fn with_patch(ids: Vec<String>, patch: &ComponentPatch) -> Vec<(String, ComponentPatch)> {
     ids.into_iter().map(|id| (id, patch.clone())).collect()
 }
 
@@ -247,22 +253,9 @@ impl PatchRules {
 }
 
 impl RegistryState {
-    fn read_each(&self, components: Vec<proto::component::Component>) -> Result<Vec<Component>, Fault> {
-        let mut interner = self.interner.lock();
-        let read = components.into_iter().map(|component| {
-            let component = chassis::kinds::component::from_wire(component, &mut interner)?;
-            validate(&component)?;
-            Ok(component)
-        });
-        read.collect()
-    }
-
     fn read_many(&self, many: PatchMany) -> Result<RequestPatches, Fault> {
         let PatchMany { patch, mut ids, session, session_tenant } = many;
-        // The id of a common patch is ignored, but a record needs one.
-        let patch = proto::component::Component { id: "any".into(), ..patch.unwrap_or_default() };
-        let patch =
-            self.read_each(vec![patch])?.pop().map(Box::new).ok_or_else(|| convert::missing("patch"))?;
+        let patch = Box::new(read_patch(patch.unwrap_or_default(), &mut self.interner.lock())?);
         if session.is_empty() {
             ids.sort_unstable();
             ids.dedup();
@@ -274,10 +267,10 @@ impl RegistryState {
         Ok(RequestPatches::Session(patch, filter))
     }
 
-    /// Looks up the tokens that records name, before the write: tokens never change.
-    async fn tokens_of(&self, records: &[Component]) -> Result<convert::RequestTokens, Fault> {
+    /// Looks up the tokens that patches name, before the write: tokens never change.
+    async fn tokens_of(&self, patches: Vec<&ComponentPatch>) -> Result<convert::RequestTokens, Fault> {
         let mentioned =
-            || records.iter().filter_map(|record| record.actual_state.as_ref()?.bss_token.as_deref());
+            || patches.iter().filter_map(|patch| patch.actual_state.as_ref()?.bss_token.as_deref());
         if mentioned().next().is_some() {
             self.follow_loss().await?;
         }
@@ -308,22 +301,6 @@ impl RegistryState {
         let known: Vec<_> = tokens.filter_map(|token| view.get(token)).collect();
         convert::RequestTokens::new(known.iter().map(|token| &**token))
     }
-}
-
-/// Returns the last record of every id, in the order of first appearance.
-fn last_of_each(records: Vec<Component>) -> Vec<Component> {
-    let mut places = std::collections::HashMap::new();
-    let mut kept: Vec<Component> = Vec::with_capacity(records.len());
-    for record in records {
-        match places.get(&record.id) {
-            Some(&place) => kept[place] = record,
-            None => {
-                places.insert(record.id.clone(), kept.len());
-                kept.push(record);
-            }
-        }
-    }
-    kept
 }
 
 fn absent(id: &str) -> Fault {

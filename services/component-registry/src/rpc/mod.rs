@@ -8,5 +8,6 @@ mod repeats;
 mod reports;
 mod scope;
 mod staging;
+mod written;
 
 pub(crate) use repeats::TimeStampRenewals;

@@ -30,7 +30,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::scope::VisibleScope;
+use super::{scope::VisibleScope, written::ComponentWrite};
 use crate::{RegistryState, convert};
 
 /// Longest age of trusted memory: a few polls of the writes of other replicas.
@@ -79,7 +79,7 @@ impl RegistryState {
     /// Classifies reports that only repeat the record in memory; `None` if one of the reports does not, or may not.
     pub(super) fn repeats(
         &self,
-        reports: &[Component],
+        reports: &[ComponentWrite],
         scope: &VisibleScope,
         tokens: &convert::RequestTokens,
     ) -> Option<RepeatedReports> {
@@ -93,8 +93,8 @@ impl RegistryState {
         for report in reports {
             let id = report.id.as_str();
             let stored = self.components.view().get(id).filter(|_| scope.has(id))?;
-            is_old |=
-                repetition(&stored, report, |token| tokens.get(token), ttl, now)? == Repetition::TimeStamp;
+            is_old |= repetition(&stored, &report.patch, |token| tokens.get(token), ttl, now)?
+                == Repetition::TimeStamp;
             known.push(stored);
         }
         Some(if is_old {

@@ -5,9 +5,9 @@ use domain::{
     boot::component::{
         Component, InventoryPresence,
         boot_token::superseded,
-        report::{self, Stale},
+        report::{self, ActionReport, AuthorReport, PreparationReport, Stale, StatusReport},
     },
-    core::{event::Actor, time::Timestamp},
+    core::event::Actor,
 };
 use proto::component::{
     ApplyStagedRequest, ApplyStagedResponse, AssignSessionRequest, AssignSessionResponse,
@@ -21,11 +21,8 @@ use crate::{RegistryState, convert, store::BootToken};
 /// Number of tokens below which a search for superseded ones is not worthwhile.
 const MANY_TOKENS: usize = 10_000;
 
-/// Authors of reports, in events.
+/// Author of assignments, in events.
 pub(super) const SESSION_MANAGER: Actor = Actor::Service("session-manager");
-const STATUS_EVALUATOR: Actor = Actor::Service("status-evaluator");
-const POWER_CONTROLLER: Actor = Actor::Service("power-controller");
-const CONFIG_COORDINATOR: Actor = Actor::Service("config-coordinator");
 
 #[async_trait]
 impl ReportService for RegistryState {
@@ -42,10 +39,10 @@ impl ReportService for RegistryState {
             for (ids, assignment) in &assignments {
                 for id in ids {
                     let Some(component) = draft.get(id) else { continue };
-                    match report::assign(&component, assignment, now) {
+                    match report::record(&component, assignment, now) {
                         Ok(Some(mut changed)) => {
                             if changed.generation > component.generation && is_listed(id) {
-                                changed.presence = InventoryPresence::Listed;
+                                changed.inventory.presence = InventoryPresence::Listed;
                             }
                             draft.put(changed);
                         }
@@ -75,13 +72,7 @@ impl ReportService for RegistryState {
         request: Request<ReportStatusesRequest>,
     ) -> Result<Response<ReportStatusesResponse>, Status> {
         let reports = convert::status_reports(request.into_inner(), &mut self.interner.lock())?;
-        let rule = ReportRule {
-            apply: report::status,
-            author: STATUS_EVALUATOR,
-            id: |one| one.id.as_str(),
-            reason: |one| &one.reason,
-        };
-        let stale_ids = self.note(reports, rule).await?;
+        let stale_ids = self.note(reports).await?;
         Ok(Response::new(ReportStatusesResponse { stale_ids }))
     }
 
@@ -90,13 +81,7 @@ impl ReportService for RegistryState {
         request: Request<ReportActionsRequest>,
     ) -> Result<Response<ReportActionsResponse>, Status> {
         let reports = convert::action_reports(request.into_inner(), &mut self.interner.lock())?;
-        let rule = ReportRule {
-            apply: report::action,
-            author: POWER_CONTROLLER,
-            id: |one| one.id.as_str(),
-            reason: |_| "",
-        };
-        let stale_ids = self.note(reports, rule).await?;
+        let stale_ids = self.note(reports).await?;
         Ok(Response::new(ReportActionsResponse { stale_ids }))
     }
 
@@ -115,50 +100,74 @@ impl ReportService for RegistryState {
         self.follow_loss().await?;
         let tokens = self.known_tokens(request.reports.iter().map(|report| report.bss_token.as_str()));
         let reports = convert::preparation_reports(request, &tokens, &mut self.interner.lock())?;
-        let rule = ReportRule {
-            apply: report::preparation,
-            author: CONFIG_COORDINATOR,
-            id: |one| one.id.as_str(),
-            reason: |_| "",
-        };
-        let stale_ids = self.note(reports, rule).await?;
+        let stale_ids = self.note(reports).await?;
         Ok(Response::new(ReportPreparationsResponse { stale_ids }))
     }
 }
 
-/// Rule of one kind of report, with its one author.
-struct ReportRule<R> {
-    apply: fn(&Component, &R, Timestamp) -> Result<Option<Component>, Stale>,
-    author: Actor,
-    id: fn(&R) -> &str,
-    /// Word for the rule that decided the report; empty: none did.
-    reason: fn(&R) -> &str,
+/// Report about one component.
+trait ComponentReport: AuthorReport + Send + 'static {
+    /// Author of all reports of the kind.
+    const AUTHOR: Actor;
+
+    /// Returns the id of the component.
+    fn id(&self) -> &str;
+
+    /// Returns the word for the rule that decided the report; empty: none did.
+    fn reason(&self) -> &str {
+        ""
+    }
+}
+
+impl ComponentReport for StatusReport {
+    const AUTHOR: Actor = Actor::Service("status-evaluator");
+
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
+impl ComponentReport for ActionReport {
+    const AUTHOR: Actor = Actor::Service("power-controller");
+
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+}
+
+impl ComponentReport for PreparationReport {
+    const AUTHOR: Actor = Actor::Service("config-coordinator");
+
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
 }
 
 impl RegistryState {
     /// Applies each report to its component in one transaction and returns the ids of stale ones. A report about a
     /// deleted component is stale too.
-    async fn note<R: Send + 'static>(
-        &self,
-        reports: Vec<R>,
-        rule: ReportRule<R>,
-    ) -> Result<Vec<String>, Fault> {
-        let ReportRule { apply, author, id, reason } = rule;
+    async fn note<R: ComponentReport>(&self, reports: Vec<R>) -> Result<Vec<String>, Fault> {
         let note = move |draft: &mut Draft<'_, Component>| {
             let now = clock::now();
             let mut stale = Vec::new();
             for report in &reports {
-                let outcome =
-                    draft.get(id(report)).ok_or(Stale).and_then(|component| apply(&component, report, now));
+                let outcome = draft
+                    .get(report.id())
+                    .ok_or(Stale)
+                    .and_then(|component| report::record(&component, report, now));
                 match outcome {
-                    Ok(Some(changed)) => draft.put_because(changed, reason(report)),
+                    Ok(Some(changed)) => draft.put_because(changed, report.reason()),
                     Ok(None) => {}
-                    Err(Stale) => stale.push(id(report).to_owned()),
+                    Err(Stale) => stale.push(report.id().to_owned()),
                 }
             }
             Ok(stale)
         };
-        Ok(self.components.write_by(author, note).await?.0)
+        Ok(self.components.write_by(R::AUTHOR, note).await?.0)
     }
 
     async fn store_tokens(&self, tokens: Vec<BootToken>) -> Result<(), Fault> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::{boot::component::Component, core::invalid::Invalid};
+use domain::core::{id::ComponentId, invalid::Invalid};
 use proto::component as wire;
 
 /// Most ids in the text of a refusal.
@@ -41,12 +41,15 @@ impl VisibleScope {
         }
     }
 
-    /// Refuses records of other components.
+    /// Refuses writes of other components.
     ///
     /// # Errors
     /// Names the first of these components.
-    pub(super) fn check(&self, records: &[Component]) -> Result<(), Invalid> {
-        let foreign = || records.iter().map(|record| record.id.as_str()).filter(|id| !self.has(id));
+    pub(super) fn check<'a>(
+        &self,
+        written: impl Iterator<Item = &'a ComponentId> + Clone,
+    ) -> Result<(), Invalid> {
+        let foreign = || written.clone().map(ComponentId::as_str).filter(|id| !self.has(id));
         let named: Vec<_> = foreign().take(NAMED).collect();
         if named.is_empty() {
             return Ok(());
@@ -58,8 +61,6 @@ impl VisibleScope {
 
 #[cfg(test)]
 mod tests {
-    use domain::core::id::ComponentId;
-
     use super::*;
 
     fn ids(text: &str) -> BTreeSet<String> {
@@ -91,9 +92,9 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_the_foreign_records() {
-        let records = |text: &str| -> Vec<_> {
-            text.split_whitespace().map(|id| Component::new(ComponentId::parse(id).unwrap())).collect()
+    fn refusals_name_the_foreign_components() {
+        let ids_of = |text: &str| -> Vec<_> {
+            text.split_whitespace().map(|id| ComponentId::parse(id).unwrap()).collect()
         };
         let many = (10..22).map(|n| format!("n{n} ")).collect::<String>();
         for (own, put, expected) in [
@@ -104,7 +105,7 @@ mod tests {
             (Some(""), "a", Some("a")),
             (Some(""), many.as_str(), Some("n10,n11,n12,n13,n14,n15,n16,n17,n18,n19...")),
         ] {
-            let refused = scope(own).check(&records(put)).err().map(|invalid| invalid.reason);
+            let refused = scope(own).check(ids_of(put).iter()).err().map(|invalid| invalid.reason);
             let expected = expected.map(|ids| format!("components that the tenant does not have: {ids}"));
             assert_eq!(refused, expected, "{own:?} {put}");
         }

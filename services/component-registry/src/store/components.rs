@@ -49,18 +49,18 @@ impl Table for ComponentTable {
 
     const COLUMNS: &'static [Column<Component, ArtifactSets>] = &[
         Column::number("generation", |component, _| component.generation.cast_signed()),
-        Column::optional_flag("enabled", |component, _| component.enabled),
-        Column::optional_text("session", |component, _| component.session.as_deref().map(str::to_owned)),
+        Column::optional_flag("enabled", |component, _| component.wish.enabled),
+        Column::optional_text("session", |component, _| component.wish.session.as_deref().map(str::to_owned)),
         Column::optional_text("phase", |component, _| phase(component)),
         Column::text("status", |component, _| computed_status(component).word().to_owned()),
         Column::optional_text(ACTUAL, |component, sets| {
-            sets.digest_of(component.actual_state.as_ref().map(|state| &state.boot_artifacts))
+            sets.digest_of(component.reported.actual_state.as_ref().map(|state| &state.boot_artifacts))
         }),
         Column::optional_text(DESIRED, |component, sets| {
-            sets.digest_of(component.desired_state.as_ref().map(|state| &state.boot_artifacts))
+            sets.digest_of(component.wish.desired_state.as_ref().map(|state| &state.boot_artifacts))
         }),
         Column::optional_text(STAGED, |component, sets| {
-            sets.digest_of(component.staged_state.as_ref().map(|state| &state.boot_artifacts))
+            sets.digest_of(component.wish.staged_state.as_ref().map(|state| &state.boot_artifacts))
         }),
         // The texts of the record's artifacts are stored in the sets to which the columns refer.
         Column::bytes("record", |component, _| convert::to_wire_without_texts(component).encode_to_vec()),
@@ -75,14 +75,14 @@ impl Table for ComponentTable {
 
     fn read(row: &StoredRow, sets: &mut ArtifactSets) -> anyhow::Result<Component> {
         let mut component = Component::from_wire(row.message("record")?, &mut sets.interner)?;
-        if let Some(actual) = &mut component.actual_state {
+        if let Some(actual) = &mut component.reported.actual_state {
             fill(&mut actual.boot_artifacts, row.get(ACTUAL)?, sets)?;
         }
-        if let Some(desired) = &mut component.desired_state {
+        if let Some(desired) = &mut component.wish.desired_state {
             fill(&mut desired.boot_artifacts, row.get(DESIRED)?, sets)?;
         }
         let digest: Option<String> = row.get(STAGED)?;
-        if let Some(staged) = component.staged_state.as_mut().filter(|_| digest.is_some()) {
+        if let Some(staged) = component.wish.staged_state.as_mut().filter(|_| digest.is_some()) {
             fill(&mut Arc::make_mut(staged).boot_artifacts, digest, sets)?;
             *staged = sets.interner.staged(StagedState::clone(staged));
         }
@@ -116,7 +116,7 @@ pub(crate) fn create(draft: &mut Draft<'_, Component>, component: Component) {
 }
 
 fn phase(component: &Component) -> Option<String> {
-    let phase = component.status.as_ref()?.phase?;
+    let phase = component.evaluation.status.as_ref()?.phase?;
     Some(phase.word().to_owned())
 }
 

@@ -32,19 +32,19 @@ fn artifacts(image: &str) -> BootArtifacts {
 
 fn component(id: &str, wanted: BootArtifacts, booted: BootArtifacts) -> Component {
     let discovered = newly_discovered(ComponentId::parse(id).unwrap(), NOW);
-    Component {
-        desired_state: Some(DesiredState { boot_artifacts: Some(wanted.into()), ..DesiredState::default() }),
-        actual_state: Some(ActualState {
+    discovered.with(|one| {
+        one.wish.desired_state =
+            Some(DesiredState { boot_artifacts: Some(wanted.into()), ..DesiredState::default() });
+        one.wish.assignment = "session-id".into();
+        one.reported.actual_state = Some(ActualState {
             boot_artifacts: Some(BootArtifacts { timestamp: Some(NOW), ..booted }.into()),
             ..ActualState::default()
-        }),
-        assignment: "session-id".into(),
-        locked: true,
-        presence: InventoryPresence::Absent { since: NOW },
-        decided_by: DecisionVersion { rules: 2, options: 9 },
-        turns: PowerTurns { count: 4, last: Some(Action::PoweringOn) },
-        ..discovered
-    }
+        });
+        one.inventory.locked = true;
+        one.inventory.presence = InventoryPresence::Absent { since: NOW };
+        one.evaluation.decided_by = DecisionVersion { rules: 2, options: 9 };
+        one.power.turns = PowerTurns { count: 4, last: Some(Action::PoweringOn) };
+    })
 }
 
 /// Writes through a ledger, then reads with a new one, as after a restart.
@@ -131,6 +131,10 @@ async fn unreferenced_artifacts_are_deleted() {
         // A deleted set is stored again for its next boot.
         let again = component("x1", artifacts("booted"), BootArtifacts::default());
         let read_again = written_and_read::<ComponentTable>(&database, vec![again.clone()]).await;
-        assert_eq!(read_again[0].desired_state, again.desired_state, "{} after {read:?}", empty.kind);
+        assert_eq!(
+            read_again[0].wish.desired_state, again.wish.desired_state,
+            "{} after {read:?}",
+            empty.kind
+        );
     }
 }

@@ -147,10 +147,8 @@ async fn leave_behind(database: &EmptyDatabase, ids: &[String], age: Duration) {
                 last_updated: Some(at),
             };
             let id = ComponentId::parse(id).unwrap();
-            domain::boot::component::Component {
-                actual_state: Some(actual_state),
-                ..domain::boot::component::Component::new(id)
-            }
+            domain::boot::component::Component::new(id)
+                .with(|one| one.reported.actual_state = Some(actual_state))
         })
         .collect();
     let put = ledger.write(move |draft| {

@@ -34,7 +34,7 @@ async fn a_prepared_node_gets_the_script_of_its_newest_token() {
             let component = site.registry.get("x1");
             let shown = preparation(&component);
             let prepared = component.preparation_of(1).is_some_and(|done| done.trouble.is_none());
-            if prepared { Ok(component.desired_state.unwrap().bss_token.unwrap()) } else { Err(shown) }
+            if prepared { Ok(component.wish.desired_state.unwrap().bss_token.unwrap()) } else { Err(shown) }
         })
         .await;
         let by = [Node::Id("x1".into()), Node::Mac("A4-BF-01-2E-7C-10".into()), Node::Nid(17)];
@@ -73,7 +73,7 @@ async fn what_no_script_can_be_made_of_is_refused_before_anybody_boots() {
     let with = |id: &str, kernel: &str, parameters: &str| {
         let mut component = pending(id, "base");
         let artifacts = BootArtifacts { initrd: None, ..artifacts(kernel, parameters) };
-        component.desired_state.as_mut().unwrap().boot_artifacts = Some(artifacts.into());
+        component.wish.desired_state.as_mut().unwrap().boot_artifacts = Some(artifacts.into());
         component
     };
     for component in [
@@ -91,7 +91,7 @@ async fn what_no_script_can_be_made_of_is_refused_before_anybody_boots() {
             if shown.starts_with("none") { Err(shown) } else { Ok(shown) }
         })
         .await;
-        let known = site.registry.get(id).desired_state.unwrap().bss_token.unwrap_or_default();
+        let known = site.registry.get(id).wish.desired_state.unwrap().bss_token.unwrap_or_default();
         told +=
             &format!("{id}: {}\n", if known.is_empty() { shown } else { shown.replace(&*known, "TOKEN") });
     }

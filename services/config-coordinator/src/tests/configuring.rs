@@ -43,12 +43,11 @@ async fn changes_are_followed_while_they_matter_and_not_afterwards() {
     site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;
 
     // One node is settled; the other has not booted yet.
-    site.registry.put(Component { enabled: Some(false), ..booted("x000", "base") });
+    site.registry.put(booted("x000", "base").with(|one| one.wish.enabled = Some(false)));
     site.peers.configure(["x001".to_owned()], "base", "pending");
-    site.registry.put(Component {
-        status: Some(Status { phase: Some(Phase::PoweringOff), status_override: None }),
-        ..pending("x001", "base")
-    });
+    site.registry.put(pending("x001", "base").with(|one| {
+        one.evaluation.status = Some(Status { phase: Some(Phase::PoweringOff), status_override: None })
+    }));
     site.shows("x001", "known Some(\"base\") \"pending\" of 7 \"\"").await;
     let asked = site.peers.heard("GET /cfs");
     // The absence of calls shows only over time: several periods of it.
@@ -95,8 +94,9 @@ async fn one_fetch_answers_for_all_nodes() {
     site.peers.configure(ids(300), "base", "pending");
     // The nodes do not run yet, so the calls are not polls for changes.
     let status = Some(Status { phase: Some(Phase::PoweringOff), status_override: None });
-    site.registry
-        .put_all(ids(300).map(|id| Component { status: status.clone(), ..pending(&id, "base") }).collect());
+    site.registry.put_all(
+        ids(300).map(|id| pending(&id, "base").with(|one| one.evaluation.status = status.clone())).collect(),
+    );
     for id in ids(300) {
         site.shows(&id, "known Some(\"base\") \"pending\" of 7 \"\"").await;
     }
@@ -116,8 +116,12 @@ async fn nodes_that_have_to_boot_are_asked_about_when_they_have() {
     site.peers.configure(ids(10), "old", "configured");
     let put = |component: fn(&str, &str) -> Component, phase: Phase, generation: u64| {
         let status = Some(Status { phase: Some(phase), status_override: Some("".into()) });
-        let component =
-            |id: String| Component { generation, status: status.clone(), ..component(&id, "base") };
+        let component = |id: String| {
+            component(&id, "base").with(|one| {
+                one.evaluation.status = status.clone();
+                one.generation = generation;
+            })
+        };
         site.registry.put_all(ids(10).map(component).collect());
     };
     let all_show = async |expected: &str| {
@@ -270,10 +274,10 @@ async fn what_the_last_boot_left_is_forgotten_even_if_it_is_read_while_the_next_
     site.registry.put(booted("x000", "base"));
     site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;
     site.peers.state().late_change = Some(Duration::from_millis(500));
-    let status = pending("x000", "base").status;
-    site.registry.put(Component { status, ..booted("x000", "base") });
+    let status = pending("x000", "base").evaluation.status;
+    site.registry.put(booted("x000", "base").with(|one| one.evaluation.status = status));
     eventually("a preparation", async || {
-        site.registry.get("x000").preparation.map(drop).ok_or_else(|| "none".to_owned())
+        site.registry.get("x000").preparation.outcome.map(drop).ok_or_else(|| "none".to_owned())
     })
     .await;
     assert_eq!(site.shown("x000").await, "known Some(\"base\") \"\" of 7 \"\"");

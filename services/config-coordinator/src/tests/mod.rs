@@ -132,35 +132,37 @@ fn artifacts(kernel: &str, parameters: &str) -> BootArtifacts {
 
 /// Returns a component that waits to be switched on.
 fn pending(id: &str, configuration: &str) -> Component {
-    Component {
-        desired_state: Some(DesiredState {
+    registry::component(id).with(|one| {
+        one.wish.desired_state = Some(DesiredState {
             boot_artifacts: Some(artifacts("s3://boot-images/i1/kernel", "quiet").into()),
             configuration: Some(configuration.into()),
             ..DesiredState::default()
-        }),
-        status: Some(Status { phase: Some(Phase::PoweringOn), status_override: Some("".into()) }),
-        ..registry::component(id)
-    }
+        });
+        one.evaluation.status =
+            Some(Status { phase: Some(Phase::PoweringOn), status_override: Some("".into()) });
+    })
 }
 
 /// Returns a component that runs the wanted artifacts and is to be configured.
 fn booted(id: &str, configuration: &str) -> Component {
     let component = pending(id, configuration);
     let wanted = component.desired_artifacts().cloned();
-    Component {
-        actual_state: Some(ActualState { boot_artifacts: wanted.map(Into::into), ..ActualState::default() }),
-        status: Some(Status {
+    component.with(|one| {
+        one.reported.actual_state =
+            Some(ActualState { boot_artifacts: wanted.map(Into::into), ..ActualState::default() });
+        one.evaluation.status = Some(Status {
             phase: Some(Phase::Configuring),
             status_override: Some(std::sync::Arc::default()),
-        }),
-        ..component
-    }
+        });
+    })
 }
 
 /// Returns the preparation of a component in the registry, as one line.
 fn preparation(component: &Component) -> String {
-    let attempts = component.event_stats.as_ref().and_then(|stats| stats.power_on_attempts);
-    let token = component.desired_state.as_ref().and_then(|desired| desired.bss_token.as_deref());
-    let Some(preparation) = &component.preparation else { return format!("none, {attempts:?} spent") };
+    let attempts = component.power.event_stats.as_ref().and_then(|stats| stats.power_on_attempts);
+    let token = component.wish.desired_state.as_ref().and_then(|desired| desired.bss_token.as_deref());
+    let Some(preparation) = &component.preparation.outcome else {
+        return format!("none, {attempts:?} spent");
+    };
     format!("{} {:?} token {token:?}, {attempts:?} spent", preparation.attempt, preparation.error())
 }

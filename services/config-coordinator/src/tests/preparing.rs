@@ -22,7 +22,7 @@ async fn prepared(site: &CoordinatorSite, count: usize) {
     eventually("preparations", async || {
         let all = site.registry.all();
         let ready = |component: &&Component| {
-            component.preparation.as_ref().is_some_and(|preparation| preparation.trouble.is_none())
+            component.preparation.outcome.as_ref().is_some_and(|preparation| preparation.trouble.is_none())
         };
         let ready = all.iter().filter(ready).count();
         if ready == count { Ok(()) } else { Err(format!("{ready} of {count}")) }
@@ -47,7 +47,7 @@ async fn one_call_to_each_peer_prepares_all_that_boot_the_same() {
             (&component["desired_config"], &component["enabled"], &component["tags"]["bos_session"]),
             (&"base".into(), &false.into(), &"s1".into())
         );
-        let token = site.registry.get(&id).desired_state.and_then(|desired| desired.bss_token);
+        let token = site.registry.get(&id).wish.desired_state.and_then(|desired| desired.bss_token);
         assert_eq!(token.as_deref(), Some(state.bss[&id].0.as_str()));
     }
     // The registry shows the components in several pieces, each of which may begin a round.
@@ -65,13 +65,13 @@ async fn a_node_that_runs_is_not_prepared() {
     site.registry.set_power("x001", PowerReading::Unspecified);
     site.registry.put_all(ids(3).map(|id| pending(&id, "base")).collect());
     prepared(&site, 1).await;
-    assert!(site.registry.get("x002").preparation.is_some());
+    assert!(site.registry.get("x002").preparation.outcome.is_some());
     // A round that has begun ends before the shutdown.
     assert_eq!((site.peers.heard("PUT /bss"), site.peers.heard("PATCH /cfs")), (1, 1));
     assert_eq!(site.peers.state().cfs["x000"]["configuration_status"], "configured");
     site.registry.set_power("x000", PowerReading::Off);
     prepared(&site, 2).await;
-    assert!(site.registry.get("x001").preparation.is_none());
+    assert!(site.registry.get("x001").preparation.outcome.is_none());
     site.stop().await;
 }
 
@@ -88,7 +88,7 @@ async fn a_host_that_is_refused_spends_its_attempts_and_all_others_go_on() {
     prepared(&site, 99).await;
     let shown = eventually("the last attempt", async || {
         let component = site.registry.get("x042");
-        let spent = component.event_stats.clone().and_then(|stats| stats.power_on_attempts);
+        let spent = component.power.event_stats.clone().and_then(|stats| stats.power_on_attempts);
         if spent == Some(3) { Ok(preparation(&component)) } else { Err(preparation(&component)) }
     })
     .await;
@@ -98,7 +98,7 @@ async fn a_host_that_is_refused_spends_its_attempts_and_all_others_go_on() {
          Request: x042 is not known)\" token None, Some(3) spent"
     );
     let others: Vec<_> = site.registry.all().into_iter().filter(|one| one.id.as_str() != "x042").collect();
-    assert!(others.iter().all(|one| one.event_stats.as_ref().unwrap().power_on_attempts == Some(0)));
+    assert!(others.iter().all(|one| one.power.event_stats.as_ref().unwrap().power_on_attempts == Some(0)));
     site.stop().await;
 }
 
@@ -123,7 +123,7 @@ async fn a_configuration_that_is_refused_for_one_node_spends_its_attempt_only() 
     // Only CFS refuses the node.
     eventually("boot data", async || {
         let refused =
-            site.registry.get("x017").preparation.is_some_and(|one| one.error().starts_with("Error"));
+            site.registry.get("x017").preparation.outcome.is_some_and(|one| one.error().starts_with("Error"));
         if refused { Ok(()) } else { Err(preparation(&site.registry.get("x017"))) }
     })
     .await;
@@ -201,7 +201,7 @@ async fn an_outage_repeats_only_the_step_that_waits() {
     site.peers.state().trouble.clear();
     prepared(&site, 4).await;
     for id in ids(4) {
-        let token = site.registry.get(&id).desired_state.and_then(|desired| desired.bss_token);
+        let token = site.registry.get(&id).wish.desired_state.and_then(|desired| desired.bss_token);
         assert_eq!(token.as_deref(), Some(site.peers.state().bss[&id].0.as_str()), "{id}");
     }
     assert!(site.peers.heard("PUT /bss") > puts + 1, "boot data that may be lost were not put again");
@@ -216,7 +216,7 @@ async fn what_is_taken_during_an_outage_is_not_repeated_while_others_fail() {
     site.peers.state().trouble.insert("cfs", PlayedTrouble::Status(503));
     let mut other = pending("x003", "base");
     let artifacts = BootArtifacts { kernel: Some("k2".into()), ..BootArtifacts::default() };
-    other.desired_state.as_mut().unwrap().boot_artifacts = Some(artifacts.into());
+    other.wish.desired_state.as_mut().unwrap().boot_artifacts = Some(artifacts.into());
     site.registry.put(other);
     heard(&site, "PUT /bss", 1).await;
     site.registry.put_all(ids(3).map(|id| pending(&id, "base")).collect());
@@ -254,7 +254,8 @@ async fn a_service_that_refuses_everybody_is_waited_for() {
         heard(&site, call, before + 1).await;
         site.peers.state().trouble.clear();
         prepared(&site, 40).await;
-        let spent = site.registry.all().into_iter().filter_map(|one| one.event_stats?.power_on_attempts);
+        let spent =
+            site.registry.all().into_iter().filter_map(|one| one.power.event_stats?.power_on_attempts);
         assert_eq!(spent.max(), Some(0));
         site.stop().await;
     }
@@ -266,7 +267,7 @@ async fn who_is_no_longer_known_when_its_configuration_is_set_does_not_boot_unti
     site.peers.configure(ids(3), "old", "configured");
     let switched_off = Some(Status { phase: Some(Phase::PoweringOff), status_override: None });
     for id in ids(3) {
-        site.registry.put(Component { status: switched_off.clone(), ..pending(&id, "base") });
+        site.registry.put(pending(&id, "base").with(|one| one.evaluation.status = switched_off.clone()));
     }
     for id in ids(3) {
         site.shows(&id, "known Some(\"old\") \"configured\" of 7 \"\"").await;
@@ -299,7 +300,7 @@ async fn who_wants_no_configuration_is_prepared_without_the_service() {
     site.registry.put(pending("x000", ""));
     site.registry.put(pending("x001", "base"));
     prepared(&site, 1).await;
-    assert_eq!(site.registry.get("x000").preparation.unwrap().trouble, None);
+    assert_eq!(site.registry.get("x000").preparation.outcome.unwrap().trouble, None);
     site.stop().await;
 }
 
@@ -317,7 +318,7 @@ async fn with_images(must_exist: bool, trouble: Option<PlayedTrouble>) -> Coordi
     let with = |id: &str, image: &str, parameters: &str| {
         let mut component = pending(id, "base");
         let kernel = format!("s3://boot-images/{image}/kernel");
-        component.desired_state.as_mut().unwrap().boot_artifacts =
+        component.wish.desired_state.as_mut().unwrap().boot_artifacts =
             Some(artifacts(&kernel, parameters).into());
         component
     };
@@ -409,7 +410,7 @@ async fn more_attempts_are_prepared_as_soon_as_the_options_allow_them() {
     site.peers.configure(ids(2), "", "unconfigured");
     site.registry.put(pending("x000", "base"));
     // This component is handled after the first.
-    site.registry.put(Component { retry_policy: Some(1), ..pending("x001", "base") });
+    site.registry.put(pending("x001", "base").with(|one| one.wish.retry_policy = Some(1)));
     prepared(&site, 1).await;
     site.registry.set_options(Options::default());
     prepared(&site, 2).await;

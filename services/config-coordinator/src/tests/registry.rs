@@ -157,11 +157,11 @@ impl PlayedRegistry {
 /// Returns a component of generation 7 without a power-on attempt yet.
 pub(crate) fn component(id: &str) -> Component {
     let mut component = Component::new(ComponentId::parse(id).unwrap());
-    component.enabled = Some(true);
-    component.presence = InventoryPresence::Listed;
+    component.wish.enabled = Some(true);
+    component.inventory.presence = InventoryPresence::Listed;
     component.generation = 7;
-    component.event_stats = Some(EventStats::zeros());
-    component.session = Some("s1".into());
+    component.power.event_stats = Some(EventStats::zeros());
+    component.wish.session = Some("s1".into());
     component
 }
 
@@ -308,7 +308,7 @@ impl ReportService for PlayedRegistry {
                     trouble: trouble::from_wire(one.error_kind, one.error).map(Arc::new),
                     refused: one.refused,
                 };
-                match report::preparation(&kept.components[&one.id], &report, clock::now()) {
+                match report::record(&kept.components[&one.id], &report, clock::now()) {
                     Ok(Some(prepared)) => {
                         kept.components.insert(one.id, Component { revision, ..prepared });
                     }

@@ -150,19 +150,25 @@ fn nothing(reason: ConfigurationIdle) -> ConfigurationDecision {
 mod tests {
     use super::*;
     use crate::boot::component::{
-        ActualState, DesiredState, Phase, Status,
+        ActualState, ComponentEvaluation, ComponentWish, DesiredState, Phase, ReportedBoots, Status,
         view::{artifacts, bare},
     };
 
     fn configuring(configuration: Option<&str>) -> Component {
         Component {
-            enabled: Some(true),
-            desired_state: Some(DesiredState {
-                configuration: configuration.map(Into::into),
-                ..DesiredState::default()
-            }),
-            session: Some("s1".into()),
-            status: Some(Status { phase: Some(Phase::Configuring), status_override: None }),
+            wish: ComponentWish {
+                enabled: Some(true),
+                desired_state: Some(DesiredState {
+                    configuration: configuration.map(Into::into),
+                    ..DesiredState::default()
+                }),
+                session: Some("s1".into()),
+                ..ComponentWish::default()
+            },
+            evaluation: ComponentEvaluation {
+                status: Some(Status { phase: Some(Phase::Configuring), status_override: None }),
+                ..ComponentEvaluation::default()
+            },
             ..bare()
         }
     }
@@ -199,11 +205,13 @@ mod tests {
 
     #[test]
     fn only_nodes_that_are_being_configured_are_touched() {
-        let at = |phase, word: &str| Component {
-            status: Some(Status { phase: Some(phase), status_override: Some(word.into()) }),
-            ..configuring(Some("c"))
+        let at = |phase, word: &str| {
+            configuring(Some("c")).with(|one| {
+                one.evaluation.status =
+                    Some(Status { phase: Some(phase), status_override: Some(word.into()) })
+            })
         };
-        let disabled = Component { enabled: None, ..configuring(Some("c")) };
+        let disabled = configuring(Some("c")).with(|one| one.wish.enabled = None);
         let rows = [
             ("disabled", disabled, ConfigurationIdle::NotEnabled),
             ("held", at(Phase::Configuring, "on_hold"), ConfigurationIdle::NotConfiguring),
@@ -219,27 +227,42 @@ mod tests {
     #[test]
     fn the_configuration_matters_once_a_node_runs_what_it_should() {
         let runs = |kernel: &str, wanted: &str| Component {
-            enabled: Some(true),
-            actual_state: Some(ActualState {
-                boot_artifacts: Some(artifacts(kernel)),
-                ..ActualState::default()
-            }),
-            desired_state: Some(DesiredState {
-                boot_artifacts: Some(artifacts(wanted)),
-                ..DesiredState::default()
-            }),
+            wish: ComponentWish {
+                enabled: Some(true),
+                desired_state: Some(DesiredState {
+                    boot_artifacts: Some(artifacts(wanted)),
+                    ..DesiredState::default()
+                }),
+                ..ComponentWish::default()
+            },
+            reported: ReportedBoots {
+                actual_state: Some(ActualState {
+                    boot_artifacts: Some(artifacts(kernel)),
+                    ..ActualState::default()
+                }),
+                ..ReportedBoots::default()
+            },
             ..bare()
         };
-        let held = |word: &str| Component {
-            status: Some(Status { phase: Some(Phase::Configuring), status_override: Some(word.into()) }),
-            ..runs("k p i", "k p i")
+        let held = |word: &str| {
+            runs("k p i", "k p i").with(|one| {
+                one.evaluation.status =
+                    Some(Status { phase: Some(Phase::Configuring), status_override: Some(word.into()) })
+            })
         };
         let rows = [
             ("runs it", runs("k p i", "k p i"), true),
             ("runs another", runs("j p i", "k p i"), false),
-            ("has not reported", Component { actual_state: None, ..runs("k p i", "k p i") }, false),
-            ("should be off", Component { desired_state: None, actual_state: None, ..runs("", "") }, false),
-            ("not enabled", Component { enabled: None, ..runs("k p i", "k p i") }, false),
+            ("has not reported", runs("k p i", "k p i").with(|one| one.reported.actual_state = None), false),
+            (
+                "should be off",
+                runs("", "").with(|one| {
+                    one.wish.desired_state = None;
+                    one.reported.actual_state = None;
+                }),
+                false,
+            ),
+            ("not enabled", runs("k p i", "k p i").with(|one| one.wish.enabled = None), false),
             ("held", held("on_hold"), true),
             ("given up", held("failed"), false),
         ];
@@ -251,15 +274,21 @@ mod tests {
     #[test]
     fn evidence_of_nodes_that_boot_first_can_wait() {
         let component = |actual: Option<&str>, wanted: &str| Component {
-            enabled: Some(true),
-            actual_state: actual.map(|actual| ActualState {
-                boot_artifacts: Some(artifacts(actual)),
-                ..ActualState::default()
-            }),
-            desired_state: Some(DesiredState {
-                boot_artifacts: Some(artifacts(wanted)),
-                ..DesiredState::default()
-            }),
+            wish: ComponentWish {
+                enabled: Some(true),
+                desired_state: Some(DesiredState {
+                    boot_artifacts: Some(artifacts(wanted)),
+                    ..DesiredState::default()
+                }),
+                ..ComponentWish::default()
+            },
+            reported: ReportedBoots {
+                actual_state: actual.map(|actual| ActualState {
+                    boot_artifacts: Some(artifacts(actual)),
+                    ..ActualState::default()
+                }),
+                ..ReportedBoots::default()
+            },
             ..bare()
         };
         let rows = [
@@ -267,7 +296,11 @@ mod tests {
             ("runs another", component(Some("j p i"), "k p i"), true),
             ("runs it", component(Some("k p i"), "k p i"), false),
             ("should be off", component(Some("j p i"), ". - -"), false),
-            ("should be off and is", Component { desired_state: None, ..component(None, ". - -") }, false),
+            (
+                "should be off and is",
+                component(None, ". - -").with(|one| one.wish.desired_state = None),
+                false,
+            ),
         ];
         let now = Timestamp(0);
         let ago = |age: Duration| Some(Timestamp(now.0 - i64::try_from(age.as_millis()).unwrap()));

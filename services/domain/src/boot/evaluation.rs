@@ -129,7 +129,7 @@ impl Decision {
         let refused = progress(self, component) == ComponentProgress::PowerOnPending
             && component.last_action() == Some(Action::PoweringOn)
             && !component.waits_for_power_upstream()
-            && component.power_trouble.as_deref() == Some(trouble);
+            && component.power.trouble.as_deref() == Some(trouble);
         let text = format!("{BOS_POWER_ON_REFUSED}{}", trouble.text());
         refused.then(|| Trouble::own(trouble.kind(), &text))
     }
@@ -198,7 +198,7 @@ fn show_trouble(decision: &mut Decision, component: &Component, evidence: &Evide
     if decision.error != ErrorChange::Keep {
         return;
     }
-    let unlisted = component.presence.trouble().filter(|_| !decision.settled);
+    let unlisted = component.inventory.presence.trouble().filter(|_| !decision.settled);
     decision.error = match unlisted {
         Some(trouble) => ErrorChange::Show(trouble),
         None => shown_power_trouble(decision, component, evidence),
@@ -210,9 +210,11 @@ fn show_trouble(decision: &mut Decision, component: &Component, evidence: &Evide
 
 /// Returns the trouble of the power action that comes next, or that is under way.
 fn shown_power_trouble(decision: &Decision, component: &Component, evidence: &Evidence) -> ErrorChange {
-    let power_trouble = component.power_trouble.as_deref();
+    let power_trouble = component.power.trouble.as_deref();
     match progress(decision, component) {
-        ComponentProgress::PowerOnPending | ComponentProgress::PowerOffPending if component.locked => {
+        ComponentProgress::PowerOnPending | ComponentProgress::PowerOffPending
+            if component.inventory.locked =>
+        {
             held_by_lock()
         }
         ComponentProgress::PowerOnPending => {
@@ -224,7 +226,7 @@ fn shown_power_trouble(decision: &Decision, component: &Component, evidence: &Ev
         | ComponentProgress::PowerOffGracefullyCalled
         | ComponentProgress::PowerOffForcefullyCalled => {
             // The upstream may be back by now, so the action waits for the lock.
-            if component.locked && component.waits_for_power_upstream() {
+            if component.inventory.locked && component.waits_for_power_upstream() {
                 return held_by_lock();
             }
             let trouble = power_trouble.cloned().or_else(|| report_awaited(decision, component));
@@ -237,7 +239,8 @@ fn shown_power_trouble(decision: &Decision, component: &Component, evidence: &Ev
 /// Returns the trouble of a component that awaits a boot of an earlier generation, such as one that ended when commits were
 /// lost.
 fn report_awaited(decision: &Decision, component: &Component) -> Option<Trouble> {
-    let is_earlier = component.boot.as_ref().is_some_and(|boot| boot.generation < component.generation);
+    let is_earlier =
+        component.reported.boot.as_ref().is_some_and(|boot| boot.generation < component.generation);
     let is_awaited = decision.reason == Reason::BootAwaited && is_earlier;
     is_awaited.then(|| Trouble::own(TroubleKind::NoResults, ERROR_REPORT_AWAITED))
 }

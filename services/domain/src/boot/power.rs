@@ -248,10 +248,10 @@ fn due(component: &Component, options: &Options, now: Timestamp) -> PowerDecisio
     if !component.status_override().is_empty() {
         return nothing(PowerIdle::Overridden);
     }
-    if component.locked {
+    if component.inventory.locked {
         return nothing(PowerIdle::Locked);
     }
-    if component.presence != InventoryPresence::Listed {
+    if component.inventory.presence != InventoryPresence::Listed {
         return nothing(PowerIdle::NotListed);
     }
     match computed_progress(component) {
@@ -290,7 +290,7 @@ fn again(component: &Component, action: Action, options: &Options, now: Timestam
 /// Time at which `action` may be repeated after an attempt that the upstream refused or that failed there; `None`: at
 /// once. An attempt that only had no effect in its time has been waited for already.
 fn retry_at(component: &Component, action: Action, options: &Options) -> Option<Timestamp> {
-    if component.power_trouble.is_none() || component.last_action() != Some(action) {
+    if component.power.trouble.is_none() || component.last_action() != Some(action) {
         return None;
     }
     let wait = if action == Action::PoweringOn { options.power_on_wait() } else { options.power_off_wait() };

@@ -54,7 +54,7 @@ impl Mesh {
     pub(crate) fn refused(&mut self, node: usize, transition: Transition) {
         let stored = &self.nodes[node].stored;
         let statement = action_report(stored, &transition, "refused by the upstream");
-        if let Ok(Some(changed)) = report::action(stored, &statement, self.time()) {
+        if let Ok(Some(changed)) = report::record(stored, &statement, self.time()) {
             self.store(node, changed);
         }
         self.after(node, MESSAGE, Event::Resolved(transition));

@@ -79,7 +79,7 @@ fn check_success(node: &Node, changed: &Component) {
 fn ends_stable(node: &Node) -> bool {
     let (component, hardware) = (&node.stored, &node.hardware);
     let wanted = node.assigned.as_ref().expect("every node has a session");
-    assert_eq!(component.enabled, Some(false), "{component:?} {hardware:?}");
+    assert_eq!(component.wish.enabled, Some(false), "{component:?} {hardware:?}");
     let off = !wanted.boot_artifacts.kernel_wanted();
     if computed_status(component) == ComponentStatus::Failed {
         assert!(hardware.fault.warrants_failure(off), "{component:?} {hardware:?}");
@@ -166,7 +166,7 @@ impl Mesh {
                 self.evaluate(node);
             }
             Event::StatusReported(statement) => {
-                if let Ok(Some(changed)) = report::status(&self.nodes[node].stored, &statement, self.time()) {
+                if let Ok(Some(changed)) = report::record(&self.nodes[node].stored, &statement, self.time()) {
                     check_success(&self.nodes[node], &changed);
                     self.store(node, changed);
                 }

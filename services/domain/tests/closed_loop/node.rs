@@ -1,6 +1,6 @@
 //! The behaviour of nodes after a change of their power.
 
-use domain::boot::component::{ActualState, Component, write};
+use domain::boot::component::{ActualState, ComponentPatch, write};
 
 use rand::Rng;
 
@@ -66,7 +66,7 @@ impl Mesh {
     fn take_report(&mut self, node: usize, token: String) {
         let known = &self.nodes[node];
         let actual_state = Some(ActualState { bss_token: Some(token.into()), ..ActualState::default() });
-        let patch = Component { actual_state, ..Component::new(known.stored.id.clone()) };
+        let patch = ComponentPatch { actual_state, ..ComponentPatch::default() };
         let tokens = |token: &str| self.tokens.get(token).cloned();
         let changed = write::patch(&known.stored, patch, tokens, self.time());
         self.store(node, changed);

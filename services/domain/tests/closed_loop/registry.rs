@@ -18,7 +18,7 @@ use crate::{
 impl Mesh {
     pub(crate) fn assign(&mut self, node: usize, assignment: Assignment) {
         let changed =
-            report::assign(&self.nodes[node].stored, &assignment, self.time()).expect("never stale");
+            report::record(&self.nodes[node].stored, &assignment, self.time()).expect("never stale");
         let assigned = changed.expect("each session comes once");
         self.nodes[node].boots_before = self.nodes[node].hardware.boots;
         self.nodes[node].assigned = Some(assignment);
@@ -29,7 +29,7 @@ impl Mesh {
         let stored = &mut self.nodes[node].stored;
         changed.revision = stored.revision + 1;
         // The inventory lists every node of this world.
-        changed.presence = InventoryPresence::Listed;
+        changed.inventory.presence = InventoryPresence::Listed;
         assert!(changed.generation >= stored.generation);
         for action in [Action::PoweringOn, Action::PoweringOffGracefully, Action::PoweringOffForcefully] {
             assert!(changed.attempts(action) <= changed.retry_limit(&self.options), "{changed:?}");
@@ -44,7 +44,7 @@ impl Mesh {
     pub(crate) fn begin(&mut self, node: usize, transition: Transition) {
         let stored = &self.nodes[node].stored;
         let statement = action_report(stored, &transition, "");
-        let Ok(changed) = report::action(stored, &statement, self.time()) else {
+        let Ok(changed) = report::record(stored, &statement, self.time()) else {
             self.nodes[node].transition = None;
             self.nodes[node].begun.remove(&transition.key());
             return self.after(node, MESSAGE, Event::Decide(Service::Controller));
@@ -56,7 +56,7 @@ impl Mesh {
     }
 
     pub(crate) fn preparation_reported(&mut self, node: usize, statement: &PreparationReport) {
-        if let Ok(Some(changed)) = report::preparation(&self.nodes[node].stored, statement, self.time()) {
+        if let Ok(Some(changed)) = report::record(&self.nodes[node].stored, statement, self.time()) {
             self.store(node, changed);
         }
         self.nodes[node].preparing = false;

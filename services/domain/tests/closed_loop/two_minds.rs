@@ -4,7 +4,7 @@ use domain::{
     boot::{
         bos::options::Options,
         component::{
-            Action, ActualState, Component, DesiredState, InventoryPresence,
+            Action, ActualState, Component, ComponentPatch, DesiredState, InventoryPresence,
             artifacts::BootArtifacts,
             report::{self, ActionReport, PreparationReport},
             status::{ComponentStatus, computed_status},
@@ -55,18 +55,18 @@ impl Scene {
     /// Enables the node as an operator does, with a wanted state.
     fn wish(&mut self) {
         let desired = DesiredState { boot_artifacts: Some(image(1).into()), ..DesiredState::default() };
-        let patch = Component {
-            enabled: Some(true),
-            desired_state: Some(desired),
-            ..Component::new(self.record.id.clone())
-        };
+        let patch =
+            ComponentPatch { enabled: Some(true), desired_state: Some(desired), ..ComponentPatch::default() };
         let changed = write::patch(&self.record, patch, |_| None, Timestamp(self.now));
         self.store(changed);
     }
 
     fn store(&mut self, changed: Component) {
         let revision = self.record.revision + 1;
-        self.record = Component { revision, presence: InventoryPresence::Listed, ..changed };
+        self.record = changed.with(|one| {
+            one.inventory.presence = InventoryPresence::Listed;
+            one.revision = revision;
+        });
     }
 
     fn evidence(&self) -> Evidence {
@@ -80,11 +80,11 @@ impl Scene {
     fn judged_by(&mut self, mind: Mind) {
         let mut seen = self.record.clone();
         if mind.inverted {
-            seen.desired_state.as_mut().unwrap().boot_artifacts = Some(BootArtifacts::empty().into());
+            seen.wish.desired_state.as_mut().unwrap().boot_artifacts = Some(BootArtifacts::empty().into());
         }
         let decision = evaluate(&seen, &self.evidence(), &self.options, Timestamp(self.now));
         let Some(report) = decision.report(&seen, mind.version) else { return };
-        if let Ok(Some(changed)) = report::status(&self.record, &report, Timestamp(self.now)) {
+        if let Ok(Some(changed)) = report::record(&self.record, &report, Timestamp(self.now)) {
             self.store(changed);
         }
     }
@@ -107,7 +107,7 @@ impl Scene {
                 trouble: None,
                 refused: false,
             };
-            let prepared = report::preparation(&self.record, &report, now).unwrap().unwrap();
+            let prepared = report::record(&self.record, &report, now).unwrap().unwrap();
             self.store(prepared);
         }
         let power = self.evidence().power;
@@ -117,14 +117,14 @@ impl Scene {
         };
         let (id, generation) = (self.record.id.clone(), self.record.generation);
         let report = ActionReport { id, generation, action, attempt, trouble: None, failed: false };
-        let begun = report::action(&self.record, &report, now).unwrap().unwrap();
+        let begun = report::record(&self.record, &report, now).unwrap().unwrap();
         self.store(begun);
         self.actions += 1;
         self.powered = action == Action::PoweringOn;
         if self.powered {
             let boot_artifacts = Some(image(1).into());
             let actual = ActualState { boot_artifacts, ..ActualState::default() };
-            let patch = Component { actual_state: Some(actual), ..Component::new(self.record.id.clone()) };
+            let patch = ComponentPatch { actual_state: Some(actual), ..ComponentPatch::default() };
             let reported = write::patch(&self.record, patch, |_| None, now);
             self.store(reported);
         }

@@ -135,7 +135,7 @@ impl Node {
         let mut stored = write::newly_discovered(id, Timestamp(0));
         let hardware = hardware(Fault::ALL[pick_fault(index)], rng);
         if let Some(running) = &hardware.running {
-            let actual = stored.actual_state.get_or_insert_default();
+            let actual = stored.reported.actual_state.get_or_insert_default();
             actual.boot_artifacts = Some(running.clone().into());
         }
         let seen = Rc::new(stored.clone());

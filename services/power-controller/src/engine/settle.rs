@@ -103,7 +103,7 @@ impl PowerEngine {
         self.transitions.shown(&transition.id).is_some()
             || transition.members.iter().any(|member| {
                 let component = seen.facts.component(&member.id);
-                component.is_some_and(|component| component.power_trouble.is_some())
+                component.is_some_and(|component| component.power.trouble.is_some())
             })
     }
 

@@ -123,7 +123,7 @@ impl RegistryWorld {
 
     fn report(&mut self, report: &report::ActionReport) -> bool {
         let Some(component) = self.components.get(report.id.as_str()) else { return false };
-        match report::action(component, report, clock::now()) {
+        match report::record(component, report, clock::now()) {
             Ok(Some(changed)) => {
                 self.put(changed);
                 true

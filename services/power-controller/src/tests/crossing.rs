@@ -10,8 +10,8 @@ use crate::testing::pcs::PcsTrouble;
 /// Changes the wish of the node to on, in a newer generation.
 fn wanted_on_anew(component: &mut Component) {
     component.generation = 2;
-    component.event_stats = Some(EventStats::zeros());
-    component.preparation = Some(BootPreparation { generation: 2, attempt: 1, trouble: None });
+    component.power.event_stats = Some(EventStats::zeros());
+    component.preparation.outcome = Some(BootPreparation { generation: 2, attempt: 1, trouble: None });
     wants_power_on(component);
 }
 

@@ -33,14 +33,14 @@ async fn power_is_read_again_when_a_power_on_is_over() {
     mesh.registry.put([node("x1", Phase::Configuring)]);
     assert_eq!(mesh.until_read("x1", PowerReading::Off).await.spent_power_ons, 0);
     mesh.registry.change("x1", |component| {
-        let last = component.last_action.get_or_insert_default();
+        let last = component.power.last_action.get_or_insert_default();
         (last.action, last.failed) = (Some(Action::PoweringOn), Some(false));
-        component.event_stats.get_or_insert_default().power_on_attempts = Some(1);
+        component.power.event_stats.get_or_insert_default().power_on_attempts = Some(1);
     });
     mesh.until_called("POST /power-status", 2).await;
     assert_eq!(mesh.state("x1").await.unwrap().spent_power_ons, 0, "it may still have its effect");
     mesh.registry.change("x1", |component| {
-        component.last_action.get_or_insert_default().failed = Some(true);
+        component.power.last_action.get_or_insert_default().failed = Some(true);
     });
     let read = || async { mesh.state("x1").await.filter(|state| state.spent_power_ons == 1) };
     assert_eq!(until("another reading", read).await.reading(), PowerReading::Off);

@@ -278,14 +278,14 @@ async fn only_nodes_that_are_acted_on_are_asked_about_and_all_in_one_question() 
     let ids: Vec<_> = (0..20).map(|n| format!("x{n:02}")).collect();
     let ids: Vec<_> = ids.iter().map(String::as_str).collect();
     mesh.pcs.set_power(&ids, "on", LONG_AGO);
-    let known = |id: &&str| Component { enabled: Some(*id < "x10"), ..node(id, Phase::Configuring) };
+    let known = |id: &&str| node(id, Phase::Configuring).with(|one| one.wish.enabled = Some(*id < "x10"));
     mesh.registry.put(ids.iter().map(known));
     mesh.until_called("POST /power-status", 5).await;
     // Nodes that were added one by one are polled on the same beat.
     let together = || async { (mesh.pcs.last_body()["xname"].as_array()?.len() == 10).then_some(()) };
     until("one question about all", together).await;
     mesh.registry
-        .put(ids.iter().map(|id| Component { enabled: Some(false), ..node(id, Phase::Configuring) }));
+        .put(ids.iter().map(|id| node(id, Phase::Configuring).with(|one| one.wish.enabled = Some(false))));
     tokio::time::sleep(Duration::from_millis(300)).await;
     let calls = mesh.pcs.calls().len();
     tokio::time::sleep(Duration::from_millis(600)).await;

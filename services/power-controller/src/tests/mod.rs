@@ -15,7 +15,8 @@ use domain::{
     boot::{
         bos::options::Options,
         component::{
-            Action, BootPreparation, Component, EventStats, InventoryPresence, LastAction, Phase, Status,
+            Action, BootPreparation, Component, ComponentEvaluation, ComponentInventory, ComponentPower,
+            ComponentPreparation, ComponentWish, EventStats, InventoryPresence, LastAction, Phase, Status,
         },
     },
     core::{id::ComponentId, time::Timestamp},
@@ -190,24 +191,36 @@ impl Drop for ControllerMesh {
 /// Returns a node in the phase, in its first generation, without any action yet.
 fn node(id: &str, phase: Phase) -> Component {
     Component {
-        enabled: Some(true),
         generation: 1,
-        status: Some(Status { phase: Some(phase), status_override: Some("".into()) }),
-        last_action: Some(LastAction {
-            action: Some(Action::SessionSetup),
-            failed: Some(false),
-            last_updated: Some(chassis::process::clock::now()),
-        }),
-        event_stats: Some(EventStats::zeros()),
-        preparation: Some(BootPreparation { generation: 1, attempt: 1, trouble: None }),
-        presence: InventoryPresence::Listed,
+        wish: ComponentWish { enabled: Some(true), ..ComponentWish::default() },
+        evaluation: ComponentEvaluation {
+            status: Some(Status { phase: Some(phase), status_override: Some("".into()) }),
+            ..ComponentEvaluation::default()
+        },
+        power: ComponentPower {
+            last_action: Some(LastAction {
+                action: Some(Action::SessionSetup),
+                failed: Some(false),
+                last_updated: Some(chassis::process::clock::now()),
+            }),
+            event_stats: Some(EventStats::zeros()),
+            ..ComponentPower::default()
+        },
+        preparation: ComponentPreparation {
+            outcome: Some(BootPreparation { generation: 1, attempt: 1, trouble: None }),
+            ..ComponentPreparation::default()
+        },
+        inventory: ComponentInventory {
+            presence: InventoryPresence::Listed,
+            ..ComponentInventory::default()
+        },
         ..Component::new(ComponentId::parse(id).unwrap())
     }
 }
 
 /// Changes a node that is switched off to be switched on again, in the same generation.
 fn wants_power_on(component: &mut Component) {
-    component.status.get_or_insert_default().phase = Some(Phase::PoweringOn);
+    component.evaluation.status.get_or_insert_default().phase = Some(Phase::PoweringOn);
 }
 
 fn summary(transition: &Transition) -> String {

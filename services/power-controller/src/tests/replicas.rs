@@ -31,7 +31,7 @@ async fn standby_follows_what_the_last_holder_began() {
     };
     called("GET /transitions/t-1").await;
     // A shutdown with an unknown beginning has had its time.
-    mesh.registry.change("x2", |node| node.last_action.as_mut().unwrap().last_updated = None);
+    mesh.registry.change("x2", |node| node.power.last_action.as_mut().unwrap().last_updated = None);
     called("DELETE /transitions/t-1").await;
     standby.0.tasks.shutdown().cancel();
 }

@@ -228,12 +228,12 @@ async fn a_node_that_is_locked_while_its_action_waits_is_not_acted_on_until_it_i
     mesh.power_on(&["x1", "x2"]);
     let waits = |one: &Component| one.waits_for_power_upstream();
     let counted = mesh.until_component("x1", "waits", waits).await;
-    mesh.registry.change("x1", |one| one.locked = true);
+    mesh.registry.change("x1", |one| one.inventory.locked = true);
     let without_it = || async { asks_for(&mesh.pcs.last_body(), "x2").then_some(()) };
     until("the other node to be asked for alone", without_it).await;
     mesh.pcs.trouble("create", None);
     assert_eq!(mesh.until_taken(1).await, ["On x2"]);
-    mesh.registry.change("x1", |one| one.locked = false);
+    mesh.registry.change("x1", |one| one.inventory.locked = false);
     assert_eq!(mesh.until_taken(2).await[1], "On x1");
     let begun = mesh.until_component("x1", "waits no more", |one| one.power_error().is_empty()).await;
     assert_eq!(attempts(&begun, Action::PoweringOn), 1);
@@ -250,12 +250,12 @@ async fn node_gone_from_the_inventory_is_left_out_of_what_waits() {
     mesh.power_on(&["x1", "x2"]);
     mesh.until_component("x1", "waits", |one| one.waits_for_power_upstream()).await;
     let since = chassis::process::clock::now();
-    mesh.registry.change("x1", |one| one.presence = InventoryPresence::Doubtful { since });
+    mesh.registry.change("x1", |one| one.inventory.presence = InventoryPresence::Doubtful { since });
     let without_it = || async { asks_for(&mesh.pcs.last_body(), "x2").then_some(()) };
     until("the other node to be asked for alone", without_it).await;
     mesh.pcs.trouble("create", None);
     assert_eq!(mesh.until_taken(1).await, ["On x2"]);
-    mesh.registry.change("x1", |one| one.presence = InventoryPresence::Listed);
+    mesh.registry.change("x1", |one| one.inventory.presence = InventoryPresence::Listed);
     assert_eq!(mesh.until_taken(2).await[1], "On x1");
 }
 

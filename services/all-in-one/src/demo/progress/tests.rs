@@ -1,4 +1,6 @@
-use domain::boot::component::{Action, LastAction, Status};
+use domain::boot::component::{
+    Action, ComponentEvaluation, ComponentPower, ComponentWish, LastAction, Status,
+};
 use expect_test::expect;
 
 use super::*;
@@ -7,11 +9,16 @@ use super::*;
 pub(crate) fn component(id: &str, phase: Phase, word: &str, error: &str, enabled: bool) -> Component {
     let action = (phase == Phase::PoweringOn).then_some(Action::PoweringOn);
     Component {
-        status: Some(Status { phase: Some(phase), status_override: Some(word.into()) }),
-        last_action: Some(LastAction { action, failed: None, last_updated: None }),
-        error: Some(error.into()),
-        session: Some("s".into()),
-        enabled: Some(enabled),
+        evaluation: ComponentEvaluation {
+            status: Some(Status { phase: Some(phase), status_override: Some(word.into()) }),
+            error: Some(error.into()),
+            ..ComponentEvaluation::default()
+        },
+        power: ComponentPower {
+            last_action: Some(LastAction { action, failed: None, last_updated: None }),
+            ..ComponentPower::default()
+        },
+        wish: ComponentWish { session: Some("s".into()), enabled: Some(enabled), ..ComponentWish::default() },
         ..Component::new(ComponentId::parse(id).expect("valid"))
     }
 }
@@ -70,7 +77,7 @@ fn counts_and_trouble_follow_the_last_record_of_each_member() {
         ("n5", 2, Phase::Configuring, "", "", true),
     ]);
     let mut taken = component("n5", Phase::None, "", "", true);
-    taken.session = Some("another".into());
+    taken.wish.session = Some("another".into());
     tally.note(&taken, Instant::now());
 
     let trouble: Vec<_> = tally.trouble().into_iter().map(|(id, node)| (id.as_str(), &*node.error)).collect();

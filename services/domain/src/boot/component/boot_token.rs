@@ -22,32 +22,38 @@ pub fn superseded<'a>(
 }
 
 fn in_use(component: &Component) -> impl Iterator<Item = &str> {
-    let desired = component.desired_state.as_ref().and_then(|state| state.bss_token.as_deref());
-    let actual = component.actual_state.as_ref().and_then(|state| state.bss_token.as_deref());
-    let begun = component.boot.as_ref().map(|boot| &*boot.token.token);
+    let desired = component.wish.desired_state.as_ref().and_then(|state| state.bss_token.as_deref());
+    let actual = component.reported.actual_state.as_ref().and_then(|state| state.bss_token.as_deref());
+    let begun = component.reported.boot.as_ref().map(|boot| &*boot.token.token);
     desired.into_iter().chain(actual).chain(begun)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::boot::component::{ActualState, DesiredState, view::bare};
+    use crate::boot::component::{ActualState, ComponentWish, DesiredState, ReportedBoots, view::bare};
 
     #[test]
     fn old_tokens_that_nobody_wants_or_runs_are_superseded() {
         let text = |token: &str| Some(token.to_owned());
         let wants = Component {
-            desired_state: Some(DesiredState {
-                bss_token: text("wanted").map(Into::into),
-                ..DesiredState::default()
-            }),
+            wish: ComponentWish {
+                desired_state: Some(DesiredState {
+                    bss_token: text("wanted").map(Into::into),
+                    ..DesiredState::default()
+                }),
+                ..ComponentWish::default()
+            },
             ..bare()
         };
         let runs = Component {
-            actual_state: Some(ActualState {
-                bss_token: text("running").map(Into::into),
-                ..ActualState::default()
-            }),
+            reported: ReportedBoots {
+                actual_state: Some(ActualState {
+                    bss_token: text("running").map(Into::into),
+                    ..ActualState::default()
+                }),
+                ..ReportedBoots::default()
+            },
             ..bare()
         };
         let now = Timestamp(0).plus(LONGEST_BOOT).plus(Duration::from_millis(1));

@@ -157,8 +157,8 @@ impl ComponentChange<'_> {
         }
         let (before, after) = (self.before, self.after);
         let changed = [
-            ("session", before.session != after.session),
-            ("retry_policy", before.retry_policy != after.retry_policy),
+            ("session", before.wish.session != after.wish.session),
+            ("retry_policy", before.wish.retry_policy != after.wish.retry_policy),
             ("event_stats", self.is_attempts_written()),
             ("last_action", before.last_action() != after.last_action()),
         ];
@@ -168,19 +168,20 @@ impl ComponentChange<'_> {
 
     /// A new desired state clears the counters, which needs no mention.
     fn is_attempts_written(&self) -> bool {
-        self.before.event_stats != self.after.event_stats && self.after.begun_actions() > 0
+        self.before.power.event_stats != self.after.power.event_stats && self.after.begun_actions() > 0
     }
 
     fn desired_state(&self) -> Option<ComponentEvent> {
-        let (before, after) = (self.before.desired_state.as_ref(), self.after.desired_state.as_ref());
-        let is_assigned =
-            self.before.assignment != self.after.assignment && !self.after.assignment.is_empty();
+        let (before, after) =
+            (self.before.wish.desired_state.as_ref(), self.after.wish.desired_state.as_ref());
+        let is_assigned = self.before.wish.assignment != self.after.wish.assignment
+            && !self.after.wish.assignment.is_empty();
         if !is_assigned && same_desired_state(before, after) {
             return None;
         }
         let set_by = [Action::SessionSetup, Action::ApplyStaged];
         Some(ComponentEvent::DesiredStateSet {
-            session: self.after.session.clone().unwrap_or_default(),
+            session: self.after.wish.session.clone().unwrap_or_default(),
             configuration: after.and_then(|state| state.configuration.clone()).unwrap_or_default(),
             kernel: kernel(self.after.desired_artifacts()),
             action: self.after.last_action().filter(|action| is_assigned && set_by.contains(action)),
@@ -188,7 +189,8 @@ impl ComponentChange<'_> {
     }
 
     fn staged(&self) -> Option<ComponentEvent> {
-        let (before, after) = (self.before.staged_state.as_deref(), self.after.staged_state.as_deref()?);
+        let (before, after) =
+            (self.before.wish.staged_state.as_deref(), self.after.wish.staged_state.as_deref()?);
         let is_same = before.is_some_and(|before| {
             before.assignment == after.assignment
                 && before.session == after.session
@@ -202,8 +204,8 @@ impl ComponentChange<'_> {
     }
 
     fn inventory(&self) -> Option<ComponentEvent> {
-        let is_absent = |one: &Component| matches!(one.presence, InventoryPresence::Absent { .. });
-        match (self.before.locked, self.after.locked) {
+        let is_absent = |one: &Component| matches!(one.inventory.presence, InventoryPresence::Absent { .. });
+        match (self.before.inventory.locked, self.after.inventory.locked) {
             (false, true) => Some(ComponentEvent::Locked),
             (true, false) => Some(ComponentEvent::Unlocked),
             (true, true) | (false, false) => {
@@ -222,8 +224,8 @@ impl ComponentChange<'_> {
     }
 
     fn preparation(&self) -> Option<ComponentEvent> {
-        let preparation = self.after.preparation.as_ref()?;
-        if self.before.preparation.as_ref() == Some(preparation) {
+        let preparation = self.after.preparation.outcome.as_ref()?;
+        if self.before.preparation.outcome.as_ref() == Some(preparation) {
             return None;
         }
         let attempt = preparation.attempt;
@@ -242,7 +244,7 @@ impl ComponentChange<'_> {
         let attempt = self.after.attempts(action);
         let has_begun = self.actor != Actor::Client && attempt > self.before.attempts(action);
         let has_failed = self.after.last_action_failed() && (has_begun || !self.before.last_action_failed());
-        let trouble = self.after.power_trouble.clone();
+        let trouble = self.after.power.trouble.clone();
         let began = has_begun.then_some(ComponentEvent::PowerActionBegan { action, attempt });
         // A finished component has no attempts any more; the failure of its last action was told before.
         let failed = (has_failed && attempt > 0).then_some(ComponentEvent::PowerActionFailed {
@@ -254,16 +256,19 @@ impl ComponentChange<'_> {
     }
 
     fn report(&self) -> Option<ComponentEvent> {
-        if self.before.late_report != self.after.late_report && self.after.late_report.is_some() {
+        if self.before.reported.late_report != self.after.reported.late_report
+            && self.after.reported.late_report.is_some()
+        {
             return Some(ComponentEvent::EarlierBootReported);
         }
-        let (before, after) = (self.before.actual_state.as_ref(), self.after.actual_state.as_ref()?);
+        let (before, after) =
+            (self.before.reported.actual_state.as_ref(), self.after.reported.actual_state.as_ref()?);
         let is_reported = |state: &ActualState| {
             state.boot_artifacts.as_ref().is_some_and(|artifacts| !artifacts.is_empty())
                 || state.bss_token.as_ref().is_some_and(|token| !token.is_empty())
         };
-        let was_of_this_boot = self.before.boot.as_ref().is_none_or(|boot| boot.reported);
-        let is_of_this_boot = self.after.boot.as_ref().is_none_or(|boot| boot.reported);
+        let was_of_this_boot = self.before.reported.boot.as_ref().is_none_or(|boot| boot.reported);
+        let is_of_this_boot = self.after.reported.boot.as_ref().is_none_or(|boot| boot.reported);
         if !is_reported(after) {
             let is_forgotten = before.is_some_and(is_reported)
                 && self.after.last_action() == Some(Action::ActualStateCleanup);

@@ -45,11 +45,15 @@ impl ComponentFilter {
     /// Returns whether `component` meets every condition. A member that a record lacks equals no wanted value, except
     /// that a missing phase is the phase of nothing.
     pub fn matches(&self, component: &Component) -> bool {
-        let staged = component.staged_state.as_ref();
+        let staged = component.wish.staged_state.as_ref();
         let staged_session = staged.and_then(|staged| staged.session.as_deref());
         let staged_tenant = staged.and_then(|staged| staged.tenant.as_ref());
-        self.enabled.is_none_or(|enabled| component.enabled == Some(enabled))
-            && self.names(&self.session, component.session.as_deref(), component.session_tenant.as_ref())
+        self.enabled.is_none_or(|enabled| component.wish.enabled == Some(enabled))
+            && self.names(
+                &self.session,
+                component.wish.session.as_deref(),
+                component.wish.session_tenant.as_ref(),
+            )
             && self.names(&self.staged_session, staged_session, staged_tenant)
             && self.phase.is_none_or(|phase| component.phase() == phase)
             && (self.statuses.is_empty() || self.statuses.contains(computed_status(component).word()))
@@ -80,7 +84,7 @@ impl ComponentFilter {
 mod tests {
     use super::*;
     use crate::{
-        boot::component::{StagedState, Status},
+        boot::component::{ComponentEvaluation, ComponentWish, StagedState, Status},
         core::id::ComponentId,
     };
 
@@ -95,9 +99,15 @@ mod tests {
         };
         let shared = |text: Option<String>| text.map(Into::into);
         let component = |((session, staged), phase), word: Option<&str>| Component {
-            session: shared(session),
-            staged_state: Some(StagedState { session: shared(staged), ..StagedState::default() }.into()),
-            status: Some(Status { phase, status_override: word.map(Into::into) }),
+            wish: ComponentWish {
+                session: shared(session),
+                staged_state: Some(StagedState { session: shared(staged), ..StagedState::default() }.into()),
+                ..ComponentWish::default()
+            },
+            evaluation: ComponentEvaluation {
+                status: Some(Status { phase, status_override: word.map(Into::into) }),
+                ..ComponentEvaluation::default()
+            },
             ..Component::new(ComponentId::parse("x1").expect("valid"))
         };
         let words = [None, Some(""), Some("failed"), Some("stable")];
@@ -153,13 +163,13 @@ mod tests {
     #[test]
     fn conditions_combine_and_missing_members_match_nothing() {
         let bare = Component::new(ComponentId::parse("x1").expect("valid"));
-        let busy = Component {
-            enabled: Some(true),
-            session: Some("s1".into()),
-            staged_state: Some(StagedState { session: Some("s2".into()), ..StagedState::default() }.into()),
-            status: Some(Status { phase: Some(Phase::Configuring), status_override: None }),
-            ..bare.clone()
-        };
+        let busy = bare.clone().with(|one| {
+            one.wish.enabled = Some(true);
+            one.wish.session = Some("s1".into());
+            one.wish.staged_state =
+                Some(StagedState { session: Some("s2".into()), ..StagedState::default() }.into());
+            one.evaluation.status = Some(Status { phase: Some(Phase::Configuring), status_override: None });
+        });
         let any = ComponentFilter::default();
         let session = |name: &str| ComponentFilter { session: Some(name.to_owned()), ..any.clone() };
         let staged = |name: &str| ComponentFilter { staged_session: Some(name.to_owned()), ..any.clone() };
@@ -169,12 +179,11 @@ mod tests {
             ..any.clone()
         };
         let of = |tenant: &str| Some(Tenant::parse(tenant).expect("valid"));
-        let stage = busy.staged_state.as_deref().cloned().expect("staged");
-        let owned = Component {
-            session_tenant: of("a"),
-            staged_state: Some(StagedState { tenant: of("b"), ..stage }.into()),
-            ..busy.clone()
-        };
+        let stage = busy.wish.staged_state.as_deref().cloned().expect("staged");
+        let owned = busy.clone().with(|one| {
+            one.wish.session_tenant = of("a");
+            one.wish.staged_state = Some(StagedState { tenant: of("b"), ..stage }.into());
+        });
         for (session_tenant, owner, stager) in
             [(None, true, true), (of(""), false, false), (of("a"), true, false), (of("b"), false, true)]
         {

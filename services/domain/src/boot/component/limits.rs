@@ -1,6 +1,6 @@
 //! Limits of the members of a component.
 
-use super::{ActualState, Component, DesiredState, EventStats, StagedState};
+use super::{ActualState, ComponentPatch, DesiredState, EventStats, StagedState};
 use crate::{
     boot::component::artifacts::BootArtifacts,
     core::{
@@ -13,28 +13,28 @@ use crate::{
     },
 };
 
-/// Checks the parts of a record or patch that clients write (BOS reference 2.3, 2.6.8).
+/// Checks the write of a client (BOS reference 2.3, 2.6.8).
 ///
 /// # Errors
 /// Names the first field that breaks a limit, such as `desired_state.boot_artifacts.kernel`.
-pub fn validate(component: &Component) -> Result<(), Invalid> {
-    if let Some(actual) = &component.actual_state {
+pub fn validate(patch: &ComponentPatch) -> Result<(), Invalid> {
+    if let Some(actual) = &patch.actual_state {
         validate_actual(actual).map_err(|invalid| invalid.within("actual_state"))?;
     }
-    if let Some(desired) = &component.desired_state {
+    if let Some(desired) = &patch.desired_state {
         validate_desired(desired).map_err(|invalid| invalid.within("desired_state"))?;
     }
-    if let Some(staged) = &component.staged_state {
+    if let Some(staged) = &patch.staged_state {
         validate_staged(staged).map_err(|invalid| invalid.within("staged_state"))?;
     }
-    if let Some(stats) = &component.event_stats {
+    if let Some(stats) = &patch.event_stats {
         validate_stats(stats).map_err(|invalid| invalid.within("event_stats"))?;
     }
-    let status_override = component.status.as_ref().and_then(|status| status.status_override.as_deref());
+    let status_override = patch.status.as_ref().and_then(|status| status.status_override.as_deref());
     at_most("status.status_override", status_override, LONGEST_ERROR)?;
-    at_most("error", component.error.as_deref(), LONGEST_ERROR)?;
-    name_or_empty("session", component.session.as_deref())?;
-    count("retry_policy", component.retry_policy)
+    at_most("error", patch.error.as_deref(), LONGEST_ERROR)?;
+    name_or_empty("session", patch.session.as_deref())?;
+    count("retry_policy", patch.retry_policy)
 }
 
 fn validate_actual(actual: &ActualState) -> Result<(), Invalid> {
@@ -93,12 +93,12 @@ fn count(field: &str, value: Option<u32>) -> Result<(), Invalid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::boot::component::{Status, view::bare};
+    use crate::boot::component::Status;
 
-    fn check(change: impl FnOnce(&mut Component)) -> Result<(), String> {
-        let mut component = bare();
-        change(&mut component);
-        validate(&component).map_err(|invalid| invalid.field)
+    fn check(change: impl FnOnce(&mut ComponentPatch)) -> Result<(), String> {
+        let mut patch = ComponentPatch::default();
+        change(&mut patch);
+        validate(&patch).map_err(|invalid| invalid.field)
     }
 
     fn kernel(length: usize) -> Option<BootArtifacts> {
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn lengths_and_counts_are_limited() {
-        type Change = Box<dyn Fn(&mut Component, usize)>;
+        type Change = Box<dyn Fn(&mut ComponentPatch, usize)>;
         let rows: Vec<(&str, usize, Change)> = vec![
             (
                 "desired_state.boot_artifacts.kernel",

@@ -81,10 +81,10 @@ pub fn may_have_been_sent(
 pub fn begin_anew(component: &Component, revision: u64) -> Component {
     let mut anew = component.clone();
     anew.generation = anew.generation.max(revision);
-    anew.decided_by = DecisionVersion::default();
+    anew.evaluation.decided_by = DecisionVersion::default();
     if is_shutdown_under_way(component) {
         let power_on_attempts = Some(component.attempts(Action::PoweringOn));
-        anew.event_stats = Some(EventStats { power_on_attempts, ..EventStats::zeros() });
+        anew.power.event_stats = Some(EventStats { power_on_attempts, ..EventStats::zeros() });
     }
     begin_generation(&mut anew);
     anew
@@ -109,7 +109,8 @@ mod tests {
         boot::{
             bos::options::Options,
             component::{
-                BootPreparation, InventoryPresence, LastAction, Phase, Status,
+                BootPreparation, ComponentEvaluation, ComponentPower, ComponentPreparation, ComponentWish,
+                InventoryPresence, LastAction, Phase, Status,
                 view::{bare, trouble},
             },
             power::{self, PowerDecision, PowerObservation},
@@ -121,7 +122,10 @@ mod tests {
     fn what_was_prepared_may_have_been_sent_unless_it_is_not_counted() {
         let counted = |generation, attempts| Component {
             generation,
-            event_stats: Some(EventStats { power_on_attempts: Some(attempts), ..EventStats::default() }),
+            power: ComponentPower {
+                event_stats: Some(EventStats { power_on_attempts: Some(attempts), ..EventStats::default() }),
+                ..ComponentPower::default()
+            },
             ..bare()
         };
         for (name, component, expected) in [
@@ -142,21 +146,23 @@ mod tests {
         let known = Component {
             revision: 40,
             generation: 7,
-            preparation,
-            power_trouble: trouble("refused"),
-            error: Some("trouble".into()),
-            decided_by: DecisionVersion { rules: 1, options: 9 },
+            preparation: ComponentPreparation { outcome: preparation, ..ComponentPreparation::default() },
+            power: ComponentPower { trouble: trouble("refused"), ..ComponentPower::default() },
+            evaluation: ComponentEvaluation {
+                error: Some("trouble".into()),
+                decided_by: DecisionVersion { rules: 1, options: 9 },
+                ..ComponentEvaluation::default()
+            },
             ..bare()
         };
         for (revision, generation) in [(3, 8), (7, 8), (60, 61)] {
-            let expected = Component {
-                generation,
-                preparation: None,
-                power_trouble: None,
-                presence: InventoryPresence::default(),
-                decided_by: DecisionVersion::default(),
-                ..known.clone()
-            };
+            let expected = known.clone().with(|one| {
+                one.preparation.outcome = None;
+                one.power.trouble = None;
+                one.inventory.presence = InventoryPresence::default();
+                one.evaluation.decided_by = DecisionVersion::default();
+                one.generation = generation;
+            });
             assert_eq!(begin_anew(&known, revision), expected, "{revision}");
         }
     }
@@ -170,14 +176,20 @@ mod tests {
             power_off_forceful_attempts: Some(forced),
         };
         let called = |phase, action, age, stats| Component {
-            enabled: Some(true),
-            status: Some(Status { phase: Some(phase), status_override: None }),
-            last_action: Some(LastAction {
-                action: Some(action),
-                failed: Some(false),
-                last_updated: Some(Timestamp(NOW.0 - age)),
-            }),
-            event_stats: Some(stats),
+            wish: ComponentWish { enabled: Some(true), ..ComponentWish::default() },
+            evaluation: ComponentEvaluation {
+                status: Some(Status { phase: Some(phase), status_override: None }),
+                ..ComponentEvaluation::default()
+            },
+            power: ComponentPower {
+                last_action: Some(LastAction {
+                    action: Some(action),
+                    failed: Some(false),
+                    last_updated: Some(Timestamp(NOW.0 - age)),
+                }),
+                event_stats: Some(stats),
+                ..ComponentPower::default()
+            },
             ..bare()
         };
         let (ask, force, on) =
@@ -190,19 +202,19 @@ mod tests {
             ("forced", called(off, force, 1, stats(0, 1, 1)), stats(0, 0, 0)),
         ] {
             let anew = begin_anew(&known, 60);
-            assert_eq!(anew.event_stats, Some(expected), "{name}");
-            let listed = Component { presence: InventoryPresence::Listed, ..anew };
+            assert_eq!(anew.power.event_stats, Some(expected), "{name}");
+            let listed = anew.with(|one| one.inventory.presence = InventoryPresence::Listed);
             let decision = power::decide(&listed, &PowerObservation::On, &Options::default(), NOW);
             assert_eq!(decision, PowerDecision::Act { action: ask, attempt: 1 }, "{name}");
         }
-        let disabled = Component { enabled: Some(false), ..called(off, ask, 1, stats(0, 1, 0)) };
+        let disabled = called(off, ask, 1, stats(0, 1, 0)).with(|one| one.wish.enabled = Some(false));
         for (name, known) in [
             ("switched on", called(Phase::PoweringOn, on, 1, stats(1, 1, 0))),
             ("to be switched on", called(Phase::PoweringOn, ask, 1, stats(0, 1, 0))),
             ("to be switched off", called(off, on, 1, stats(1, 1, 0))),
             ("disabled", disabled),
         ] {
-            assert_eq!(begin_anew(&known, 60).event_stats, known.event_stats, "{name}");
+            assert_eq!(begin_anew(&known, 60).power.event_stats, known.power.event_stats, "{name}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     boot::component::{
-        Component,
+        Component, ComponentPatch,
         write::{self, KnownToken},
     },
     core::time::Timestamp,
@@ -35,15 +35,15 @@ pub fn precision(ttl: Duration) -> Duration {
 /// report of a boot, or is about a component that is acted on, where contents and time of a report matter.
 pub fn repetition(
     stored: &Component,
-    report: &Component,
+    report: &ComponentPatch,
     tokens: impl Fn(&str) -> Option<KnownToken>,
     ttl: Duration,
     now: Timestamp,
 ) -> Option<Repetition> {
     report.actual_state.as_ref().filter(|_| !stored.is_enabled())?;
-    let stamped = stored.actual_state.as_ref()?.last_updated;
+    let stamped = stored.reported.actual_state.as_ref()?.last_updated;
     let mut written = write::patch(stored, report.clone(), tokens, now);
-    let stamp = std::mem::replace(&mut written.actual_state.as_mut()?.last_updated, stamped);
+    let stamp = std::mem::replace(&mut written.reported.actual_state.as_mut()?.last_updated, stamped);
     if written != *stored {
         return None;
     }
@@ -55,7 +55,7 @@ pub fn repetition(
 mod tests {
     use super::*;
     use crate::boot::component::{
-        ActualState,
+        ActualState, ComponentWish, ReportedBoots,
         view::{artifacts, bare},
     };
 
@@ -74,18 +74,23 @@ mod tests {
         }
     }
 
-    fn report(boot: &str, token: &str) -> Component {
-        Component { actual_state: Some(state(boot, token)), ..bare() }
+    fn report(boot: &str, token: &str) -> ComponentPatch {
+        ComponentPatch { actual_state: Some(state(boot, token)), ..ComponentPatch::default() }
     }
 
     /// Returns a component whose report was stored `age` ago.
     fn stored(age: Duration) -> Component {
         let at = Timestamp(NOW.0 - i64::try_from(age.as_millis()).expect("short"));
         let actual = ActualState { last_updated: Some(at), ..state("k p i", "known") };
-        Component { actual_state: Some(actual), enabled: Some(false), revision: 7, ..bare() }
+        Component {
+            revision: 7,
+            reported: ReportedBoots { actual_state: Some(actual), ..ReportedBoots::default() },
+            wish: ComponentWish { enabled: Some(false), ..ComponentWish::default() },
+            ..bare()
+        }
     }
 
-    fn judged(stored: &Component, report: &Component, ttl: Duration) -> Option<Repetition> {
+    fn judged(stored: &Component, report: &ComponentPatch, ttl: Duration) -> Option<Repetition> {
         repetition(stored, report, tokens, ttl, NOW)
     }
 
@@ -105,14 +110,20 @@ mod tests {
                 assert_eq!(judged(&stored(age), report, ttl), Some(expected), "{age:?} of {ttl:?}");
             }
         }
-        let ahead = Component { actual_state: stored(HOUR).actual_state, ..stored(HOUR) };
+        let ahead = Component {
+            reported: ReportedBoots {
+                actual_state: stored(HOUR).reported.actual_state,
+                ..stored(HOUR).reported
+            },
+            ..stored(HOUR)
+        };
         assert_eq!(repetition(&ahead, &same, tokens, HOUR, Timestamp(5)), Some(Repetition::Nothing));
     }
 
     #[test]
     fn a_token_that_says_nothing_has_no_time_stamp_to_be_renewed() {
         let mut unknown = stored(9 * HOUR);
-        unknown.actual_state.as_mut().expect("there").bss_token = Some("forgotten".into());
+        unknown.reported.actual_state.as_mut().expect("there").bss_token = Some("forgotten".into());
         assert_eq!(judged(&unknown, &report("", "forgotten"), HOUR), Some(Repetition::Nothing));
         assert_eq!(judged(&unknown, &report("", "known"), HOUR), None);
     }
@@ -120,7 +131,7 @@ mod tests {
     #[test]
     fn whatever_is_new_is_written() {
         let (fresh, same) = (stored(Duration::ZERO), report("k p i", "known"));
-        let with = |change: fn(&mut Component)| {
+        let with = |change: fn(&mut ComponentPatch)| {
             let mut changed = same.clone();
             change(&mut changed);
             changed
@@ -128,17 +139,26 @@ mod tests {
         for (what, report) in [
             ("another boot", report("other p i", "")),
             ("another token", report("k p i", "other")),
-            ("no report", bare()),
+            ("no report", ComponentPatch::default()),
             ("an error", with(|one| one.error = Some("e".into()))),
             ("a wish", with(|one| one.enabled = Some(true))),
         ] {
             assert_eq!(judged(&fresh, &report, HOUR), None, "{what}");
         }
-        let acted_on = Component { enabled: Some(true), ..fresh.clone() };
+        let acted_on =
+            Component { wish: ComponentWish { enabled: Some(true), ..fresh.wish.clone() }, ..fresh.clone() };
         assert_eq!(judged(&acted_on, &same, HOUR), None, "somebody acts on it");
         let mut unstamped = fresh.clone();
-        unstamped.actual_state.as_mut().expect("there").last_updated = None;
+        unstamped.reported.actual_state.as_mut().expect("there").last_updated = None;
         assert_eq!(judged(&unstamped, &same, HOUR), None, "it has no time stamp yet");
-        assert_eq!(judged(&Component { actual_state: None, ..fresh }, &same, HOUR), None, "the first report");
+        assert_eq!(
+            judged(
+                &Component { reported: ReportedBoots { actual_state: None, ..fresh.reported }, ..fresh },
+                &same,
+                HOUR
+            ),
+            None,
+            "the first report"
+        );
     }
 }

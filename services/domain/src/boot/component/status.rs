@@ -122,7 +122,8 @@ mod tests {
 
     fn component(phase: Option<Phase>, status_override: Option<&str>) -> Component {
         let mut component = Component::new(ComponentId::parse("x1").expect("valid"));
-        component.status = Some(Status { phase, status_override: status_override.map(Into::into) });
+        component.evaluation.status =
+            Some(Status { phase, status_override: status_override.map(Into::into) });
         component
     }
 
@@ -193,10 +194,10 @@ mod tests {
     fn missing_members_count_as_nothing_under_way() {
         let mut bare = component(None, None);
         assert_eq!(computed_status(&bare), ComponentStatus::STABLE);
-        bare.status = None;
+        bare.evaluation.status = None;
         assert_eq!(computed_status(&bare), ComponentStatus::STABLE);
         let mut called = component(Some(Phase::PoweringOn), None);
-        called.last_action =
+        called.power.last_action =
             Some(LastAction { action: Some(Action::PoweringOn), failed: None, last_updated: None });
         assert_eq!(computed_progress(&called), ComponentProgress::PowerOnCalled);
     }

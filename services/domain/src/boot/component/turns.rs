@@ -34,7 +34,7 @@ pub const ERROR_TURNS_SPENT: &str = "the node was switched off and on in turn as
 #[must_use]
 pub(crate) fn turns_with(component: &Component, action: Action, now: Timestamp) -> PowerTurns {
     let are_old = component.last_action_at().is_some_and(|last| now.since(last) >= FORGOTTEN_AFTER);
-    let before = if are_old { PowerTurns::default() } else { component.turns };
+    let before = if are_old { PowerTurns::default() } else { component.power.turns };
     before.with(action)
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn turns_with(component: &Component, action: Action, now: Timestamp) 
 /// boot is at most one off and one on, so no retry policy reaches the limit by itself.
 pub(crate) fn turned_too_often(component: &Component, action: Action, options: &Options) -> bool {
     let limit = component.retry_limit(options).saturating_mul(2).saturating_add(SPARE_TURNS);
-    component.turns.with(action).count > limit
+    component.power.turns.with(action).count > limit
 }
 
 /// Returns whether no turn is left: an action against the last one would be one too many.
@@ -54,7 +54,7 @@ pub(crate) fn are_turns_spent(component: &Component, options: &Options) -> bool 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::boot::component::{LastAction, view::bare};
+    use crate::boot::component::{ComponentPower, ComponentWish, LastAction, view::bare};
 
     const NOW: Timestamp = Timestamp(100_000_000);
     const ON: Action = Action::PoweringOn;
@@ -64,12 +64,15 @@ mod tests {
     #[test]
     fn retried_boots_never_reach_the_limit() {
         for policy in [0, 1, 3, 10, u32::MAX] {
-            let mut component = Component { retry_policy: Some(policy), ..bare() };
+            let mut component = Component {
+                wish: ComponentWish { retry_policy: Some(policy), ..ComponentWish::default() },
+                ..bare()
+            };
             for attempt in 1..=policy.min(50) {
                 for action in [ASK, CUT, ON] {
                     let held = turned_too_often(&component, action, &Options::default());
                     assert!(!held, "{policy}: {action:?} {attempt}");
-                    component.turns = component.turns.with(action);
+                    component.power.turns = component.power.turns.with(action);
                 }
             }
         }
@@ -77,7 +80,13 @@ mod tests {
 
     #[test]
     fn too_many_turns_forbid_the_next_but_not_a_repeat() {
-        let at = |count| Component { turns: PowerTurns { count, last: Some(ON) }, ..bare() };
+        let at = |count| Component {
+            power: ComponentPower {
+                turns: PowerTurns { count, last: Some(ON) },
+                ..ComponentPower::default()
+            },
+            ..bare()
+        };
         let options = Options { default_retry_policy: 3, ..Options::default() };
         assert!(!turned_too_often(&at(11), ASK, &options));
         assert!(turned_too_often(&at(12), ASK, &options));
@@ -91,8 +100,14 @@ mod tests {
         for (age, count) in [(3_599, 13), (3_600, 0)] {
             let last_updated = Some(Timestamp(NOW.0 - age * 1000));
             let last_action = Some(LastAction { last_updated, ..LastAction::default() });
-            let component =
-                Component { last_action, turns: PowerTurns { count: 12, last: Some(ON) }, ..bare() };
+            let component = Component {
+                power: ComponentPower {
+                    last_action,
+                    turns: PowerTurns { count: 12, last: Some(ON) },
+                    ..ComponentPower::default()
+                },
+                ..bare()
+            };
             assert_eq!(turns_with(&component, ASK, NOW).count, count, "{age}");
         }
     }

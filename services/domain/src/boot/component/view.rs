@@ -1,5 +1,6 @@
 //! Components as short texts, for tables of expected values.
 
+use crate::boot::component::ComponentInventory;
 use std::{fmt::Write, sync::Arc};
 
 use super::{Action, Component, InventoryPresence, LastAction, Phase};
@@ -16,7 +17,13 @@ use crate::{
 /// Returns a component with nothing but an id, which the inventory lists.
 pub(crate) fn bare() -> Component {
     let id = ComponentId::parse("x1").expect("valid");
-    Component { presence: InventoryPresence::Listed, ..Component::new(id) }
+    Component {
+        inventory: ComponentInventory {
+            presence: InventoryPresence::Listed,
+            ..ComponentInventory::default()
+        },
+        ..Component::new(id)
+    }
 }
 
 /// Returns artifacts from `kernel parameters initrd`; `-` stands for a missing member and `.` for an empty one.
@@ -67,13 +74,13 @@ pub(crate) fn show(component: &Component) -> String {
     };
     part(
         "actual",
-        component.actual_state.as_ref().map(|actual| {
+        component.reported.actual_state.as_ref().map(|actual| {
             join([show_artifacts(&actual.boot_artifacts), token(&actual.bss_token), at(actual.last_updated)])
         }),
     );
     part(
         "desired",
-        component.desired_state.as_ref().map(|desired| {
+        component.wish.desired_state.as_ref().map(|desired| {
             let configuration = desired.configuration.as_ref().map(|name| format!("cfg:{name}"));
             let artifacts = show_artifacts(&desired.boot_artifacts);
             join([artifacts, configuration, token(&desired.bss_token), at(desired.last_updated)])
@@ -81,7 +88,7 @@ pub(crate) fn show(component: &Component) -> String {
     );
     part(
         "staged",
-        component.staged_state.as_ref().map(|staged| {
+        component.wish.staged_state.as_ref().map(|staged| {
             let configuration = staged.configuration.as_ref().map(|name| format!("cfg:{name}"));
             let session = staged.session.as_ref().map(|name| format!("session:{name}"));
             let tenant = staged.tenant.as_ref().map(|tenant| format!("of:'{}'", tenant.as_str()));
@@ -91,10 +98,10 @@ pub(crate) fn show(component: &Component) -> String {
             join([artifacts, configuration, session, tenant, id, applied, at(staged.last_updated)])
         }),
     );
-    part("action", component.last_action.as_ref().map(show_action));
+    part("action", component.power.last_action.as_ref().map(show_action));
     part(
         "stats",
-        component.event_stats.as_ref().map(|stats| {
+        component.power.event_stats.as_ref().map(|stats| {
             let number = |value: Option<u32>| value.map_or("-".to_owned(), |value| value.to_string());
             let graceful = number(stats.power_off_graceful_attempts);
             let forceful = number(stats.power_off_forceful_attempts);
@@ -103,42 +110,43 @@ pub(crate) fn show(component: &Component) -> String {
     );
     part(
         "status",
-        component.status.as_ref().map(|status| {
+        component.evaluation.status.as_ref().map(|status| {
             let phase = status.phase.map(|phase| format!("phase:{}", phase.word()));
             join([phase, status.status_override.as_ref().map(|text| format!("override:{text}"))])
         }),
     );
-    part("enabled", component.enabled.map(|enabled| enabled.to_string()));
-    part("error", component.error.as_ref().map(|text| format!("'{text}'")));
-    part("session", component.session.as_ref().map(|text| format!("'{text}'")));
-    part("of", component.session_tenant.as_ref().map(|tenant| format!("'{}'", tenant.as_str())));
-    part("policy", component.retry_policy.map(|policy| policy.to_string()));
+    part("enabled", component.wish.enabled.map(|enabled| enabled.to_string()));
+    part("error", component.evaluation.error.as_ref().map(|text| format!("'{text}'")));
+    part("session", component.wish.session.as_ref().map(|text| format!("'{text}'")));
+    part("of", component.wish.session_tenant.as_ref().map(|tenant| format!("'{}'", tenant.as_str())));
+    part("policy", component.wish.retry_policy.map(|policy| policy.to_string()));
     part("gen", (component.generation > 0).then(|| component.generation.to_string()));
     part(
         "prepared",
         component
             .preparation
+            .outcome
             .as_ref()
             .map(|done| format!("[{}.{} '{}']", done.generation, done.attempt, done.error())),
     );
     part(
         "boot",
-        component.boot.as_ref().map(|boot| {
+        component.reported.boot.as_ref().map(|boot| {
             let reported = if boot.reported { " reported" } else { "" };
             format!("[{}.{} {}{reported}]", boot.generation, boot.attempt, boot.token.token)
         }),
     );
-    part("late", component.late_report.as_ref().map(|late| format!("'{}'", late.token)));
-    part("assigned", (!component.assignment.is_empty()).then(|| component.assignment.to_string()));
-    part("locked", component.locked.then(String::new));
-    part("inventory", unlisted(&component.presence).map(str::to_owned));
-    let DecisionVersion { rules, options } = component.decided_by;
+    part("late", component.reported.late_report.as_ref().map(|late| format!("'{}'", late.token)));
+    part("assigned", (!component.wish.assignment.is_empty()).then(|| component.wish.assignment.to_string()));
+    part("locked", component.inventory.locked.then(String::new));
+    part("inventory", unlisted(&component.inventory.presence).map(str::to_owned));
+    let DecisionVersion { rules, options } = component.evaluation.decided_by;
     part(
         "decided",
-        (component.decided_by != DecisionVersion::default()).then(|| format!("{rules}/{options}")),
+        (component.evaluation.decided_by != DecisionVersion::default()).then(|| format!("{rules}/{options}")),
     );
-    part("turns", (component.turns.count > 0).then(|| component.turns.count.to_string()));
-    part("refused", component.power_trouble.as_ref().map(|trouble| format!("'{}'", trouble.text())));
+    part("turns", (component.power.turns.count > 0).then(|| component.power.turns.count.to_string()));
+    part("refused", component.power.trouble.as_ref().map(|trouble| format!("'{}'", trouble.text())));
     line
 }
 

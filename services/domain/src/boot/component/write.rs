@@ -6,10 +6,14 @@ use crate::{
     boot::{
         bos::compatibility::Compatibility,
         component::{
-            Action, ActualState, Component, DesiredState, EventStats, InventoryPresence, LastAction,
-            LateReport, PowerTurns, StagedState, Status,
+            Action, ActualState, Component, ComponentPatch, ComponentWish, DesiredState, InventoryPresence,
+            LastAction, LateReport, PowerTurns, ReportedBoots,
             artifacts::BootArtifacts,
             status::{ComponentStatus, computed_status},
+            write::{
+                hooks::{apply_hooks, sets_what_to_run},
+                merge::merge,
+            },
         },
     },
     core::{
@@ -19,6 +23,9 @@ use crate::{
         trouble::TroubleKind,
     },
 };
+
+pub(crate) mod hooks;
+pub(crate) mod merge;
 
 /// Token that the registry has stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,88 +39,98 @@ pub struct KnownToken {
 /// Returns the record that replaces `previous` when `incoming` is put in its place (BOS reference 2.6.3).
 ///
 /// Hooks run on the whole record. `tokens` returns the artifacts of a token. A put always begins a generation; the
-/// mesh's own data about the old one are dropped, whatever `incoming` has in their place.
+/// mesh's own data about the old one are dropped.
 pub fn put(
     previous: Option<&Component>,
-    incoming: Component,
+    id: ComponentId,
+    incoming: ComponentPatch,
     tokens: impl Fn(&str) -> Option<KnownToken>,
     now: Timestamp,
 ) -> Component {
-    let mut record = incoming;
-    record.error_kind = kind_of_written_error(previous, &record);
-    let reported = Reported::by(previous, &record, &tokens, now);
-    let is_late = matches!(reported, Reported::EarlierBoot(_));
-    apply_hooks(&mut record, tokens, now);
-    record.revision = previous.map_or(0, |previous| previous.revision);
-    record.generation = previous.map_or(0, |previous| previous.generation);
-    record.locked = previous.is_some_and(|previous| previous.locked);
-    record.prepared_token = previous.and_then(|previous| previous.prepared_token.clone());
-    record.boot = previous.and_then(|previous| previous.boot.clone());
-    record.late_report = previous.and_then(|previous| previous.late_report.clone());
-    reported.note(&mut record);
+    let mut whole = incoming;
+    let error_kind = kind_of_written_error(previous, &whole);
+    let evidence = BootEvidence::by(previous, &whole, &tokens, now);
+    let is_late = matches!(evidence, BootEvidence::EarlierBoot(_));
+    let writer = whole.session_tenant.take();
+    apply_hooks(&mut whole, tokens, now);
+    let mut record = previous.map_or_else(|| Component::new(id), unwritten);
+    whole.replace_in(&mut record);
+    record.evaluation.error_kind = error_kind;
+    evidence.note(&mut record.reported);
     // The written state is the caller's, and still of an earlier boot.
-    if let Some(boot) = record.boot.as_mut().filter(|_| is_late) {
+    if let Some(boot) = record.reported.boot.as_mut().filter(|_| is_late) {
         boot.reported = false;
     }
-    record.assignment = Arc::default();
-    record.latest_assignment =
-        previous.map_or_else(Arc::default, |previous| Arc::clone(&previous.latest_assignment));
-    if let Some(staged) = record.staged_state.as_mut().map(Arc::make_mut) {
+    if let Some(staged) = record.wish.staged_state.as_mut().map(Arc::make_mut) {
         (staged.assignment, staged.applied) = (Arc::default(), false);
     }
-    let writer = record.session_tenant.take();
-    keep_tenants(previous, &mut record, writer);
+    keep_tenants(previous.map(|previous| &previous.wish), &mut record.wish, writer);
     begin_wish(&mut record);
     record
 }
 
-/// Returns `stored` with `patch` merged into it (BOS reference 2.6.5). The id of the patch and all members of the
-/// registry are ignored.
+/// Returns the members of `previous` that no client writes.
+fn unwritten(previous: &Component) -> Component {
+    let Component { preparation, reported, inventory, .. } = previous;
+    Component {
+        revision: previous.revision,
+        generation: previous.generation,
+        wish: ComponentWish {
+            latest_assignment: Arc::clone(&previous.wish.latest_assignment),
+            ..ComponentWish::default()
+        },
+        reported: ReportedBoots { actual_state: None, ..reported.clone() },
+        inventory: inventory.clone(),
+        preparation: preparation.clone(),
+        ..Component::new(previous.id.clone())
+    }
+}
+
+/// Returns `stored` with `patch` merged into it (BOS reference 2.6.5).
 ///
 /// A patch that sets the wanted state or the counters of actions begins a generation; a node report or an error text
 /// does not. A report of a boot that was over before the last power-on began is noted as late and leaves the actual
-/// state unchanged.
+/// state unchanged. A component that an operator gives to a session belongs to it by its name, not by its id.
 pub fn patch(
     stored: &Component,
-    patch: Component,
+    patch: ComponentPatch,
     tokens: impl Fn(&str) -> Option<KnownToken>,
     now: Timestamp,
 ) -> Component {
     let mut patch = patch;
-    patch.error_kind = kind_of_written_error(Some(stored), &patch);
+    let error_kind = kind_of_written_error(Some(stored), &patch);
     let begins = begins_generation(&patch);
-    let reported = Reported::by(Some(stored), &patch, &tokens, now);
-    if matches!(reported, Reported::EarlierBoot(_)) {
+    let evidence = BootEvidence::by(Some(stored), &patch, &tokens, now);
+    if matches!(evidence, BootEvidence::EarlierBoot(_)) {
         patch.actual_state = None;
     }
     let (wants, stages) = (patch.desired_state.is_some(), patch.staged_state.is_some());
     let writer = patch.session_tenant.clone();
-    let mut merged = hooked_merge(stored, patch, tokens, now);
-    // A component that an operator gave to a session belongs to it by its name, not by its id.
+    apply_hooks(&mut patch, tokens, now);
+    let mut merged = stored.clone();
+    merge(&mut merged, patch, error_kind);
     if wants || merged.session_name() != stored.session_name() {
-        merged.assignment = Arc::default();
+        merged.wish.assignment = Arc::default();
     }
-    if let Some(staged) = merged.staged_state.as_mut().filter(|_| stages).map(Arc::make_mut) {
-        staged.applied = false;
-        if staged.session.as_deref().unwrap_or_default() != stored.staged_session_name() {
-            staged.assignment = Arc::default();
-        }
+    if stages {
+        keep_stager(&stored.wish, &mut merged.wish);
     }
-    keep_tenants(Some(stored), &mut merged, writer);
-    reported.note(&mut merged);
+    keep_tenants(Some(&stored.wish), &mut merged.wish, writer);
+    evidence.note(&mut merged.reported);
     if begins {
         begin_wish(&mut merged);
     }
     // No decision about the component follows that would clear the text.
     if !merged.is_enabled() && merged.error_passes_when_left_alone() {
-        (merged.error, merged.error_kind) = (Some(Arc::default()), TroubleKind::default());
+        (merged.evaluation.error, merged.evaluation.error_kind) =
+            (Some(Arc::default()), TroubleKind::default());
     }
     merged
 }
 
 /// Boot that a node runs, by the evidence of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Reported {
+enum BootEvidence {
     /// No evidence: no actual state, or only an unknown token.
     Nothing,
     /// The node runs the boot that began last, or one that was prepared later; or an operator wrote so.
@@ -122,12 +139,12 @@ enum Reported {
     EarlierBoot(LateReport),
 }
 
-impl Reported {
+impl BootEvidence {
     /// Orders the report in `incoming` by the boot that its token was prepared for. Neither clocks nor artifacts
     /// decide: a delayed report arrives now, and two boots may have the same artifacts.
     fn by(
         stored: Option<&Component>,
-        incoming: &Component,
+        incoming: &ComponentPatch,
         tokens: impl Fn(&str) -> Option<KnownToken>,
         now: Timestamp,
     ) -> Self {
@@ -137,25 +154,25 @@ impl Reported {
         let Some((token, KnownToken { boot_artifacts, number })) = known else {
             return if actual.boot_artifacts.is_some() { Self::ThisBoot } else { Self::Nothing };
         };
-        let boot = stored.and_then(|stored| stored.boot.as_ref()).map(|boot| &boot.token);
+        let boot = stored.and_then(|stored| stored.reported.boot.as_ref()).map(|boot| &boot.token);
         if boot.is_some_and(|boot| number < boot.number && *token != boot.token) {
             return Self::EarlierBoot(LateReport { token: token.clone(), boot_artifacts, reported_at: now });
         }
         Self::ThisBoot
     }
 
-    /// Notes in `record` which boot was reported. A late report that arrives again is noted once.
-    fn note(self, record: &mut Component) {
+    /// Notes in `reported` which boot was reported. A late report that arrives again is noted once.
+    fn note(self, reported: &mut ReportedBoots) {
         match self {
             Self::Nothing => {}
             Self::ThisBoot => {
-                if let Some(boot) = &mut record.boot {
+                if let Some(boot) = &mut reported.boot {
                     boot.reported = true;
                 }
             }
             Self::EarlierBoot(late) => {
-                if record.late_report.as_ref().is_none_or(|noted| noted.token != late.token) {
-                    record.late_report = Some(late.into());
+                if reported.late_report.as_ref().is_none_or(|noted| noted.token != late.token) {
+                    reported.late_report = Some(late.into());
                 }
             }
         }
@@ -164,21 +181,30 @@ impl Reported {
 
 /// Returns the kind of the error in `written`. A text that repeats the error on record, as a write of the whole record
 /// does, keeps its kind; any other text is the writer's own, however it begins.
-fn kind_of_written_error(previous: Option<&Component>, written: &Component) -> TroubleKind {
-    let same = previous.filter(|previous| previous.error == written.error);
-    same.map_or(TroubleKind::default(), |previous| previous.error_kind)
+fn kind_of_written_error(previous: Option<&Component>, written: &ComponentPatch) -> TroubleKind {
+    let same = previous.filter(|previous| previous.evaluation.error == written.error);
+    same.map_or(TroubleKind::default(), |previous| previous.evaluation.error_kind)
 }
 
-/// Sets the tenants of the sessions that `record` names after a write: the tenant of the `writer`, except for a name
+/// Keeps the id of the session whose state is staged, if a write stages a state under the same name.
+fn keep_stager(previous: &ComponentWish, wish: &mut ComponentWish) {
+    let Some(staged) = wish.staged_state.as_mut().map(Arc::make_mut) else { return };
+    staged.applied = false;
+    if staged.session.as_deref().unwrap_or_default() != previous.staged_session_name() {
+        staged.assignment = Arc::default();
+    }
+}
+
+/// Sets the tenants of the sessions that `wish` names after a write: the tenant of the `writer`, except for a name
 /// that was there before. A write that only repeats the name of a session, such as one of the whole record, does not
 /// make it another.
-fn keep_tenants(previous: Option<&Component>, record: &mut Component, writer: Option<Tenant>) {
-    let same = previous.filter(|previous| previous.session_name() == record.session_name());
+fn keep_tenants(previous: Option<&ComponentWish>, wish: &mut ComponentWish, writer: Option<Tenant>) {
+    let same = previous.filter(|previous| previous.session_name() == wish.session_name());
     let tenant = same.map_or_else(|| writer.clone(), |previous| previous.session_tenant.clone());
-    record.session_tenant = tenant.filter(|_| !record.session_name().is_empty());
-    let same = previous.filter(|previous| previous.staged_session_name() == record.staged_session_name());
+    wish.session_tenant = tenant.filter(|_| !wish.session_name().is_empty());
+    let same = previous.filter(|previous| previous.staged_session_name() == wish.staged_session_name());
     let tenant = same.map_or(writer, |previous| previous.staged_state.as_ref()?.tenant.clone());
-    let Some(staged) = &mut record.staged_state else { return };
+    let Some(staged) = &mut wish.staged_state else { return };
     let named = staged.session.as_deref().is_some_and(|name| !name.is_empty());
     let tenant = tenant.filter(|_| named);
     // A shared state stays shared as long as it does not change.
@@ -216,7 +242,7 @@ pub fn guard_actual_state(stored: &Component) -> Result<(), ActualStateLocked> {
 
 /// Returns the first record of a node that was found in the inventory (BOS reference 3.2).
 pub fn newly_discovered(id: ComponentId, now: Timestamp) -> Component {
-    let record = Component {
+    let record = ComponentPatch {
         actual_state: Some(cleared_actual_state()),
         desired_state: Some(DesiredState {
             boot_artifacts: Some(BootArtifacts::empty().into()),
@@ -233,9 +259,9 @@ pub fn newly_discovered(id: ComponentId, now: Timestamp) -> Component {
         enabled: Some(false),
         error: Some(Arc::default()),
         session: Some(Arc::default()),
-        ..Component::new(id)
+        ..ComponentPatch::default()
     };
-    put(None, record, |_| None, now)
+    put(None, id, record, |_| None, now)
 }
 
 /// Returns `stored` with its report forgotten, if the report is older than `ttl` (BOS reference 5.12); `None`: it is
@@ -259,20 +285,23 @@ pub fn expire_actual_state(
         failed: Some(false),
         last_updated: None,
     });
-    let patch = Component {
+    let mut patch = ComponentPatch {
         actual_state: Some(cleared_actual_state()),
         last_action,
         error: strict.then(Arc::default),
-        ..Component::new(stored.id.clone())
+        ..ComponentPatch::default()
     };
-    Some(hooked_merge(stored, patch, |_| None, now))
+    apply_hooks(&mut patch, |_| None, now);
+    let mut expired = stored.clone();
+    merge(&mut expired, patch, TroubleKind::default());
+    Some(expired)
 }
 
 /// Returns the first moment at which the report of `stored` is too old; `None`: there is no report. A report without a
 /// time stamp is too old at any time.
 pub fn actual_state_expires(stored: &Component, ttl: Duration) -> Option<Timestamp> {
     let reported = stored.actual_artifacts().is_some_and(|artifacts| !artifacts.is_empty());
-    let reported_at = stored.actual_state.as_ref().and_then(|actual| actual.last_updated);
+    let reported_at = stored.reported.actual_state.as_ref().and_then(|actual| actual.last_updated);
     // Ages are compared strictly, hence the millisecond.
     reported.then(|| reported_at.map_or(Timestamp(0), |at| at.plus(ttl).plus(Duration::from_millis(1))))
 }
@@ -289,195 +318,26 @@ pub(crate) fn cleared_actual_state() -> ActualState {
 /// Begins a generation because an operator or a session has set a new wish: any version of the rules may decide about
 /// it, and turns of the power are counted from here.
 pub(crate) fn begin_wish(component: &mut Component) {
-    component.decided_by = DecisionVersion::default();
-    component.turns = PowerTurns::default();
+    component.evaluation.decided_by = DecisionVersion::default();
+    component.power.turns = PowerTurns::default();
     begin_generation(component);
 }
 
 /// Begins a generation: evidence, preparations and refusals of the old one no longer count.
 pub(crate) fn begin_generation(component: &mut Component) {
     component.generation += 1;
-    component.preparation = None;
-    component.presence = InventoryPresence::default();
-    component.power_trouble = None;
-}
-
-/// Runs the hooks on `patch` and merges it into a copy of `stored`, without touching the generation.
-pub(crate) fn hooked_merge(
-    stored: &Component,
-    mut patch: Component,
-    tokens: impl Fn(&str) -> Option<KnownToken>,
-    now: Timestamp,
-) -> Component {
-    apply_hooks(&mut patch, tokens, now);
-    let mut merged = stored.clone();
-    merge(&mut merged, patch);
-    merged
+    component.preparation.outcome = None;
+    component.inventory.presence = InventoryPresence::default();
+    component.power.trouble = None;
 }
 
 /// Returns whether a patch sets the wanted state of the node or the counters of its actions.
-fn begins_generation(patch: &Component) -> bool {
-    patch.enabled == Some(true)
+fn begins_generation(patch: &ComponentPatch) -> bool {
+    patch.enables()
         || patch.desired_state.as_ref().is_some_and(sets_what_to_run)
         || patch.last_action.is_some()
         || patch.event_stats.is_some()
         || patch.status.is_some()
-}
-
-fn sets_what_to_run(desired: &DesiredState) -> bool {
-    desired.boot_artifacts.is_some() || desired.configuration.is_some()
-}
-
-/// Runs the five hooks of BOS reference 3.3, in their order: each works on the results of the ones before it.
-pub(crate) fn apply_hooks(
-    incoming: &mut Component,
-    tokens: impl Fn(&str) -> Option<KnownToken>,
-    now: Timestamp,
-) {
-    look_up_token(incoming, tokens);
-    stamp(incoming, now);
-    hold(incoming);
-    detach(incoming);
-    reset_stats(incoming);
-}
-
-/// Hook 1: a known token determines the reported artifacts, whatever else was sent. An unknown one determines nothing,
-/// and because hook 2 then leaves the time stamp unset the old report keeps ageing.
-fn look_up_token(incoming: &mut Component, tokens: impl Fn(&str) -> Option<KnownToken>) {
-    let Some(actual) = &mut incoming.actual_state else { return };
-    let Some(token) = actual.bss_token.as_deref().filter(|token| !token.is_empty()) else { return };
-    if let Some(known) = tokens(token) {
-        actual.boot_artifacts = Some(known.boot_artifacts);
-    }
-}
-
-/// Hook 2: sets time stamps, except for a state that consists of a token only.
-fn stamp(incoming: &mut Component, now: Timestamp) {
-    if let Some(actual) = &mut incoming.actual_state {
-        let token_only =
-            matches!(actual, ActualState { boot_artifacts: None, bss_token: Some(_), last_updated: None });
-        actual.last_updated = (!token_only).then_some(now);
-    }
-    if let Some(desired) = &mut incoming.desired_state {
-        let token_only =
-            !sets_what_to_run(desired) && desired.bss_token.is_some() && desired.last_updated.is_none();
-        desired.last_updated = (!token_only).then_some(now);
-    }
-    if let Some(staged) = incoming.staged_state.as_mut().map(Arc::make_mut) {
-        staged.last_updated = Some(now);
-    }
-    if let Some(last) = &mut incoming.last_action {
-        last.last_updated = Some(now);
-    }
-}
-
-/// Hook 3: holds an enabled component until fresh evidence arrives.
-fn hold(incoming: &mut Component) {
-    if incoming.is_enabled() {
-        let status = incoming.status.get_or_insert_default();
-        status.status_override = Some(ComponentStatus::OnHold.word().into());
-    }
-}
-
-/// Hook 4: removes a node from its session if its desired state is written without a session.
-fn detach(incoming: &mut Component) {
-    if incoming.desired_state.is_some() && incoming.session_name().is_empty() {
-        incoming.session = Some(Arc::default());
-    }
-}
-
-/// Hook 5: zeroes the counters of attempts, which belong to one wanted state.
-fn reset_stats(incoming: &mut Component) {
-    if incoming.desired_state.as_ref().is_some_and(sets_what_to_run) {
-        incoming.event_stats = Some(EventStats::zeros());
-    }
-}
-
-/// Merges member by member; members that the patch lacks stay (BOS reference 3.4).
-fn merge(stored: &mut Component, patch: Component) {
-    merge_part(&mut stored.actual_state, patch.actual_state, merge_actual);
-    merge_part(&mut stored.desired_state, patch.desired_state, merge_desired);
-    merge_part(&mut stored.staged_state, patch.staged_state, |stored, patch| {
-        merge_staged(Arc::make_mut(stored), Arc::unwrap_or_clone(patch));
-    });
-    merge_part(&mut stored.last_action, patch.last_action, merge_last_action);
-    merge_part(&mut stored.event_stats, patch.event_stats, merge_stats);
-    merge_part(&mut stored.status, patch.status, merge_status);
-    replace(&mut stored.enabled, patch.enabled);
-    if patch.error.is_some() {
-        stored.error = patch.error;
-        stored.error_kind = patch.error_kind;
-    }
-    replace(&mut stored.session, patch.session);
-    replace(&mut stored.retry_policy, patch.retry_policy);
-}
-
-/// Merges a part; one that is missing on one side is taken from the other unchanged.
-fn merge_part<T>(stored: &mut Option<T>, patch: Option<T>, merge: impl FnOnce(&mut T, T)) {
-    match (stored.as_mut(), patch) {
-        (Some(stored), Some(patch)) => merge(stored, patch),
-        (None, Some(patch)) => *stored = Some(patch),
-        (_, None) => {}
-    }
-}
-
-fn replace<T>(stored: &mut Option<T>, patch: Option<T>) {
-    if patch.is_some() {
-        *stored = patch;
-    }
-}
-
-fn merge_actual(stored: &mut ActualState, patch: ActualState) {
-    merge_part(&mut stored.boot_artifacts, patch.boot_artifacts, merge_artifacts);
-    replace(&mut stored.bss_token, patch.bss_token);
-    replace(&mut stored.last_updated, patch.last_updated);
-}
-
-fn merge_desired(stored: &mut DesiredState, patch: DesiredState) {
-    merge_part(&mut stored.boot_artifacts, patch.boot_artifacts, merge_artifacts);
-    replace(&mut stored.configuration, patch.configuration);
-    replace(&mut stored.bss_token, patch.bss_token);
-    replace(&mut stored.last_updated, patch.last_updated);
-}
-
-fn merge_staged(stored: &mut StagedState, patch: StagedState) {
-    merge_part(&mut stored.boot_artifacts, patch.boot_artifacts, merge_artifacts);
-    replace(&mut stored.configuration, patch.configuration);
-    replace(&mut stored.session, patch.session);
-    replace(&mut stored.last_updated, patch.last_updated);
-}
-
-/// Merges artifacts; a patch without a time stamp keeps the old one, as in BOS. If the merge changes nothing, the
-/// shared `Arc` is kept.
-fn merge_artifacts(stored: &mut Arc<BootArtifacts>, patch: Arc<BootArtifacts>) {
-    let merged = BootArtifacts {
-        kernel: patch.kernel.clone().or_else(|| stored.kernel.clone()),
-        kernel_parameters: patch.kernel_parameters.clone().or_else(|| stored.kernel_parameters.clone()),
-        initrd: patch.initrd.clone().or_else(|| stored.initrd.clone()),
-        timestamp: patch.timestamp.or(stored.timestamp),
-    };
-    if merged == *patch {
-        *stored = patch;
-    } else if merged != **stored {
-        *stored = Arc::new(merged);
-    }
-}
-
-fn merge_last_action(stored: &mut LastAction, patch: LastAction) {
-    replace(&mut stored.action, patch.action);
-    replace(&mut stored.failed, patch.failed);
-    replace(&mut stored.last_updated, patch.last_updated);
-}
-
-fn merge_stats(stored: &mut EventStats, patch: EventStats) {
-    replace(&mut stored.power_on_attempts, patch.power_on_attempts);
-    replace(&mut stored.power_off_graceful_attempts, patch.power_off_graceful_attempts);
-    replace(&mut stored.power_off_forceful_attempts, patch.power_off_forceful_attempts);
-}
-
-fn merge_status(stored: &mut Status, patch: Status) {
-    replace(&mut stored.phase, patch.phase);
-    replace(&mut stored.status_override, patch.status_override);
 }
 
 #[cfg(test)]

@@ -145,13 +145,13 @@ pub fn decide(
     if !component.status_override().is_empty() || !is_pending {
         return nothing(PreparationIdle::NotPending);
     }
-    let Some(desired) = component.desired_state.as_ref() else {
+    let Some(desired) = component.wish.desired_state.as_ref() else {
         return nothing(PreparationIdle::NothingToBoot);
     };
     let Some(artifacts) = desired.boot_artifacts.clone().filter(|artifacts| !artifacts.is_empty()) else {
         return nothing(PreparationIdle::NothingToBoot);
     };
-    if component.presence != InventoryPresence::Listed {
+    if component.inventory.presence != InventoryPresence::Listed {
         return nothing(PreparationIdle::NotListed);
     }
     let spent = component.attempts(Action::PoweringOn);
@@ -176,7 +176,7 @@ pub fn decide(
         attempt,
         artifacts,
         configuration: desired.configuration.clone().unwrap_or_default(),
-        session: component.session.clone().unwrap_or_default(),
+        session: component.wish.session.clone().unwrap_or_default(),
     })
 }
 
@@ -188,24 +188,36 @@ fn nothing(reason: PreparationIdle) -> PreparationDecision {
 mod tests {
     use super::*;
     use crate::boot::component::{
-        ActualState, BegunBoot, BootPreparation, DesiredState, EventStats, LastAction, NumberedToken, Phase,
-        Status,
+        ActualState, BegunBoot, BootPreparation, ComponentEvaluation, ComponentInventory, ComponentPower,
+        ComponentWish, DesiredState, EventStats, LastAction, NumberedToken, Phase, Status,
         view::{artifacts, bare, trouble},
     };
 
     fn pending() -> Component {
         Component {
-            enabled: Some(true),
-            desired_state: Some(DesiredState {
-                boot_artifacts: Some(artifacts("k p i")),
-                configuration: Some("conf".into()),
-                ..DesiredState::default()
-            }),
-            session: Some("s1".into()),
-            status: Some(Status { phase: Some(Phase::PoweringOn), status_override: Some(Arc::default()) }),
-            event_stats: Some(EventStats { power_on_attempts: Some(1), ..EventStats::zeros() }),
             generation: 7,
-            presence: InventoryPresence::Listed,
+            wish: ComponentWish {
+                enabled: Some(true),
+                desired_state: Some(DesiredState {
+                    boot_artifacts: Some(artifacts("k p i")),
+                    configuration: Some("conf".into()),
+                    ..DesiredState::default()
+                }),
+                session: Some("s1".into()),
+                ..ComponentWish::default()
+            },
+            evaluation: ComponentEvaluation {
+                status: Some(Status {
+                    phase: Some(Phase::PoweringOn),
+                    status_override: Some(Arc::default()),
+                }),
+                ..ComponentEvaluation::default()
+            },
+            power: ComponentPower {
+                event_stats: Some(EventStats { power_on_attempts: Some(1), ..EventStats::zeros() }),
+                ..ComponentPower::default()
+            },
+            inventory: ComponentInventory { presence: InventoryPresence::Listed, ..bare().inventory },
             ..bare()
         }
     }
@@ -227,7 +239,7 @@ mod tests {
 
     fn prepared(generation: u64, attempt: u32, error: &str) -> Component {
         let preparation = Some(BootPreparation { generation, attempt, trouble: trouble(error) });
-        Component { preparation, ..pending() }
+        pending().with(|one| one.preparation.outcome = preparation)
     }
 
     #[test]
@@ -284,27 +296,33 @@ mod tests {
         let empty =
             DesiredState { boot_artifacts: Some(BootArtifacts::empty().into()), ..DesiredState::default() };
         for desired_state in [Some(empty), Some(DesiredState::default()), None] {
-            let component = Component { desired_state, ..pending() };
+            let component = pending().with(|one| one.wish.desired_state = desired_state);
             assert_eq!(decided(&component), nothing(PreparationIdle::NothingToBoot));
         }
     }
 
     #[test]
     fn only_nodes_that_wait_to_be_switched_on_are_prepared() {
-        let at = |phase, word: &str| Component {
-            status: Some(Status { phase: Some(phase), status_override: Some(word.into()) }),
-            ..pending()
+        let at = |phase, word: &str| {
+            pending().with(|one| {
+                one.evaluation.status =
+                    Some(Status { phase: Some(phase), status_override: Some(word.into()) })
+            })
         };
         let rows = [
-            ("disabled", Component { enabled: Some(false), ..pending() }, PreparationIdle::NotEnabled),
+            ("disabled", pending().with(|one| one.wish.enabled = Some(false)), PreparationIdle::NotEnabled),
             ("held", at(Phase::PoweringOn, "on_hold"), PreparationIdle::NotPending),
             ("misleading", at(Phase::None, "power_on_pending"), PreparationIdle::NotPending),
             ("being switched off", at(Phase::PoweringOff, ""), PreparationIdle::NotPending),
             ("stable", at(Phase::None, ""), PreparationIdle::NotPending),
-            ("not listed", Component { presence: unlisted(), ..pending() }, PreparationIdle::NotListed),
+            (
+                "not listed",
+                pending().with(|one| one.inventory.presence = unlisted()),
+                PreparationIdle::NotListed,
+            ),
             (
                 "not asked for",
-                Component { presence: InventoryPresence::default(), ..pending() },
+                pending().with(|one| one.inventory.presence = InventoryPresence::default()),
                 PreparationIdle::NotListed,
             ),
         ];
@@ -341,15 +359,17 @@ mod tests {
             failed: Some(true),
             last_updated: Some(Timestamp(NOW.0 - 1)),
         };
-        let reported = |ago: i64, reported| Component {
-            actual_state: Some(ActualState {
-                bss_token: Some("t".into()),
-                last_updated: Some(Timestamp(NOW.0 - ago)),
-                ..ActualState::default()
-            }),
-            last_action: Some(failed.clone()),
-            boot: Some(BegunBoot { generation: 7, attempt: 1, token: token.clone(), reported }),
-            ..pending()
+        let reported = |ago: i64, reported| {
+            pending().with(|one| {
+                one.reported.actual_state = Some(ActualState {
+                    bss_token: Some("t".into()),
+                    last_updated: Some(Timestamp(NOW.0 - ago)),
+                    ..ActualState::default()
+                });
+                one.reported.boot =
+                    Some(BegunBoot { generation: 7, attempt: 1, token: token.clone(), reported });
+                one.power.last_action = Some(failed.clone());
+            })
         };
         let until = PreparationDecision::Wait { until: Timestamp(NOW.0 + 119_000) };
         assert_eq!(decided(&reported(1_000, true)), until);
@@ -360,10 +380,12 @@ mod tests {
 
     #[test]
     fn an_attempt_after_a_refusal_waits_and_the_last_one_was_the_last() {
-        let spent = |attempts: u32, policy: Option<u32>| Component {
-            event_stats: Some(EventStats { power_on_attempts: Some(attempts), ..EventStats::zeros() }),
-            retry_policy: policy,
-            ..pending()
+        let spent = |attempts: u32, policy: Option<u32>| {
+            pending().with(|one| {
+                one.power.event_stats =
+                    Some(EventStats { power_on_attempts: Some(attempts), ..EventStats::zeros() });
+                one.wish.retry_policy = policy;
+            })
         };
         let rows = [
             (spent(1, None), Some(9_999), Some(1)),

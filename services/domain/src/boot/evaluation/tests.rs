@@ -6,8 +6,8 @@ use super::*;
 use crate::boot::{
     bos::options::Options,
     component::{
-        ActualState, BegunBoot, BootPreparation, DesiredState, ERROR_ABSENT, EventStats, InventoryPresence,
-        LastAction, NumberedToken, PowerTurns,
+        ActualState, BegunBoot, BootPreparation, ComponentWish, DesiredState, ERROR_ABSENT, EventStats,
+        InventoryPresence, LastAction, NumberedToken, PowerTurns, ReportedBoots,
         artifacts::BootArtifacts,
         view::{action, artifacts, bare, phase, trouble},
     },
@@ -27,17 +27,23 @@ const NOW: Timestamp = Timestamp(10_000_000);
 /// `silent:peer`, `cfs-silent:peer` for peers that do not answer.
 fn scene(words: &str) -> (Component, Evidence) {
     let mut component = Component {
-        desired_state: Some(DesiredState {
-            boot_artifacts: Some(BootArtifacts::empty().into()),
-            configuration: Some(std::sync::Arc::default()),
-            ..DesiredState::default()
-        }),
-        actual_state: Some(ActualState {
-            boot_artifacts: Some(BootArtifacts::empty().into()),
-            ..ActualState::default()
-        }),
-        enabled: Some(true),
         generation: 7,
+        wish: ComponentWish {
+            desired_state: Some(DesiredState {
+                boot_artifacts: Some(BootArtifacts::empty().into()),
+                configuration: Some(std::sync::Arc::default()),
+                ..DesiredState::default()
+            }),
+            enabled: Some(true),
+            ..ComponentWish::default()
+        },
+        reported: ReportedBoots {
+            actual_state: Some(ActualState {
+                boot_artifacts: Some(BootArtifacts::empty().into()),
+                ..ActualState::default()
+            }),
+            ..ReportedBoots::default()
+        },
         ..bare()
     };
     let mut evidence = Evidence {
@@ -77,24 +83,25 @@ fn configuration(value: &str) -> ConfigurationObservation {
 }
 
 fn describe(component: &mut Component, name: &str, value: &str) {
-    let desired = component.desired_state.get_or_insert_default();
-    let last = component.last_action.get_or_insert_default();
-    let status = component.status.get_or_insert_default();
+    let desired = component.wish.desired_state.get_or_insert_default();
+    let last = component.power.last_action.get_or_insert_default();
+    let status = component.evaluation.status.get_or_insert_default();
     match name {
         "want" => desired.boot_artifacts = Some(artifacts("k p i")),
         "match" => {
-            component.actual_state.get_or_insert_default().boot_artifacts = desired.boot_artifacts.clone();
+            component.reported.actual_state.get_or_insert_default().boot_artifacts =
+                desired.boot_artifacts.clone();
         }
         "token" => desired.bss_token = Some(value.into()),
         "reported" => {
             let (token, age) = value.split_once(':').expect("token:age");
             let age: i64 = age.parse().expect("a number");
-            let actual = component.actual_state.get_or_insert_default();
+            let actual = component.reported.actual_state.get_or_insert_default();
             (actual.bss_token, actual.last_updated) = (Some(token.into()), Some(Timestamp(NOW.0 - age)));
         }
         "boot" => {
             let (generation, attempt) = value.split_once('.').expect("generation.attempt");
-            component.boot = Some(BegunBoot {
+            component.reported.boot = Some(BegunBoot {
                 generation: generation.parse().expect("a number"),
                 attempt: attempt.trim_end_matches('+').parse().expect("a number"),
                 token: NumberedToken { token: "begun".into(), number: 2 },
@@ -106,35 +113,36 @@ fn describe(component: &mut Component, name: &str, value: &str) {
         "failed" => last.failed = Some(true),
         "phase" => status.phase = Some(phase(value)),
         "over" => status.status_override = Some(value.into()),
-        "tries" => component.event_stats = Some(stats(value)),
-        "limit" => component.retry_policy = Some(value.parse().expect("a number")),
-        "error" => component.error = Some(value.into()),
-        "refused" => component.power_trouble = trouble(value),
+        "tries" => component.power.event_stats = Some(stats(value)),
+        "limit" => component.wish.retry_policy = Some(value.parse().expect("a number")),
+        "error" => component.evaluation.error = Some(value.into()),
+        "refused" => component.power.trouble = trouble(value),
         "prepared" => {
             let (attempt, error) = value.split_once(':').expect("attempt:text");
             let attempt = attempt.parse().expect("a number");
-            component.preparation = Some(BootPreparation { generation: 7, attempt, trouble: trouble(error) });
+            component.preparation.outcome =
+                Some(BootPreparation { generation: 7, attempt, trouble: trouble(error) });
         }
-        "disabled" => component.enabled = Some(false),
-        "locked" => component.locked = true,
-        "unasked" => component.presence = InventoryPresence::Unknown { trouble: value.into() },
-        "doubtful" => component.presence = InventoryPresence::Doubtful { since: NOW },
-        "absent" => component.presence = InventoryPresence::Absent { since: NOW },
+        "disabled" => component.wish.enabled = Some(false),
+        "locked" => component.inventory.locked = true,
+        "unasked" => component.inventory.presence = InventoryPresence::Unknown { trouble: value.into() },
+        "doubtful" => component.inventory.presence = InventoryPresence::Doubtful { since: NOW },
+        "absent" => component.inventory.presence = InventoryPresence::Absent { since: NOW },
         "was-absent" => show_error(component, Trouble::own(TroubleKind::NotListed, ERROR_ABSENT)),
         "turns" => {
             let (count, last) = value.split_once(':').expect("count:last action");
-            component.turns =
+            component.power.turns =
                 PowerTurns { count: count.parse().expect("a number"), last: Some(action(last)) };
         }
-        "unsent" => component.power_trouble = Some(Trouble::waiting_for(value).into()),
+        "unsent" => component.power.trouble = Some(Trouble::waiting_for(value).into()),
         "waited" => show_error(component, Trouble::waiting_for(value)),
         word => panic!("what is {word}?"),
     }
 }
 
 fn show_error(component: &mut Component, trouble: Trouble) {
-    component.error = Some(trouble.text().clone());
-    component.error_kind = trouble.kind();
+    component.evaluation.error = Some(trouble.text().clone());
+    component.evaluation.error_kind = trouble.kind();
 }
 
 fn last_action(value: &str) -> LastAction {
@@ -1155,7 +1163,7 @@ fn words_of_a_peer_decide_nothing() {
     for words in scenes {
         let decided = |refusal: &str| {
             let (mut component, evidence) = scene(words);
-            component.power_trouble = Trouble::failed(refusal).map(Into::into);
+            component.power.trouble = Trouble::failed(refusal).map(Into::into);
             show_error(&mut component, Trouble::own(TroubleKind::Failed, refusal));
             evaluate(&component, &evidence, &Options::default(), NOW)
         };

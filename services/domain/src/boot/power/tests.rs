@@ -4,7 +4,8 @@ use expect_test::expect;
 
 use super::*;
 use crate::boot::component::{
-    BootPreparation, EventStats, LastAction, Phase, PowerTurns, Status,
+    BootPreparation, ComponentEvaluation, ComponentPower, ComponentWish, EventStats, LastAction, Phase,
+    PowerTurns, Status,
     view::{bare, trouble},
 };
 
@@ -13,19 +14,25 @@ const NOW: Timestamp = Timestamp(1_000_000);
 fn component(phase: Phase, last: Action, age: i64, tries: [u32; 3]) -> Component {
     let [on, graceful, forceful] = tries.map(Some);
     Component {
-        enabled: Some(true),
-        status: Some(Status { phase: Some(phase), status_override: Some("".into()) }),
-        last_action: Some(LastAction {
-            action: Some(last),
-            failed: Some(false),
-            last_updated: Some(Timestamp(NOW.0 - age)),
-        }),
-        event_stats: Some(EventStats {
-            power_on_attempts: on,
-            power_off_graceful_attempts: graceful,
-            power_off_forceful_attempts: forceful,
-        }),
         generation: 7,
+        wish: ComponentWish { enabled: Some(true), ..ComponentWish::default() },
+        evaluation: ComponentEvaluation {
+            status: Some(Status { phase: Some(phase), status_override: Some("".into()) }),
+            ..ComponentEvaluation::default()
+        },
+        power: ComponentPower {
+            last_action: Some(LastAction {
+                action: Some(last),
+                failed: Some(false),
+                last_updated: Some(Timestamp(NOW.0 - age)),
+            }),
+            event_stats: Some(EventStats {
+                power_on_attempts: on,
+                power_off_graceful_attempts: graceful,
+                power_off_forceful_attempts: forceful,
+            }),
+            ..ComponentPower::default()
+        },
         ..bare()
     }
 }
@@ -37,11 +44,12 @@ fn act(action: Action, attempt: u32) -> PowerDecision {
 #[test]
 fn power_on_needs_a_preparation_of_this_attempt() {
     let pending = component(Phase::PoweringOn, Action::SessionSetup, 0, [1, 0, 0]);
-    let prepared = |generation, attempt, error: &str| Component {
-        preparation: Some(BootPreparation { generation, attempt, trouble: trouble(error) }),
-        ..pending.clone()
+    let prepared = |generation, attempt, error: &str| {
+        pending.clone().with(|one| {
+            one.preparation.outcome = Some(BootPreparation { generation, attempt, trouble: trouble(error) })
+        })
     };
-    let limited = |limit| Component { retry_policy: Some(limit), ..prepared(7, 2, "") };
+    let limited = |limit| prepared(7, 2, "").with(|one| one.wish.retry_policy = Some(limit));
     let rows = [
         ("never prepared", pending.clone(), nothing(PowerIdle::NotPrepared)),
         ("an older generation", prepared(6, 2, ""), nothing(PowerIdle::NotPrepared)),
@@ -79,7 +87,8 @@ fn power_off_is_asked_for_and_then_forced() {
         assert_eq!(decide(&component, &PowerObservation::On, &Options::default(), NOW), expected, "{name}");
     }
     let mut undated = off(Ask, 0, [0, 1, 0]);
-    undated.last_action = Some(LastAction { last_updated: None, ..undated.last_action.expect("given") });
+    undated.power.last_action =
+        Some(LastAction { last_updated: None, ..undated.power.last_action.expect("given") });
     assert_eq!(decide(&undated, &PowerObservation::On, &Options::default(), NOW), act(Force, 1));
 }
 
@@ -88,13 +97,13 @@ fn nothing_is_done_to_a_component_that_does_not_ask_for_it() {
     let pending = component(Phase::PoweringOff, Action::SessionSetup, 0, [0, 0, 0]);
     let with = |word: &str| {
         let mut component = pending.clone();
-        component.status.get_or_insert_default().status_override = Some(word.into());
+        component.evaluation.status.get_or_insert_default().status_override = Some(word.into());
         component
     };
     let called = component(Phase::PoweringOn, Action::PoweringOn, 0, [1, 0, 0]);
     let rows = [
-        ("disabled", Component { enabled: Some(false), ..pending.clone() }, PowerIdle::NotEnabled),
-        ("never enabled", Component { enabled: None, ..pending.clone() }, PowerIdle::NotEnabled),
+        ("disabled", pending.clone().with(|one| one.wish.enabled = Some(false)), PowerIdle::NotEnabled),
+        ("never enabled", pending.clone().with(|one| one.wish.enabled = None), PowerIdle::NotEnabled),
         ("held", with("on_hold"), PowerIdle::Overridden),
         ("failed", with("failed"), PowerIdle::Overridden),
         ("in other hands", with("gone fishing"), PowerIdle::Overridden),
@@ -130,10 +139,9 @@ fn readings() -> [PowerObservation; 6] {
 
 #[test]
 fn an_action_needs_a_reading_that_it_would_change() {
-    let prepared = Component {
-        preparation: Some(BootPreparation { generation: 7, attempt: 1, trouble: None }),
-        ..component(Phase::PoweringOn, Action::SessionSetup, 0, [0, 0, 0])
-    };
+    let prepared = component(Phase::PoweringOn, Action::SessionSetup, 0, [0, 0, 0]).with(|one| {
+        one.preparation.outcome = Some(BootPreparation { generation: 7, attempt: 1, trouble: None })
+    });
     let asked = |age| component(Phase::PoweringOff, Action::PoweringOffGracefully, age, [0, 1, 0]);
     let components = [
         ("on", prepared),
@@ -250,7 +258,7 @@ fn only_a_listed_node_is_switched() {
     for presence in unlisted {
         for phase in [Phase::PoweringOn, Phase::PoweringOff] {
             let component = component(phase, Action::SessionSetup, 0, [0, 0, 0]);
-            let component = Component { presence: presence.clone(), ..component };
+            let component = component.with(|one| one.inventory.presence = presence.clone());
             for power in readings() {
                 let decision = decide(&component, &power, &Options::default(), NOW);
                 assert_eq!(decision, nothing(PowerIdle::NotListed), "{presence:?} {phase:?} {power:?}");
@@ -266,7 +274,7 @@ fn power_is_not_turned_more_often_than_one_wish_explains() {
         [(11, act(Action::PoweringOffGracefully, 1)), (12, nothing(PowerIdle::TurnedTooOften))]
     {
         let turns = PowerTurns { count, last: Some(Action::PoweringOn) };
-        let component = Component { turns, ..off.clone() };
+        let component = off.clone().with(|one| one.power.turns = turns);
         assert_eq!(decide(&component, &PowerObservation::On, &Options::default(), NOW), expected);
     }
 }
@@ -278,10 +286,10 @@ fn a_locked_node_is_left_alone() {
         ("on", component(Phase::PoweringOn, Action::SessionSetup, 0, [0, 0, 0]), PowerIdle::Locked),
         ("off", component(Phase::PoweringOff, Action::SessionSetup, 0, [0, 0, 0]), PowerIdle::Locked),
         ("force", asked.clone(), PowerIdle::Locked),
-        ("disabled", Component { enabled: Some(false), ..asked }, PowerIdle::NotEnabled),
+        ("disabled", asked.with(|one| one.wish.enabled = Some(false)), PowerIdle::NotEnabled),
     ];
     for (name, component, reason) in rows {
-        let locked = Component { locked: true, ..component };
+        let locked = component.with(|one| one.inventory.locked = true);
         for power in readings() {
             let decision = decide(&locked, &power, &Options::default(), NOW);
             assert_eq!(decision, nothing(reason), "{name}, {power:?}");
@@ -291,31 +299,36 @@ fn a_locked_node_is_left_alone() {
 
 #[test]
 fn a_power_on_that_failed_is_tried_again_after_a_pause() {
-    let failed = |age, tries, error: &str| Component {
-        preparation: Some(BootPreparation { generation: 7, attempt: tries + 1, trouble: None }),
-        power_trouble: trouble(error),
-        last_action: Some(LastAction {
-            action: Some(Action::PoweringOn),
-            failed: Some(true),
-            last_updated: Some(Timestamp(NOW.0 - age)),
-        }),
-        ..component(Phase::PoweringOn, Action::PoweringOn, age, [tries, 0, 0])
+    let failed = |age, tries, error: &str| {
+        component(Phase::PoweringOn, Action::PoweringOn, age, [tries, 0, 0]).with(|one| {
+            one.preparation.outcome =
+                Some(BootPreparation { generation: 7, attempt: tries + 1, trouble: None });
+            one.power.trouble = trouble(error);
+            one.power.last_action = Some(LastAction {
+                action: Some(Action::PoweringOn),
+                failed: Some(true),
+                last_updated: Some(Timestamp(NOW.0 - age)),
+            });
+        })
     };
     let wait = |ms| PowerDecision::Wait { until: Timestamp(NOW.0 + ms) };
-    let cut_off = Component {
-        last_action: Some(LastAction {
+    let cut_off = failed(0, 1, "reserved").with(|one| {
+        one.power.last_action = Some(LastAction {
             action: Some(Action::PoweringOffForcefully),
-            ..failed(0, 1, "x").last_action.expect("given")
-        }),
-        ..failed(0, 1, "reserved")
-    };
+            ..failed(0, 1, "x").power.last_action.expect("given")
+        })
+    });
     let rows = [
         ("without effect", failed(0, 1, ""), act(Action::PoweringOn, 2)),
         ("refused just now", failed(0, 1, "reserved"), wait(10_000)),
         ("refused almost long enough ago", failed(9_999, 1, "reserved"), wait(1)),
         ("refused long enough ago", failed(10_000, 1, "reserved"), act(Action::PoweringOn, 2)),
         ("refused twice", failed(10_000, 2, "reserved"), wait(10_000)),
-        ("refused often", Component { retry_policy: Some(99), ..failed(0, 50, "reserved") }, wait(120_000)),
+        (
+            "refused often",
+            failed(0, 50, "reserved").with(|one| one.wish.retry_policy = Some(99)),
+            wait(120_000),
+        ),
         ("no attempt left", failed(0, 3, "reserved"), nothing(PowerIdle::Exhausted)),
         ("another action was refused", cut_off, act(Action::PoweringOn, 2)),
     ];
@@ -359,8 +372,11 @@ fn a_shutdown_that_reached_no_node_is_asked_for_again_and_never_forced() {
     use Action::{PoweringOffForcefully as Force, PoweringOffGracefully as Ask};
     let refused = |age, tries: [u32; 3]| {
         let asked = component(Phase::PoweringOff, Ask, age, tries);
-        let last = asked.last_action.clone().map(|last| LastAction { failed: Some(true), ..last });
-        Component { power_trouble: trouble("PCS: Unable to reserve component"), last_action: last, ..asked }
+        let last = asked.power.last_action.clone().map(|last| LastAction { failed: Some(true), ..last });
+        asked.with(|one| {
+            one.power.trouble = trouble("PCS: Unable to reserve component");
+            one.power.last_action = last;
+        })
     };
     let wait = |ms| PowerDecision::Wait { until: Timestamp(NOW.0 + ms) };
     let performed = component(Phase::PoweringOff, Ask, 300_001, [0, 1, 0]);
@@ -372,23 +388,19 @@ fn a_shutdown_that_reached_no_node_is_asked_for_again_and_never_forced() {
         ("in every attempt", refused(300_001, [0, 3, 0]), nothing(PowerIdle::Exhausted)),
         (
             "its BMC failed",
-            Component {
-                power_trouble: trouble("PCS: BMC answered 503: busy"),
-                ..refused(300_001, [0, 1, 0])
-            },
+            refused(300_001, [0, 1, 0])
+                .with(|one| one.power.trouble = trouble("PCS: BMC answered 503: busy")),
             act(Ask, 2),
         ),
         (
             "its BMC failed in every attempt",
-            Component {
-                power_trouble: trouble("PCS: BMC answered 503: busy"),
-                ..refused(300_001, [0, 3, 0])
-            },
+            refused(300_001, [0, 3, 0])
+                .with(|one| one.power.trouble = trouble("PCS: BMC answered 503: busy")),
             nothing(PowerIdle::Exhausted),
         ),
         (
             "performed without effect",
-            Component { power_trouble: trouble("PCS: Timeout waiting for transition"), ..performed },
+            performed.with(|one| one.power.trouble = trouble("PCS: Timeout waiting for transition")),
             act(Force, 1),
         ),
     ];

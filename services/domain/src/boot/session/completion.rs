@@ -33,7 +33,7 @@ pub fn stake(component: &Component, session: &Session, complete_applied: bool) -
     if component.is_enabled() && !does_as_wanted(component) && owns(session, component) {
         return Some(Stake::Owned);
     }
-    let applied = component.staged_state.as_ref().is_some_and(|staged| staged.applied);
+    let applied = component.wish.staged_state.as_ref().is_some_and(|staged| staged.applied);
     (stages(session, component) && !(complete_applied && applied)).then_some(Stake::Staged)
 }
 
@@ -41,17 +41,22 @@ pub fn stake(component: &Component, session: &Session, complete_applied: bool) -
 /// `disable_components_on_completion` keeps it enabled: its session ends all the same. A record without a status was
 /// not evaluated yet.
 fn does_as_wanted(component: &Component) -> bool {
-    component.status.is_some() && computed_status(component) == ComponentStatus::STABLE
+    component.evaluation.status.is_some() && computed_status(component) == ComponentStatus::STABLE
 }
 
 /// Returns whether `session` owns `component`.
 pub fn owns(session: &Session, component: &Component) -> bool {
-    is_named(session, component.session_name(), &component.assignment, component.session_tenant.as_ref())
+    is_named(
+        session,
+        component.session_name(),
+        &component.wish.assignment,
+        component.wish.session_tenant.as_ref(),
+    )
 }
 
 /// Returns whether the staged state of `component` is that of `session`.
 pub fn stages(session: &Session, component: &Component) -> bool {
-    component.staged_state.as_ref().is_some_and(|staged| {
+    component.wish.staged_state.as_ref().is_some_and(|staged| {
         let name = staged.session.as_deref().unwrap_or_default();
         is_named(session, name, &staged.assignment, staged.tenant.as_ref())
     })
@@ -165,7 +170,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::{
         boot::{
-            component::{Phase, StagedState, Status},
+            component::{ComponentWish, Phase, StagedState, Status},
             session::{inventory::tests::ids, tests::session},
         },
         core::{confirmed_set::SetAnswer, time::Timestamp},
@@ -175,9 +180,12 @@ pub(crate) mod tests {
     pub(crate) fn component(id: &str, enabled: bool, owner: &str, staged: &str) -> Component {
         let text = |text: &str| Some(text.into());
         Component {
-            enabled: Some(enabled),
-            session: text(owner),
-            staged_state: Some(StagedState { session: text(staged), ..StagedState::default() }.into()),
+            wish: ComponentWish {
+                enabled: Some(enabled),
+                session: text(owner),
+                staged_state: Some(StagedState { session: text(staged), ..StagedState::default() }.into()),
+                ..ComponentWish::default()
+            },
             ..Component::new(ids(id).remove(0))
         }
     }
@@ -213,7 +221,7 @@ pub(crate) mod tests {
             (Phase::Configuring, "", Some(Stake::Owned)),
         ] {
             let status = Status { phase: Some(phase), status_override: Some(status_override.into()) };
-            let component = Component { status: Some(status), ..component("n0", true, "s", "") };
+            let component = component("n0", true, "s", "").with(|one| one.evaluation.status = Some(status));
             assert_eq!(stake(&component, &session("s"), false), expected, "{component:?}");
         }
     }
@@ -226,7 +234,7 @@ pub(crate) mod tests {
             (false, false, Some(Stake::Staged), Some(Stake::Staged)),
         ] {
             let mut component = component("n0", enabled, "s", "s");
-            std::sync::Arc::make_mut(component.staged_state.get_or_insert_default()).applied = applied;
+            std::sync::Arc::make_mut(component.wish.staged_state.get_or_insert_default()).applied = applied;
             let stakes = [false, true].map(|complete| stake(&component, &session("s"), complete));
             assert_eq!(stakes, [kept, otherwise], "{component:?}");
         }
@@ -252,12 +260,11 @@ pub(crate) mod tests {
                 assignment: id.into(),
                 ..StagedState::default()
             };
-            let component = Component {
-                session_tenant: owner.clone(),
-                assignment: id.into(),
-                staged_state: Some(staged.into()),
-                ..component("n0", true, name, "")
-            };
+            let component = component("n0", true, name, "").with(|one| {
+                one.wish.session_tenant = owner.clone();
+                one.wish.assignment = id.into();
+                one.wish.staged_state = Some(staged.into());
+            });
             let verdicts = [owns(&own, &component), stages(&own, &component)];
             assert_eq!(verdicts, [expected; 2], "'{name}' {id} {owner:?}");
         }

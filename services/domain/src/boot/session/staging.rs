@@ -6,9 +6,10 @@ use crate::{
     boot::{
         bos::compatibility::Compatibility,
         component::{
-            Action, Component, DesiredState, SessionReference, StagedState,
+            Action, Component, ComponentEvaluation, ComponentPatch, ComponentWish, DesiredState,
+            SessionReference, StagedState,
             artifacts::BootArtifacts,
-            write::{KnownToken, apply_hooks, begin_wish, cleared_actual_state},
+            write::{KnownToken, begin_wish, cleared_actual_state, hooks::apply_hooks},
         },
         session::Session,
         template::Operation,
@@ -123,42 +124,48 @@ pub fn apply(
     tokens: impl Fn(&str) -> Option<KnownToken>,
     now: Timestamp,
 ) -> (Verdict, Option<Component>) {
-    let (Some(staged), Some(reference)) = (&component.staged_state, component.staged_by()) else {
+    let (Some(staged), Some(reference)) = (&component.wish.staged_state, component.staged_by()) else {
         return (Verdict::Ignored, None);
     };
-    let Some(last_action) = &component.last_action else { return (Verdict::Failed, None) };
+    if component.power.last_action.is_none() {
+        return (Verdict::Failed, None);
+    }
     if *standing == Standing::Foreign && !terms.compatibility.strict_bos {
         return (Verdict::Failed, terms.clear_stage.then(|| unstaged(component, now)));
     }
     let judged = judge(standing, staged.boot_artifacts.as_deref());
-    let mut record = component.clone();
+    // BOS writes the whole record, and so the hooks work on all of it.
+    let mut whole = ComponentPatch::repeating(component);
+    whole.staged_state = Some(left(staged, terms.clear_stage).into());
+    whole.last_action.get_or_insert_default().action = Some(Action::ApplyStaged);
+    whole.session = Some(reference.name.clone());
     match &judged {
-        Ok(operation) => {
-            desire(&mut record, staged, *operation);
-            if !terms.compatibility.strict_bos {
-                record.error = Some(Arc::default());
-                record.error_kind = TroubleKind::default();
-            }
-        }
-        Err(obstacle) => {
-            record.enabled = Some(false);
-            let (name, tenant) = (&reference.name, terms.tenant.as_str());
-            let obstacle = match terms.compatibility.strict_bos {
-                true => obstacle.in_bos(),
-                false => obstacle.to_string(),
-            };
-            record.error = Some(format!("{obstacle} (session: {name}, tenant: {tenant})").into());
-            record.error_kind = TroubleKind::Failed;
-        }
+        Ok(operation) => desire(&mut whole, staged, *operation),
+        Err(_) => whole.enabled = Some(false),
     }
-    let mut last_action = last_action.clone();
-    last_action.action = Some(Action::ApplyStaged);
-    record.last_action = Some(last_action);
-    record.staged_state = Some(left(staged, terms.clear_stage).into());
-    own(&mut record, reference, standing, &terms.tenant);
-    apply_hooks(&mut record, tokens, now);
+    apply_hooks(&mut whole, tokens, now);
+    let mut record = component.clone();
+    whole.replace_in(&mut record);
+    own(&mut record.wish, &reference, standing, &terms.tenant);
+    tell(&mut record.evaluation, judged.as_ref().err(), &reference.name, terms);
     begin_wish(&mut record);
     (if judged.is_ok() { Verdict::Succeeded } else { Verdict::Failed }, Some(record))
+}
+
+/// Sets the error of a component whose staged state was applied, or met an `obstacle`. BOS keeps an earlier error of a
+/// state that it applies.
+fn tell(evaluation: &mut ComponentEvaluation, obstacle: Option<&Obstacle>, session: &str, terms: &Terms) {
+    let is_strict = terms.compatibility.strict_bos;
+    let Some(obstacle) = obstacle else {
+        if !is_strict {
+            (evaluation.error, evaluation.error_kind) = (Some(Arc::default()), TroubleKind::default());
+        }
+        return;
+    };
+    let reason = if is_strict { obstacle.in_bos() } else { obstacle.to_string() };
+    let tenant = terms.tenant.as_str();
+    evaluation.error = Some(format!("{reason} (session: {session}, tenant: {tenant})").into());
+    evaluation.error_kind = TroubleKind::Failed;
 }
 
 /// Returns the operation of the session, unless the staged state contradicts it. Artifacts that were never staged count
@@ -185,16 +192,16 @@ fn judge(standing: &Standing, staged: Option<&BootArtifacts>) -> Result<Operatio
 }
 
 /// Makes the staged state the desired state. The old one is dropped, including its token.
-fn desire(record: &mut Component, staged: &StagedState, operation: Operation) {
-    record.desired_state = Some(DesiredState {
+fn desire(whole: &mut ComponentPatch, staged: &StagedState, operation: Operation) {
+    whole.desired_state = Some(DesiredState {
         boot_artifacts: staged.boot_artifacts.clone(),
         configuration: staged.configuration.clone(),
         ..DesiredState::default()
     });
     if operation == Operation::Reboot {
-        record.actual_state = Some(cleared_actual_state());
+        whole.actual_state = Some(cleared_actual_state());
     }
-    record.enabled = Some(true);
+    whole.enabled = Some(true);
 }
 
 /// Returns the state that remains staged.
@@ -213,16 +220,15 @@ fn nothing_staged() -> StagedState {
 /// Returns the same record without a staged state. The desired state stays, and so does the generation.
 fn unstaged(component: &Component, now: Timestamp) -> Component {
     let staged_state = StagedState { last_updated: Some(now), ..nothing_staged() };
-    Component { staged_state: Some(staged_state.into()), ..component.clone() }
+    component.clone().with(|unstaged| unstaged.wish.staged_state = Some(staged_state.into()))
 }
 
 /// Gives the component to the session that staged the state.
-fn own(record: &mut Component, reference: SessionReference, standing: &Standing, tenant: &Tenant) {
-    (record.session_tenant, record.assignment) = match standing {
+fn own(wish: &mut ComponentWish, reference: &SessionReference, standing: &Standing, tenant: &Tenant) {
+    (wish.session_tenant, wish.assignment) = match standing {
         Standing::Own { id, .. } => (Some(tenant.clone()), id.clone()),
-        Standing::Foreign | Standing::Gone => (reference.tenant, reference.id),
+        Standing::Foreign | Standing::Gone => (reference.tenant.clone(), reference.id.clone()),
     };
-    record.session = Some(reference.name);
 }
 
 #[cfg(test)]

@@ -182,11 +182,11 @@ mod tests {
     const STRICT: Compatibility = Compatibility { strict_bos: true };
 
     fn owned(id: &str, enabled: bool, phase: Phase, status_override: &str, error: &str) -> Component {
-        Component {
-            status: Some(Status { phase: Some(phase), status_override: Some(status_override.into()) }),
-            error: Some(error.into()),
-            ..component(id, enabled, "s", "")
-        }
+        component(id, enabled, "s", "").with(|one| {
+            one.evaluation.status =
+                Some(Status { phase: Some(phase), status_override: Some(status_override.into()) });
+            one.evaluation.error = Some(error.into());
+        })
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
             owned("n08", true, Phase::PoweringOn, "on_hold", ""),
             owned("n09", true, Phase::PoweringOff, "odd", ""),
             component("n10", false, "", "s"),
-            Component { error: Some("not ours".into()), ..component("n11", true, "other", "") },
+            component("n11", true, "other", "").with(|one| one.evaluation.error = Some("not ours".into())),
             component("n12", true, "s", "s"),
         ];
         let running = run(session("s"), vec![], 1);

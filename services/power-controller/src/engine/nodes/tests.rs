@@ -3,7 +3,10 @@ use std::time::Duration;
 use chassis::kinds::component::action_to_wire;
 use domain::boot::{
     bos::options::Options,
-    component::{ActualState, BegunBoot, Component, EventStats, LastAction, NumberedToken},
+    component::{
+        ActualState, BegunBoot, Component, ComponentPower, EventStats, LastAction, NumberedToken,
+        ReportedBoots,
+    },
     power::Outlook,
 };
 use expect_test::expect;
@@ -83,14 +86,20 @@ fn booting(generation: u64, reported: bool) -> Component {
     let token = NumberedToken { token: "t1".into(), number: 1 };
     Component {
         generation,
-        last_action: Some(LastAction { action: Some(ON), ..LastAction::default() }),
-        event_stats: Some(EventStats { power_on_attempts: Some(1), ..EventStats::default() }),
-        boot: Some(BegunBoot { token, generation, attempt: 1, reported }),
-        actual_state: Some(ActualState {
-            bss_token: Some("t1".into()),
-            last_updated: Some(NOW),
-            ..ActualState::default()
-        }),
+        power: ComponentPower {
+            last_action: Some(LastAction { action: Some(ON), ..LastAction::default() }),
+            event_stats: Some(EventStats { power_on_attempts: Some(1), ..EventStats::default() }),
+            ..ComponentPower::default()
+        },
+        reported: ReportedBoots {
+            boot: Some(BegunBoot { token, generation, attempt: 1, reported }),
+            actual_state: Some(ActualState {
+                bss_token: Some("t1".into()),
+                last_updated: Some(NOW),
+                ..ActualState::default()
+            }),
+            ..ReportedBoots::default()
+        },
         ..Component::new(id())
     }
 }

@@ -1,7 +1,10 @@
 use std::time::Duration;
 
 use chassis::kinds::component::action_to_wire;
-use domain::boot::component::{BootPreparation, EventStats, InventoryPresence, LastAction, Phase, Status};
+use domain::boot::component::{
+    BootPreparation, ComponentEvaluation, ComponentInventory, ComponentPower, ComponentPreparation,
+    ComponentWish, EventStats, InventoryPresence, LastAction, Phase, Status,
+};
 use expect_test::expect;
 
 use super::*;
@@ -77,17 +80,33 @@ fn a_transition_is_never_larger_than_upstreams_take() {
 fn component(phase: Phase, last: Option<Action>, counted: [u32; 3]) -> Component {
     let [on, off, force] = counted.map(Some);
     Component {
-        enabled: Some(true),
         generation: 1,
-        status: Some(Status { phase: Some(phase), status_override: None }),
-        last_action: Some(LastAction { action: last, failed: Some(false), last_updated: Some(Timestamp(0)) }),
-        event_stats: Some(EventStats {
-            power_on_attempts: on,
-            power_off_graceful_attempts: off,
-            power_off_forceful_attempts: force,
-        }),
-        preparation: Some(BootPreparation { generation: 1, attempt: on.unwrap() + 1, trouble: None }),
-        presence: InventoryPresence::Listed,
+        wish: ComponentWish { enabled: Some(true), ..ComponentWish::default() },
+        evaluation: ComponentEvaluation {
+            status: Some(Status { phase: Some(phase), status_override: None }),
+            ..ComponentEvaluation::default()
+        },
+        power: ComponentPower {
+            last_action: Some(LastAction {
+                action: last,
+                failed: Some(false),
+                last_updated: Some(Timestamp(0)),
+            }),
+            event_stats: Some(EventStats {
+                power_on_attempts: on,
+                power_off_graceful_attempts: off,
+                power_off_forceful_attempts: force,
+            }),
+            ..ComponentPower::default()
+        },
+        preparation: ComponentPreparation {
+            outcome: Some(BootPreparation { generation: 1, attempt: on.unwrap() + 1, trouble: None }),
+            ..ComponentPreparation::default()
+        },
+        inventory: ComponentInventory {
+            presence: InventoryPresence::Listed,
+            ..ComponentInventory::default()
+        },
         ..Component::new(id("x1"))
     }
 }
@@ -100,14 +119,14 @@ fn an_attempt_that_was_not_made_stays_due_until_the_component_moves_on() {
     let on = component(Phase::PoweringOn, None, [0; 3]);
     let on_counted = component(Phase::PoweringOn, Some(ON), [1, 0, 0]);
     let failed = |mut component: Component| {
-        component.last_action.as_mut().unwrap().failed = Some(true);
+        component.power.last_action.as_mut().unwrap().failed = Some(true);
         component
     };
     let held = |mut component: Component| {
-        component.status.as_mut().unwrap().status_override = Some("on_hold".into());
+        component.evaluation.status.as_mut().unwrap().status_override = Some("on_hold".into());
         component
     };
-    let locked = |component: Component| Component { locked: true, ..component };
+    let locked = |component: Component| component.with(|one| one.inventory.locked = true);
     let soon = Timestamp(1_000);
     let late = Timestamp(1_000_000);
     let rows = [
@@ -127,7 +146,7 @@ fn an_attempt_that_was_not_made_stays_due_until_the_component_moves_on() {
         ("counted, and locked", OFF, locked(off_counted.clone()), soon),
         ("wanted off by now", ON, off_counted, soon),
         ("done", ON, component(Phase::None, Some(ON), [1, 0, 0]), soon),
-        ("counted, and disabled", ON, Component { enabled: Some(false), ..on_counted.clone() }, soon),
+        ("counted, and disabled", ON, on_counted.clone().with(|one| one.wish.enabled = Some(false)), soon),
         ("counted, for an older generation", ON, Component { generation: 2, ..on_counted }, soon),
     ];
     let undefined = PowerObservation::Undefined { error: "no answer".into() };
@@ -197,8 +216,14 @@ fn a_shutdown_is_overdue_when_a_node_of_it_is_to_be_forced_off() {
         ("its time is over", asked.clone(), PowerObservation::On, late, true),
         ("it is off", asked.clone(), PowerObservation::Off, late, false),
         ("it is not known", asked.clone(), PowerObservation::Unknown, late, false),
-        ("locked", Component { locked: true, ..asked.clone() }, PowerObservation::On, late, false),
-        ("disabled", Component { enabled: Some(false), ..asked.clone() }, PowerObservation::On, late, false),
+        ("locked", asked.clone().with(|one| one.inventory.locked = true), PowerObservation::On, late, false),
+        (
+            "disabled",
+            asked.clone().with(|one| one.wish.enabled = Some(false)),
+            PowerObservation::On,
+            late,
+            false,
+        ),
         ("newer wish", Component { generation: 2, ..asked }, PowerObservation::On, late, false),
         (
             "forced already",

@@ -6,7 +6,10 @@ use std::collections::{HashMap, HashSet};
 
 use chassis::kinds::component::action_from_wire;
 use domain::boot::{
-    component::{Action, BootPreparation, EventStats, InventoryPresence, LastAction, Phase, Status},
+    component::{
+        Action, BootPreparation, ComponentEvaluation, ComponentInventory, ComponentPower,
+        ComponentPreparation, ComponentWish, EventStats, InventoryPresence, LastAction, Phase, Status,
+    },
     power::TASK_DEADLINE,
 };
 use domain::core::id::ComponentId;
@@ -119,15 +122,15 @@ impl EngineScene {
         let Some(action) = action_from_wire(report.action) else { return };
         let (now, at) = (self.now.at, report.id.clone());
         let change = |component: &mut Component| {
-            let last = component.last_action.get_or_insert_default();
+            let last = component.power.last_action.get_or_insert_default();
             (last.action, last.failed) = (Some(action), Some(report.failed));
             last.last_updated = Some(now);
-            let stats = component.event_stats.get_or_insert_default();
+            let stats = component.power.event_stats.get_or_insert_default();
             match action {
                 Action::PoweringOn => stats.power_on_attempts = Some(report.attempt),
                 _ => stats.power_off_graceful_attempts = Some(report.attempt),
             }
-            component.power_trouble =
+            component.power.trouble =
                 chassis::kinds::trouble::from_wire(report.error_kind, report.error.clone()).map(Arc::new);
         };
         self.change(&at, change);
@@ -302,17 +305,29 @@ fn told(reports: &[ActionReport]) -> String {
 /// Returns a node in the phase, in its first generation, without any action yet.
 fn node(id: &str, phase: Phase) -> Component {
     Component {
-        enabled: Some(true),
         generation: 1,
-        status: Some(Status { phase: Some(phase), status_override: Some("".into()) }),
-        last_action: Some(LastAction {
-            action: Some(Action::SessionSetup),
-            failed: Some(false),
-            last_updated: Some(START),
-        }),
-        event_stats: Some(EventStats::zeros()),
-        preparation: Some(BootPreparation { generation: 1, attempt: 1, trouble: None }),
-        presence: InventoryPresence::Listed,
+        wish: ComponentWish { enabled: Some(true), ..ComponentWish::default() },
+        evaluation: ComponentEvaluation {
+            status: Some(Status { phase: Some(phase), status_override: Some("".into()) }),
+            ..ComponentEvaluation::default()
+        },
+        power: ComponentPower {
+            last_action: Some(LastAction {
+                action: Some(Action::SessionSetup),
+                failed: Some(false),
+                last_updated: Some(START),
+            }),
+            event_stats: Some(EventStats::zeros()),
+            ..ComponentPower::default()
+        },
+        preparation: ComponentPreparation {
+            outcome: Some(BootPreparation { generation: 1, attempt: 1, trouble: None }),
+            ..ComponentPreparation::default()
+        },
+        inventory: ComponentInventory {
+            presence: InventoryPresence::Listed,
+            ..ComponentInventory::default()
+        },
         ..Component::new(ComponentId::parse(id).unwrap())
     }
 }

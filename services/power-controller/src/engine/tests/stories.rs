@@ -101,7 +101,7 @@ fn members_that_must_wait_or_have_moved_on_hold_up_nobody() {
     scene.due(1);
     scene.answer(1, Err(DriverFailure::Unreachable("away".to_owned())));
     scene.log.clear();
-    scene.change("x1", |node| node.locked = true);
+    scene.change("x1", |node| node.inventory.locked = true);
     scene.change("x2", |node| node.generation = 2);
     scene.stale.insert("x4".to_owned());
     scene.due(1);

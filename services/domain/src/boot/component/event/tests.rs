@@ -46,54 +46,54 @@ fn story(rows: &[(&str, Actor, &str, Change)], expected: &Expect) {
 }
 
 fn wish(component: &mut Component, id: &str, kernel: &str) {
-    component.assignment = id.into();
-    component.session = Some(format!("session {id}").into());
+    component.wish.assignment = id.into();
+    component.wish.session = Some(format!("session {id}").into());
     component.generation += 1;
-    component.enabled = Some(true);
-    component.desired_state = Some(DesiredState {
+    component.wish.enabled = Some(true);
+    component.wish.desired_state = Some(DesiredState {
         boot_artifacts: Some(artifacts(kernel)),
         configuration: Some("c".into()),
         ..DesiredState::default()
     });
     begin(component, Action::SessionSetup);
-    component.event_stats = Some(EventStats::zeros());
+    component.power.event_stats = Some(EventStats::zeros());
     decide(component, Phase::None, "on_hold");
 }
 
 fn begin(component: &mut Component, action: Action) {
-    component.last_action =
+    component.power.last_action =
         Some(LastAction { action: Some(action), failed: Some(false), last_updated: None });
 }
 
 fn fail(component: &mut Component) {
-    component.last_action.iter_mut().for_each(|last| last.failed = Some(true));
+    component.power.last_action.iter_mut().for_each(|last| last.failed = Some(true));
 }
 
 fn attempt(component: &mut Component, number: u32) {
     begin(component, Action::PoweringOn);
-    component.event_stats.get_or_insert_with(EventStats::zeros).power_on_attempts = Some(number);
+    component.power.event_stats.get_or_insert_with(EventStats::zeros).power_on_attempts = Some(number);
     let token = NumberedToken { token: "t".into(), number: number.into() };
-    component.boot = Some(BegunBoot { generation: 1, attempt: number, token, reported: false });
+    component.reported.boot = Some(BegunBoot { generation: 1, attempt: number, token, reported: false });
 }
 
 fn report(component: &mut Component, kernel: &str) {
-    component.actual_state =
+    component.reported.actual_state =
         Some(ActualState { boot_artifacts: Some(artifacts(kernel)), ..ActualState::default() });
-    component.boot.iter_mut().for_each(|boot| boot.reported = true);
+    component.reported.boot.iter_mut().for_each(|boot| boot.reported = true);
 }
 
 fn decide(component: &mut Component, phase: Phase, word: &str) {
-    component.status = Some(Status { phase: Some(phase), status_override: Some(word.into()) });
+    component.evaluation.status = Some(Status { phase: Some(phase), status_override: Some(word.into()) });
 }
 
 fn show(component: &mut Component, trouble: Option<Trouble>) {
-    component.error_kind = trouble.as_ref().map_or_else(TroubleKind::default, Trouble::kind);
-    component.error = trouble.map(|trouble| Arc::clone(trouble.text()));
+    component.evaluation.error_kind = trouble.as_ref().map_or_else(TroubleKind::default, Trouble::kind);
+    component.evaluation.error = trouble.map(|trouble| Arc::clone(trouble.text()));
 }
 
 fn prepare(component: &mut Component, trouble: Option<Trouble>) {
     let trouble = trouble.map(Arc::new);
-    component.preparation = Some(BootPreparation { generation: 1, attempt: 1, trouble });
+    component.preparation.outcome = Some(BootPreparation { generation: 1, attempt: 1, trouble });
 }
 
 #[test]
@@ -106,16 +106,19 @@ fn a_boot_is_a_story() {
             ("power-on", CONTROLLER, "", |one| attempt(one, 1)),
             ("report", Actor::Client, "", |one| report(one, "k p i")),
             ("repeated report", Actor::Client, "", |one| {
-                one.actual_state.iter_mut().for_each(|state| state.last_updated = Some(Timestamp(9)));
+                one.reported
+                    .actual_state
+                    .iter_mut()
+                    .for_each(|state| state.last_updated = Some(Timestamp(9)));
             }),
             ("end", EVALUATOR, "booted", |one| {
                 decide(one, Phase::None, "");
-                one.enabled = Some(false);
-                one.event_stats = Some(EventStats::zeros());
+                one.wish.enabled = Some(false);
+                one.power.event_stats = Some(EventStats::zeros());
             }),
             ("expiry", REGISTRY, "", |one| {
-                one.actual_state = None;
-                one.actual_state = Some(ActualState::default());
+                one.reported.actual_state = None;
+                one.reported.actual_state = Some(ActualState::default());
                 begin(one, Action::ActualStateCleanup);
             }),
         ],
@@ -151,17 +154,17 @@ fn failures_name_their_reason() {
             ("refused power-on", CONTROLLER, "", |one| {
                 attempt(one, 1);
                 fail(one);
-                one.power_trouble = Trouble::failed("no permission").map(Arc::new);
+                one.power.trouble = Trouble::failed("no permission").map(Arc::new);
             }),
             ("power-on without effect", EVALUATOR, "power_on_without_effect", |one| {
                 attempt(one, 2);
                 fail(one);
-                one.power_trouble = None;
+                one.power.trouble = None;
             }),
             ("exhausted", EVALUATOR, "retries_exhausted", |one| {
                 decide(one, Phase::None, "failed");
                 show(one, Some(Trouble::own(TroubleKind::Exhausted, "no attempt is left")));
-                one.enabled = Some(false);
+                one.wish.enabled = Some(false);
             }),
         ],
         &expect![[r#"
@@ -218,30 +221,30 @@ fn a_trouble_begins_and_ends_once() {
 fn writes_of_clients_name_what_was_written() {
     story(
         &[
-            ("enabled", Actor::Client, "", |one| one.enabled = Some(true)),
+            ("enabled", Actor::Client, "", |one| one.wish.enabled = Some(true)),
             ("desired state", Actor::Client, "", |one| {
-                one.desired_state = Some(DesiredState {
+                one.wish.desired_state = Some(DesiredState {
                     boot_artifacts: Some(artifacts("k2 . .")),
                     ..DesiredState::default()
                 });
             }),
             ("empty artifacts for none", Actor::Client, "", |one| {
-                one.actual_state = Some(ActualState {
+                one.reported.actual_state = Some(ActualState {
                     boot_artifacts: Some(Arc::new(BootArtifacts::empty())),
                     ..ActualState::default()
                 });
             }),
             ("other members", Actor::Client, "", |one| {
-                one.retry_policy = Some(7);
-                one.session = Some("s".into());
+                one.wish.retry_policy = Some(7);
+                one.wish.session = Some("s".into());
             }),
-            ("the same by a service", SESSIONS, "", |one| one.retry_policy = Some(8)),
+            ("the same by a service", SESSIONS, "", |one| one.wish.retry_policy = Some(8)),
             ("error", Actor::Client, "", |one| show(one, Trouble::failed("broken fan"))),
             ("stage", Actor::Client, "", |one| {
                 let staged = StagedState { session: Some("later".into()), ..StagedState::default() };
-                one.staged_state = Some(staged.into());
+                one.wish.staged_state = Some(staged.into());
             }),
-            ("disabled", Actor::Client, "", |one| one.enabled = Some(false)),
+            ("disabled", Actor::Client, "", |one| one.wish.enabled = Some(false)),
         ],
         &expect![[r#"
             enabled
@@ -268,15 +271,15 @@ fn writes_of_clients_name_what_was_written() {
 fn inventory_is_part_of_the_story() {
     story(
         &[
-            ("lock", REGISTRY, "", |one| one.locked = true),
-            ("unlock", REGISTRY, "", |one| one.locked = false),
+            ("lock", REGISTRY, "", |one| one.inventory.locked = true),
+            ("unlock", REGISTRY, "", |one| one.inventory.locked = false),
             ("doubt", REGISTRY, "", |one| {
-                one.presence = InventoryPresence::Doubtful { since: Timestamp(1) };
+                one.inventory.presence = InventoryPresence::Doubtful { since: Timestamp(1) };
             }),
             ("absence", REGISTRY, "", |one| {
-                one.presence = InventoryPresence::Absent { since: Timestamp(1) };
+                one.inventory.presence = InventoryPresence::Absent { since: Timestamp(1) };
             }),
-            ("return", REGISTRY, "", |one| one.presence = InventoryPresence::Listed),
+            ("return", REGISTRY, "", |one| one.inventory.presence = InventoryPresence::Listed),
         ],
         &expect![[r#"
             lock

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    boot::component::{Component, InventoryPresence},
+    boot::component::{Component, ComponentInventory, InventoryPresence},
     core::time::Timestamp,
 };
 
@@ -31,27 +31,33 @@ pub fn judge_locks(has_locks: bool, is_lock_recorded: bool, lists_hardware: Opti
 
 /// Records whether the inventory locks the node; `None`: the record is unchanged.
 pub fn lock(component: &Component, locked: bool) -> Option<Component> {
-    (component.locked != locked).then(|| Component { locked, ..component.clone() })
+    recorded(component, ComponentInventory { locked, ..component.inventory.clone() })
 }
 
 /// Records an answer about `component`, which was requested alone or in a round; `None`: the record is unchanged.
 pub fn answered(component: &Component, is_listed: bool, now: Timestamp) -> Option<Component> {
-    let presence = component.presence.after(is_listed, now);
-    (presence != component.presence).then(|| Component { presence, ..component.clone() })
+    let presence = component.inventory.presence.after(is_listed, now);
+    recorded(component, ComponentInventory { presence, ..component.inventory })
 }
 
 /// Records a complete listing of the inventory that was not requested for `component`: a listing that may have begun
 /// earlier does not put a node in doubt that waits for its own answer.
 pub fn listed(component: &Component, is_listed: bool, now: Timestamp) -> Option<Component> {
-    let waits = matches!(component.presence, InventoryPresence::Unknown { .. });
+    let waits = matches!(component.inventory.presence, InventoryPresence::Unknown { .. });
     answered(component, is_listed, now).filter(|_| is_listed || !waits)
 }
 
 /// Records the trouble of an inventory that does not answer. Earlier answers stay.
 pub fn unanswered(component: &Component, trouble: &Arc<str>) -> Option<Component> {
-    let InventoryPresence::Unknown { trouble: shown } = &component.presence else { return None };
+    let InventoryPresence::Unknown { trouble: shown } = &component.inventory.presence else { return None };
     let presence = InventoryPresence::Unknown { trouble: Arc::clone(trouble) };
-    shown.is_empty().then(|| Component { presence, ..component.clone() })
+    let inventory = ComponentInventory { presence, ..component.inventory };
+    shown.is_empty().then(|| Component { inventory, ..component.clone() })
+}
+
+/// Returns the record with other answers of the inventory; `None`: the answers are those on record.
+fn recorded(component: &Component, inventory: ComponentInventory) -> Option<Component> {
+    (inventory != component.inventory).then(|| Component { inventory, ..component.clone() })
 }
 
 #[cfg(test)]
@@ -64,7 +70,10 @@ mod tests {
     /// Plays answers, each as its second and `+` (listed), `-` (lacking), `!` (no answer); with an `L` those of
     /// listings: `L+`, `L-`. Returns the presence after each and the time of the next request.
     fn play(answers: &str) -> String {
-        let mut component = Component { presence: InventoryPresence::default(), ..bare() };
+        let mut component = Component {
+            inventory: ComponentInventory { presence: InventoryPresence::default(), ..bare().inventory },
+            ..bare()
+        };
         let mut rows = String::new();
         for answer in answers.split_whitespace() {
             let (second, answer) = answer.split_once(':').expect("second:answer");
@@ -75,17 +84,17 @@ mod tests {
                 _ => answered(&component, answer == "+", now),
             };
             component = changed.unwrap_or(component);
-            let ask = match component.presence.ask_in(&Options::default(), now) {
+            let ask = match component.inventory.presence.ask_in(&Options::default(), now) {
                 Some(wait) => format!("ask in {wait:?}"),
                 None => "ask in rounds".to_owned(),
             };
             assert_eq!(
-                component.presence.is_queried_in_rounds(),
+                component.inventory.presence.is_queried_in_rounds(),
                 ask == "ask in rounds",
                 "{:?}",
-                component.presence
+                component.inventory.presence
             );
-            rows += &format!("{second:>3} {answer:2} {:?} {ask}\n", component.presence);
+            rows += &format!("{second:>3} {answer:2} {:?} {ask}\n", component.inventory.presence);
         }
         rows
     }
@@ -132,7 +141,10 @@ mod tests {
     fn locks_change_nothing_else() {
         let component = bare();
         let locked = lock(&component, true).expect("changed");
-        assert_eq!(locked, Component { locked: true, ..component });
+        assert_eq!(
+            locked,
+            Component { inventory: ComponentInventory { locked: true, ..component.inventory }, ..component }
+        );
         assert_eq!(lock(&locked, true), None);
     }
 }

@@ -1,15 +1,27 @@
+use std::sync::Arc;
+
 use expect_test::expect;
 
 use super::*;
-use crate::boot::{
-    bos::compatibility::Compatibility,
-    component::{
-        InventoryPresence, PowerTurns,
-        view::{artifacts, bare, show, trouble},
-        write::{patch, put},
+use crate::{
+    boot::{
+        bos::compatibility::Compatibility,
+        component::{
+            Action, BegunBoot, BootPreparation, ComponentEvaluation, ComponentPatch, ComponentPower,
+            ComponentPreparation, ComponentWish, DesiredState, EventStats, InventoryPresence, LastAction,
+            NumberedToken, Phase, PowerTurns, ReportedBoots, Status,
+            artifacts::BootArtifacts,
+            view::{artifacts, bare, show, trouble},
+            write::{cleared_actual_state, patch, put},
+        },
+        session::staging::{Standing, Terms, Verdict, apply},
+        template::Operation,
     },
-    session::staging::{Standing, Terms, Verdict, apply},
-    template::Operation,
+    core::{
+        decision::DecisionVersion,
+        id::Tenant,
+        trouble::{ErrorChange, Trouble},
+    },
 };
 
 const NOW: Timestamp = Timestamp(900);
@@ -28,29 +40,40 @@ fn stored(phase: Phase, action: Action) -> Component {
     actual.boot_artifacts = Some(artifacts("ak ap ai"));
     actual.last_updated = Some(Timestamp(100));
     Component {
-        actual_state: Some(actual),
-        desired_state: Some(DesiredState {
-            boot_artifacts: Some(artifacts("dk dp di")),
-            configuration: Some("conf".into()),
-            bss_token: Some("dt".into()),
-            last_updated: Some(Timestamp(100)),
-        }),
-        last_action: last(action, false),
-        event_stats: Some(EventStats {
-            power_on_attempts: Some(1),
-            power_off_graceful_attempts: Some(1),
-            power_off_forceful_attempts: Some(0),
-        }),
-        status: status_of(phase, ""),
-        enabled: Some(true),
-        error: Some("old trouble".into()),
-        session: Some("s1".into()),
         revision: 40,
         generation: 7,
-        preparation: Some(BootPreparation { generation: 7, attempt: 1, trouble: None }),
-        assignment: "id-1".into(),
-        power_trouble: trouble("refused"),
-        prepared_token: Some(NumberedToken { token: "dt".into(), number: 5 }),
+        reported: ReportedBoots { actual_state: Some(actual), ..ReportedBoots::default() },
+        wish: ComponentWish {
+            desired_state: Some(DesiredState {
+                boot_artifacts: Some(artifacts("dk dp di")),
+                configuration: Some("conf".into()),
+                bss_token: Some("dt".into()),
+                last_updated: Some(Timestamp(100)),
+            }),
+            enabled: Some(true),
+            session: Some("s1".into()),
+            assignment: "id-1".into(),
+            ..ComponentWish::default()
+        },
+        power: ComponentPower {
+            last_action: last(action, false),
+            event_stats: Some(EventStats {
+                power_on_attempts: Some(1),
+                power_off_graceful_attempts: Some(1),
+                power_off_forceful_attempts: Some(0),
+            }),
+            trouble: trouble("refused"),
+            ..ComponentPower::default()
+        },
+        evaluation: ComponentEvaluation {
+            status: status_of(phase, ""),
+            error: Some("old trouble".into()),
+            ..ComponentEvaluation::default()
+        },
+        preparation: ComponentPreparation {
+            outcome: Some(BootPreparation { generation: 7, attempt: 1, trouble: None }),
+            token: Some(NumberedToken { token: "dt".into(), number: 5 }),
+        },
         ..bare()
     }
 }
@@ -96,10 +119,10 @@ fn sessions_set_what_their_members_should_run() {
     let component = stored(Phase::PoweringOff, Action::PoweringOffGracefully);
     let reboot = Assignment { clear_actual_state: true, ..assignment() };
     let rows = [
-        ("boot", assign(&component, &assignment(), NOW)),
-        ("reboot", assign(&component, &reboot, NOW)),
-        ("shutdown", assign(&component, &shutdown(), NOW)),
-        ("boot of a bare record", assign(&bare(), &assignment(), NOW)),
+        ("boot", record(&component, &assignment(), NOW)),
+        ("reboot", record(&component, &reboot, NOW)),
+        ("shutdown", record(&component, &shutdown(), NOW)),
+        ("boot of a bare record", record(&bare(), &assignment(), NOW)),
     ];
     check(
         &rows,
@@ -118,17 +141,18 @@ fn sessions_set_what_their_members_should_run() {
 
 #[test]
 fn an_earlier_session_does_not_take_a_component_back() {
-    let later = Component { assignment: "id-3".into(), ..bare() };
-    assert_eq!(assign(&later, &assignment(), NOW), Err(Stale));
+    let later =
+        Component { wish: ComponentWish { assignment: "id-3".into(), ..ComponentWish::default() }, ..bare() };
+    assert_eq!(record(&later, &assignment(), NOW), Err(Stale));
 }
 
 #[test]
 fn an_assignment_counts_once() {
-    let taken = assign(&bare(), &assignment(), NOW).expect("never stale").expect("changed");
+    let taken = record(&bare(), &assignment(), NOW).expect("never stale").expect("changed");
     let namesake = Assignment { assignment_id: "id-3".into(), ..assignment() };
-    let disabled = Component { enabled: Some(false), ..taken.clone() };
+    let disabled = taken.clone().with(|one| one.wish.enabled = Some(false));
     let changes = |component: &Component, assignment: &Assignment| {
-        assign(component, assignment, NOW).expect("never stale").is_some()
+        record(component, assignment, NOW).expect("never stale").is_some()
     };
     assert!(!changes(&taken, &assignment()), "repeated");
     assert!(!changes(&disabled, &assignment()), "finished or disabled since");
@@ -139,22 +163,25 @@ fn an_assignment_counts_once() {
 fn a_session_does_not_get_back_what_was_taken_from_it() {
     let given = |component: &Component, id: &str| {
         let assignment = Assignment { assignment_id: id.into(), ..assignment() };
-        assign(component, &assignment, NOW)
+        record(component, &assignment, NOW)
     };
     let staged = Assignment { assignment_id: "id-1".into(), stage: true, ..assignment() };
-    let with_action = Component { last_action: last(Action::PoweringOn, false), ..bare() };
-    let staged = assign(&with_action, &staged, NOW).expect("never stale").expect("changed");
+    let with_action = Component {
+        power: ComponentPower { last_action: last(Action::PoweringOn, false), ..ComponentPower::default() },
+        ..bare()
+    };
+    let staged = record(&with_action, &staged, NOW).expect("never stale").expect("changed");
     let taken = given(&staged, "id-2").expect("never stale").expect("changed");
 
     let own = Standing::Own { id: "id-1".into(), operation: Operation::Boot };
     let terms = Terms { tenant: Tenant::none(), clear_stage: true, compatibility: Compatibility::default() };
     let (verdict, applied) = apply(&taken, &own, &terms, |_| None, NOW);
     assert_eq!(verdict, Verdict::Succeeded);
-    let detached = Component { session: Some(Arc::default()), ..bare() };
+    let detached = ComponentPatch { session: Some(Arc::default()), ..ComponentPatch::default() };
     let detached = patch(&taken, detached, |_| None, NOW);
-    let put = put(Some(&taken), bare(), |_| None, NOW);
+    let put = put(Some(&taken), bare().id, ComponentPatch::default(), |_| None, NOW);
     for component in [applied.expect("changed"), detached, put] {
-        assert_ne!(&*component.assignment, "id-2");
+        assert_ne!(&*component.wish.assignment, "id-2");
         assert_eq!(given(&component, "id-0"), Err(Stale), "{component:?}");
         assert_eq!(given(&component, "id-2"), Err(Stale), "{component:?}");
         assert!(given(&component, "id-3").expect("later than all").is_some(), "{component:?}");
@@ -166,22 +193,22 @@ fn staging_touches_nothing_but_the_staged_state() {
     let component = stored(Phase::None, Action::PoweringOn);
     let boot = Assignment { stage: true, ..assignment() };
     let shutdown = Assignment { stage: true, ..shutdown() };
-    let staged = assign(&component, &boot, NOW).expect("never stale").expect("changed");
+    let staged = record(&component, &boot, NOW).expect("never stale").expect("changed");
     let rows = [
-        ("boot", assign(&component, &boot, NOW)),
-        ("boot again", assign(&staged, &boot, NOW)),
-        ("shutdown names its session (BUG-20)", assign(&staged, &shutdown, NOW)),
+        ("boot", record(&component, &boot, NOW)),
+        ("boot again", record(&staged, &boot, NOW)),
+        ("shutdown names its session (BUG-20)", record(&staged, &shutdown, NOW)),
         (
             "of an earlier session",
-            assign(&staged, &Assignment { assignment_id: "id-0".into(), ..boot.clone() }, NOW),
+            record(&staged, &Assignment { assignment_id: "id-0".into(), ..boot.clone() }, NOW),
         ),
         (
             "of a later one",
-            assign(&staged, &Assignment { assignment_id: "id-3".into(), ..boot.clone() }, NOW),
+            record(&staged, &Assignment { assignment_id: "id-3".into(), ..boot.clone() }, NOW),
         ),
         (
             "applied already",
-            assign(&Component { assignment: "id-2".into(), ..component.clone() }, &boot, NOW),
+            record(&component.clone().with(|one| one.wish.assignment = "id-2".into()), &boot, NOW),
         ),
     ];
     check(
@@ -221,9 +248,13 @@ fn status_report(phase: Phase) -> StatusReport {
 fn statuses_have_consequences() {
     let off = stored(Phase::PoweringOff, Action::PoweringOffGracefully);
     let on = stored(Phase::PoweringOn, Action::PoweringOn);
-    let held = Component { status: status_of(Phase::None, "on_hold"), ..on.clone() };
-    let never = Component { revision: 40, enabled: Some(true), ..bare() };
-    let failed = Component { last_action: last(Action::PoweringOn, true), ..on.clone() };
+    let held = on.clone().with(|one| one.evaluation.status = status_of(Phase::None, "on_hold"));
+    let never = Component {
+        revision: 40,
+        wish: ComponentWish { enabled: Some(true), ..ComponentWish::default() },
+        ..bare()
+    };
+    let failed = on.clone().with(|one| one.power.last_action = last(Action::PoweringOn, true));
     let finished = StatusReport { settled: true, ..status_report(Phase::None) };
     let action_failed = StatusReport { action_failed: true, ..status_report(Phase::PoweringOn) };
     let gave_up = StatusReport {
@@ -233,15 +264,15 @@ fn statuses_have_consequences() {
         ..status_report(Phase::PoweringOn)
     };
     let rows = [
-        ("leaving powering_off forgets the report", status(&off, &status_report(Phase::PoweringOn), NOW)),
-        ("off and finished", status(&off, &finished, NOW)),
-        ("on and finished", status(&on, &finished, NOW)),
-        ("on, finished and kept that way", status(&on, &status_report(Phase::None), NOW)),
-        ("released", status(&held, &status_report(Phase::PoweringOff), NOW)),
-        ("action failed", status(&on, &action_failed, NOW)),
-        ("action had failed before", status(&failed, &action_failed, NOW)),
-        ("given up", status(&on, &gave_up, NOW)),
-        ("first status of a bare record", status(&never, &finished, NOW)),
+        ("leaving powering_off forgets the report", record(&off, &status_report(Phase::PoweringOn), NOW)),
+        ("off and finished", record(&off, &finished, NOW)),
+        ("on and finished", record(&on, &finished, NOW)),
+        ("on, finished and kept that way", record(&on, &status_report(Phase::None), NOW)),
+        ("released", record(&held, &status_report(Phase::PoweringOff), NOW)),
+        ("action failed", record(&on, &action_failed, NOW)),
+        ("action had failed before", record(&failed, &action_failed, NOW)),
+        ("given up", record(&on, &gave_up, NOW)),
+        ("first status of a bare record", record(&never, &finished, NOW)),
     ];
     check(
         &rows,
@@ -276,9 +307,9 @@ fn statuses_of_the_past_are_refused() {
     let older = StatusReport { revision: 39, ..status_report(Phase::PoweringOff) };
     let newer = StatusReport { revision: 41, ..status_report(Phase::PoweringOff) };
     let rows = [
-        ("nothing new", status(&component, &same, NOW)),
-        ("about an older revision", status(&component, &older, NOW)),
-        ("about a newer revision", status(&component, &newer, NOW)),
+        ("nothing new", record(&component, &same, NOW)),
+        ("about an older revision", record(&component, &older, NOW)),
+        ("about a newer revision", record(&component, &newer, NOW)),
     ];
     check(
         &rows,
@@ -300,20 +331,18 @@ fn action_report(action: Action, attempt: u32, error: &str) -> ActionReport {
 #[test]
 fn the_first_report_of_an_attempt_counts_it() {
     let off = stored(Phase::PoweringOff, Action::PoweringOffGracefully);
-    let on = Component {
-        last_action: last(Action::PoweringOffForcefully, false),
-        ..stored(Phase::PoweringOn, Action::PoweringOn)
-    };
+    let on = stored(Phase::PoweringOn, Action::PoweringOn)
+        .with(|one| one.power.last_action = last(Action::PoweringOffForcefully, false));
     let called = stored(Phase::PoweringOn, Action::PoweringOn);
-    let uncounted = Component { event_stats: None, ..off.clone() };
+    let uncounted = off.clone().with(|one| one.power.event_stats = None);
     let rows = [
-        ("on", action(&on, &action_report(Action::PoweringOn, 2, ""), NOW)),
-        ("gracefully off", action(&off, &action_report(Action::PoweringOffGracefully, 2, ""), NOW)),
-        ("forcefully off", action(&off, &action_report(Action::PoweringOffForcefully, 1, ""), NOW)),
-        ("begun and refused at once", action(&on, &action_report(Action::PoweringOn, 2, "no"), NOW)),
-        ("without counters", action(&uncounted, &action_report(Action::PoweringOffGracefully, 1, ""), NOW)),
-        ("refused later", action(&called, &action_report(Action::PoweringOn, 1, "no power"), NOW)),
-        ("repeated", action(&called, &action_report(Action::PoweringOn, 1, "refused"), NOW)),
+        ("on", record(&on, &action_report(Action::PoweringOn, 2, ""), NOW)),
+        ("gracefully off", record(&off, &action_report(Action::PoweringOffGracefully, 2, ""), NOW)),
+        ("forcefully off", record(&off, &action_report(Action::PoweringOffForcefully, 1, ""), NOW)),
+        ("begun and refused at once", record(&on, &action_report(Action::PoweringOn, 2, "no"), NOW)),
+        ("without counters", record(&uncounted, &action_report(Action::PoweringOffGracefully, 1, ""), NOW)),
+        ("refused later", record(&called, &action_report(Action::PoweringOn, 1, "no power"), NOW)),
+        ("repeated", record(&called, &action_report(Action::PoweringOn, 1, "refused"), NOW)),
     ];
     check(
         &rows,
@@ -339,7 +368,8 @@ fn the_first_report_of_an_attempt_counts_it() {
 #[test]
 fn older_rules_leave_newer_decisions_alone() {
     let version = |rules, options| DecisionVersion { rules, options };
-    let decided = Component { decided_by: version(2, 5), ..stored(Phase::PoweringOn, Action::SessionSetup) };
+    let decided =
+        stored(Phase::PoweringOn, Action::SessionSetup).with(|one| one.evaluation.decided_by = version(2, 5));
     let rows = [
         (version(0, 0), false),
         (version(1, 9), false),
@@ -351,60 +381,63 @@ fn older_rules_leave_newer_decisions_alone() {
     ];
     for (decided_by, taken) in rows {
         let report = StatusReport { decided_by, ..status_report(Phase::PoweringOff) };
-        let outcome = status(&decided, &report, NOW);
+        let outcome = record(&decided, &report, NOW);
         assert_eq!(outcome.is_ok(), taken, "{decided_by:?}");
-        let recorded = outcome.ok().flatten().map(|changed| changed.decided_by);
+        let recorded = outcome.ok().flatten().map(|changed| changed.evaluation.decided_by);
         assert_eq!(recorded, taken.then_some(decided_by));
     }
     // Any version may decide about a new wish.
-    let assigned = assign(&decided, &assignment(), NOW).unwrap().unwrap();
+    let assigned = record(&decided, &assignment(), NOW).unwrap().unwrap();
     let old = StatusReport { revision: assigned.revision, ..status_report(Phase::PoweringOff) };
-    assert!(status(&assigned, &old, NOW).is_ok());
+    assert!(record(&assigned, &old, NOW).is_ok());
 }
 
 #[test]
 fn turns_survive_a_finished_phase_and_end_with_a_new_wish() {
     let called = stored(Phase::PoweringOff, Action::PoweringOn);
-    let called = Component { turns: PowerTurns { count: 4, last: Some(Action::PoweringOn) }, ..called };
-    let off = action(&called, &action_report(Action::PoweringOffGracefully, 2, ""), NOW).unwrap().unwrap();
-    assert_eq!(off.turns, PowerTurns { count: 5, last: Some(Action::PoweringOffGracefully) });
-    let stable = status(&off, &status_report(Phase::None), NOW).unwrap().unwrap();
-    assert_eq!((stable.event_stats.as_ref(), stable.turns), (Some(&EventStats::zeros()), off.turns));
-    let assigned = assign(&stable, &assignment(), NOW).unwrap().unwrap();
-    assert_eq!(assigned.turns, PowerTurns::default());
+    let called = called.with(|one| one.power.turns = PowerTurns { count: 4, last: Some(Action::PoweringOn) });
+    let off = record(&called, &action_report(Action::PoweringOffGracefully, 2, ""), NOW).unwrap().unwrap();
+    assert_eq!(off.power.turns, PowerTurns { count: 5, last: Some(Action::PoweringOffGracefully) });
+    let stable = record(&off, &status_report(Phase::None), NOW).unwrap().unwrap();
+    assert_eq!(
+        (stable.power.event_stats.as_ref(), stable.power.turns),
+        (Some(&EventStats::zeros()), off.power.turns)
+    );
+    let assigned = record(&stable, &assignment(), NOW).unwrap().unwrap();
+    assert_eq!(assigned.power.turns, PowerTurns::default());
 }
 
 #[test]
 fn actions_nobody_asks_for_do_not_begin() {
     let on = stored(Phase::PoweringOn, Action::SessionSetup);
-    let begin = |component: &Component, what| text(action(component, &action_report(what, 5, ""), NOW));
+    let begin = |component: &Component, what| text(record(component, &action_report(what, 5, ""), NOW));
     let rows = [
-        ("disabled", Component { enabled: Some(false), ..on.clone() }, Action::PoweringOn),
+        ("disabled", on.clone().with(|one| one.wish.enabled = Some(false)), Action::PoweringOn),
         (
             "not listed",
-            Component { presence: InventoryPresence::Absent { since: NOW }, ..on.clone() },
+            on.clone().with(|one| one.inventory.presence = InventoryPresence::Absent { since: NOW }),
             Action::PoweringOn,
         ),
         (
             "not asked for",
-            Component { presence: InventoryPresence::default(), ..on.clone() },
+            on.clone().with(|one| one.inventory.presence = InventoryPresence::default()),
             Action::PoweringOn,
         ),
-        ("locked meanwhile", Component { locked: true, ..on.clone() }, Action::PoweringOn),
+        ("locked meanwhile", on.clone().with(|one| one.inventory.locked = true), Action::PoweringOn),
         (
             "held",
-            Component { status: status_of(Phase::PoweringOn, "on_hold"), ..on.clone() },
+            on.clone().with(|one| one.evaluation.status = status_of(Phase::PoweringOn, "on_hold")),
             Action::PoweringOn,
         ),
         (
             "failed",
-            Component { status: status_of(Phase::PoweringOn, "failed"), ..on.clone() },
+            on.clone().with(|one| one.evaluation.status = status_of(Phase::PoweringOn, "failed")),
             Action::PoweringOn,
         ),
         ("the other direction", on.clone(), Action::PoweringOffForcefully),
         (
             "booted meanwhile",
-            Component { status: status_of(Phase::Configuring, ""), ..on.clone() },
+            on.clone().with(|one| one.evaluation.status = status_of(Phase::Configuring, "")),
             Action::PoweringOn,
         ),
         ("older generation", Component { generation: 8, ..on.clone() }, Action::PoweringOn),
@@ -418,11 +451,11 @@ fn actions_nobody_asks_for_do_not_begin() {
 #[test]
 fn attempts_that_others_followed_neither_begin_again_nor_say_anything() {
     let forced = stored(Phase::PoweringOff, Action::PoweringOffForcefully);
-    let late = action(&forced, &action_report(Action::PoweringOffGracefully, 1, "late"), NOW);
+    let late = record(&forced, &action_report(Action::PoweringOffGracefully, 1, "late"), NOW);
     assert_eq!(text(late), "stale");
     let mut second = stored(Phase::PoweringOn, Action::PoweringOn);
-    second.event_stats = Some(EventStats { power_on_attempts: Some(2), ..EventStats::zeros() });
-    assert_eq!(text(action(&second, &action_report(Action::PoweringOn, 1, "late"), NOW)), "stale");
+    second.power.event_stats = Some(EventStats { power_on_attempts: Some(2), ..EventStats::zeros() });
+    assert_eq!(text(record(&second, &action_report(Action::PoweringOn, 1, "late"), NOW)), "stale");
 }
 
 fn preparation_report(attempt: u32, token: &str, error: &str) -> PreparationReport {
@@ -438,7 +471,7 @@ fn preparation_report(attempt: u32, token: &str, error: &str) -> PreparationRepo
 }
 
 fn counters_after(report: &PreparationReport, component: &Component) -> Option<u32> {
-    preparation(component, report, NOW).expect("current").map(|one| one.attempts(Action::PoweringOn))
+    record(component, report, NOW).expect("current").map(|one| one.attempts(Action::PoweringOn))
 }
 
 #[test]
@@ -449,27 +482,27 @@ fn refused_data_spend_the_attempt_once_and_silence_spends_nothing() {
     let refused = PreparationReport { refused: true, ..preparation_report(spent + 1, "", "no such host") };
     assert_eq!(counters_after(&silent, &component), Some(spent));
     assert_eq!(counters_after(&refused, &component), Some(spent + 1));
-    let after = preparation(&component, &refused, NOW).expect("current").expect("changed");
-    assert_eq!(preparation(&after, &refused, NOW), Ok(None));
+    let after = record(&component, &refused, NOW).expect("current").expect("changed");
+    assert_eq!(record(&after, &refused, NOW), Ok(None));
 }
 
 #[test]
 fn a_failed_attempt_is_told_once_and_shows_in_the_last_action() {
     let component = stored(Phase::PoweringOn, Action::PoweringOffGracefully);
     let begun =
-        action(&component, &action_report(Action::PoweringOn, 9, ""), NOW).expect("due").expect("new");
+        record(&component, &action_report(Action::PoweringOn, 9, ""), NOW).expect("due").expect("new");
     let failed = ActionReport { failed: true, ..action_report(Action::PoweringOn, 9, "reserved") };
-    let after = action(&begun, &failed, NOW).expect("current").expect("changed");
+    let after = record(&begun, &failed, NOW).expect("current").expect("changed");
     assert_eq!((after.power_error(), after.last_action_failed()), ("reserved", true));
     assert_eq!(after.attempts(Action::PoweringOn), 9);
-    assert_eq!(action(&after, &failed, NOW), Ok(None));
+    assert_eq!(record(&after, &failed, NOW), Ok(None));
 }
 
 #[test]
 fn the_time_of_an_attempt_runs_from_when_the_upstream_takes_it_whatever_comes_of_it() {
     let at = |time: i64, component: &Component, error: &str, failed| {
         let report = ActionReport { failed, ..action_report(Action::PoweringOn, 9, error) };
-        action(component, &report, Timestamp(time)).expect("current").unwrap_or_else(|| component.clone())
+        record(component, &report, Timestamp(time)).expect("current").unwrap_or_else(|| component.clone())
     };
     let component = stored(Phase::PoweringOn, Action::PoweringOffGracefully);
     let mut rows = String::new();
@@ -500,13 +533,13 @@ fn the_time_of_an_attempt_runs_from_when_the_upstream_takes_it_whatever_comes_of
 fn words_of_a_peer_begin_no_wait() {
     let component = stored(Phase::PoweringOn, Action::PoweringOffGracefully);
     let begun =
-        action(&component, &action_report(Action::PoweringOn, 9, ""), NOW).expect("due").expect("new");
+        record(&component, &action_report(Action::PoweringOn, 9, ""), NOW).expect("due").expect("new");
     let words = Trouble::failed("waiting for the BMC").map(Into::into);
     let refused = ActionReport { trouble: words, ..action_report(Action::PoweringOn, 9, "") };
-    let refused = action(&begun, &refused, NOW).expect("current").expect("changed");
+    let refused = record(&begun, &refused, NOW).expect("current").expect("changed");
     assert!(!refused.waits_for_power_upstream());
     assert_eq!(refused.attempts(Action::PoweringOn), 9);
-    let goes_on = action(&refused, &action_report(Action::PoweringOn, 9, ""), Timestamp(NOW.0 + 1));
+    let goes_on = record(&refused, &action_report(Action::PoweringOn, 9, ""), Timestamp(NOW.0 + 1));
     assert_eq!(goes_on.expect("current").expect("changed").last_action_at(), begun.last_action_at());
 }
 
@@ -515,12 +548,12 @@ fn preparations_leave_their_token_and_nothing_else() {
     let component = stored(Phase::PoweringOn, Action::PoweringOffGracefully);
     let old = PreparationReport { generation: 6, ..preparation_report(1, "t", "") };
     let rows = [
-        ("second attempt", preparation(&component, &preparation_report(2, "t2", ""), NOW)),
-        ("no boot data", preparation(&component, &preparation_report(2, "", ""), NOW)),
-        ("failed", preparation(&component, &preparation_report(2, "", "no boot data taken"), NOW)),
-        ("repeated", preparation(&component, &preparation_report(1, "dt", ""), NOW)),
-        ("older generation", preparation(&component, &old, NOW)),
-        ("older attempt", preparation(&component, &preparation_report(0, "t0", "late"), NOW)),
+        ("second attempt", record(&component, &preparation_report(2, "t2", ""), NOW)),
+        ("no boot data", record(&component, &preparation_report(2, "", ""), NOW)),
+        ("failed", record(&component, &preparation_report(2, "", "no boot data taken"), NOW)),
+        ("repeated", record(&component, &preparation_report(1, "dt", ""), NOW)),
+        ("older generation", record(&component, &old, NOW)),
+        ("older attempt", record(&component, &preparation_report(0, "t0", "late"), NOW)),
     ];
     check(
         &rows,
@@ -543,15 +576,14 @@ fn preparations_leave_their_token_and_nothing_else() {
 
 #[test]
 fn a_power_on_begins_a_boot_that_is_not_reported_yet() {
-    let before = Component {
-        boot: Some(BegunBoot {
+    let before = stored(Phase::PoweringOn, Action::SessionSetup).with(|one| {
+        one.reported.boot = Some(BegunBoot {
             generation: 6,
             attempt: 3,
             token: NumberedToken { token: "before".into(), number: 4 },
             reported: true,
-        }),
-        ..stored(Phase::PoweringOn, Action::SessionSetup)
-    };
+        })
+    });
     let begins = |action, component: &Component| {
         let report = ActionReport {
             id: bare().id,
@@ -561,13 +593,13 @@ fn a_power_on_begins_a_boot_that_is_not_reported_yet() {
             trouble: None,
             failed: false,
         };
-        super::action(component, &report, NOW).expect("current").expect("changed").boot
+        super::record(component, &report, NOW).expect("current").expect("changed").reported.boot
     };
     let token = NumberedToken { token: "dt".into(), number: 5 };
     let begun = BegunBoot { generation: 7, attempt: 2, token, reported: false };
     assert_eq!(begins(Action::PoweringOn, &before), Some(begun));
-    let off = Component { status: status_of(Phase::PoweringOff, ""), ..before.clone() };
-    assert_eq!(begins(Action::PoweringOffGracefully, &off), before.boot);
-    let unprepared = Component { prepared_token: None, ..before };
+    let off = before.clone().with(|one| one.evaluation.status = status_of(Phase::PoweringOff, ""));
+    assert_eq!(begins(Action::PoweringOffGracefully, &off), before.reported.boot);
+    let unprepared = before.with(|one| one.preparation.token = None);
     assert_eq!(begins(Action::PoweringOn, &unprepared), None, "a record of an older version");
 }

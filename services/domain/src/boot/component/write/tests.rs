@@ -2,7 +2,8 @@ use expect_test::expect;
 
 use super::*;
 use crate::boot::component::{
-    BegunBoot, BootPreparation, NumberedToken, Phase,
+    BegunBoot, BootPreparation, ComponentEvaluation, ComponentPower, ComponentPreparation, EventStats,
+    NumberedToken, Phase, StagedState, Status,
     view::{artifacts, bare, show, stamped, trouble},
 };
 
@@ -16,42 +17,57 @@ fn tokens(token: &str) -> Option<KnownToken> {
 /// Returns an enabled component in the middle of a boot, as the registry stores it.
 fn stored() -> Component {
     Component {
-        actual_state: Some(ActualState {
-            boot_artifacts: Some(stamped("ak ap ai", Timestamp(1))),
-            bss_token: Some("old".into()),
-            last_updated: Some(Timestamp(100)),
-        }),
-        desired_state: Some(DesiredState {
-            boot_artifacts: Some(artifacts("dk dp di")),
-            configuration: Some("conf".into()),
-            bss_token: Some("dt".into()),
-            last_updated: Some(Timestamp(100)),
-        }),
-        last_action: Some(LastAction {
-            action: Some(Action::PoweringOn),
-            failed: Some(false),
-            last_updated: Some(Timestamp(200)),
-        }),
-        event_stats: Some(EventStats {
-            power_on_attempts: Some(1),
-            power_off_graceful_attempts: Some(2),
-            power_off_forceful_attempts: Some(3),
-        }),
-        status: Some(Status { phase: Some(Phase::PoweringOn), status_override: Some(Arc::default()) }),
-        enabled: Some(true),
-        error: Some("old trouble".into()),
-        session: Some("s1".into()),
         revision: 40,
         generation: 7,
-        preparation: Some(BootPreparation { generation: 7, attempt: 1, trouble: None }),
-        assignment: "uuid".into(),
-        power_trouble: trouble("refused"),
+        reported: ReportedBoots {
+            actual_state: Some(ActualState {
+                boot_artifacts: Some(stamped("ak ap ai", Timestamp(1))),
+                bss_token: Some("old".into()),
+                last_updated: Some(Timestamp(100)),
+            }),
+            ..ReportedBoots::default()
+        },
+        wish: ComponentWish {
+            desired_state: Some(DesiredState {
+                boot_artifacts: Some(artifacts("dk dp di")),
+                configuration: Some("conf".into()),
+                bss_token: Some("dt".into()),
+                last_updated: Some(Timestamp(100)),
+            }),
+            enabled: Some(true),
+            session: Some("s1".into()),
+            assignment: "uuid".into(),
+            ..ComponentWish::default()
+        },
+        power: ComponentPower {
+            last_action: Some(LastAction {
+                action: Some(Action::PoweringOn),
+                failed: Some(false),
+                last_updated: Some(Timestamp(200)),
+            }),
+            event_stats: Some(EventStats {
+                power_on_attempts: Some(1),
+                power_off_graceful_attempts: Some(2),
+                power_off_forceful_attempts: Some(3),
+            }),
+            trouble: trouble("refused"),
+            ..ComponentPower::default()
+        },
+        evaluation: ComponentEvaluation {
+            status: Some(Status { phase: Some(Phase::PoweringOn), status_override: Some(Arc::default()) }),
+            error: Some("old trouble".into()),
+            ..ComponentEvaluation::default()
+        },
+        preparation: ComponentPreparation {
+            outcome: Some(BootPreparation { generation: 7, attempt: 1, trouble: None }),
+            ..ComponentPreparation::default()
+        },
         ..bare()
     }
 }
 
-fn patched(change: impl FnOnce(&mut Component)) -> String {
-    let mut incoming = bare();
+fn patched(change: impl FnOnce(&mut ComponentPatch)) -> String {
+    let mut incoming = ComponentPatch::default();
     change(&mut incoming);
     show(&patch(&stored(), incoming, tokens, NOW))
 }
@@ -140,8 +156,9 @@ fn enabling_holds_whatever_else_is_said() {
 #[test]
 fn a_disabled_component_keeps_its_hold() {
     let mut held = stored();
-    held.status = Some(Status { phase: None, status_override: Some("on_hold".into()) });
-    let disabled = patch(&held, Component { enabled: Some(false), ..bare() }, tokens, NOW);
+    held.evaluation.status = Some(Status { phase: None, status_override: Some("on_hold".into()) });
+    let disabled =
+        patch(&held, ComponentPatch { enabled: Some(false), ..ComponentPatch::default() }, tokens, NOW);
     assert_eq!(computed_status(&disabled), ComponentStatus::OnHold);
     assert_eq!(disabled.generation, held.generation);
 }
@@ -159,8 +176,11 @@ fn whoever_is_disabled_waits_for_nobody() {
         (TroubleKind::Failed, "cfs configuration failed", Some(false), None, "cfs configuration failed"),
     ];
     for (error_kind, before, enabled, error, expected) in rows {
-        let stored = Component { error: Some(before.into()), error_kind, ..stored() };
-        let change = Component { enabled, error: error.map(Into::into), ..bare() };
+        let stored = stored().with(|one| {
+            one.evaluation.error = Some(before.into());
+            one.evaluation.error_kind = error_kind;
+        });
+        let change = ComponentPatch { enabled, error: error.map(Into::into), ..ComponentPatch::default() };
         let merged = patch(&stored, change, tokens, NOW);
         assert_eq!(merged.error_text(), expected, "{before} {enabled:?} {error:?}");
     }
@@ -264,16 +284,6 @@ fn other_members_are_merged_or_replaced() {
                     Some(StagedState { session: session.map(Into::into), ..StagedState::default() }.into());
             }),
         ),
-        (
-            "what the registry owns",
-            patched(|c| {
-                c.revision = 1;
-                c.generation = 1;
-                c.assignment = "other".into();
-                c.latest_assignment = "other".into();
-                c.power_trouble = trouble("other");
-            }),
-        ),
     ];
     check(
         &rows,
@@ -292,19 +302,17 @@ fn other_members_are_merged_or_replaced() {
                 actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase: override:] enabled=true error='old trouble' session='s1' gen=8 assigned=uuid
             staged state that was missing
                 actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] staged=[session:s3 @900] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
-            what the registry owns
-                actual=[ak,ap,ai~1 token:old @100] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_on ok @200] stats=1/2/3 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=uuid refused='refused'
         "#]],
     );
 }
 
 #[test]
 fn parts_that_are_missing_are_taken_as_they_come() {
-    let incoming = Component {
+    let incoming = ComponentPatch {
         actual_state: actual(Some("strange"), None),
         status: Some(Status { phase: None, status_override: Some("mine".into()) }),
         event_stats: Some(EventStats { power_on_attempts: Some(2), ..EventStats::default() }),
-        ..bare()
+        ..ComponentPatch::default()
     };
     expect!["actual=[token:strange] stats=2/-/- status=[override:mine] gen=1"].assert_eq(&show(&patch(
         &bare(),
@@ -316,13 +324,14 @@ fn parts_that_are_missing_are_taken_as_they_come() {
 
 #[test]
 fn putting_replaces_the_record_and_begins_a_generation() {
-    let enabled = Component { enabled: Some(true), ..bare() };
-    let full = Component { assignment: "mine".into(), generation: 99, revision: 99, ..stored() };
+    let enabled = ComponentPatch { enabled: Some(true), ..ComponentPatch::default() };
+    let full = ComponentPatch::repeating(&stored());
+    let put = |previous: Option<&Component>, incoming| put(previous, bare().id, incoming, tokens, NOW);
     let rows = [
-        ("enabled only, new", show(&put(None, enabled.clone(), tokens, NOW))),
-        ("enabled only, known", show(&put(Some(&stored()), enabled, tokens, NOW))),
-        ("empty, known", show(&put(Some(&stored()), bare(), tokens, NOW))),
-        ("everything, known", show(&put(Some(&stored()), full.clone(), tokens, NOW))),
+        ("enabled only, new", show(&put(None, enabled.clone()))),
+        ("enabled only, known", show(&put(Some(&stored()), enabled))),
+        ("empty, known", show(&put(Some(&stored()), ComponentPatch::default()))),
+        ("everything, known", show(&put(Some(&stored()), full.clone()))),
     ];
     check(
         &rows,
@@ -337,7 +346,7 @@ fn putting_replaces_the_record_and_begins_a_generation() {
             actual=[ak,ap,ai~1 token:old @900] desired=[dk,dp,di cfg:conf token:dt @900] action=[powering_on ok @900] stats=0/0/0 status=[phase:powering_on override:on_hold] enabled=true error='old trouble' session='s1' gen=8
     "#]],
     );
-    assert_eq!(put(Some(&stored()), full, tokens, NOW).revision, 40);
+    assert_eq!(put(Some(&stored()), full).revision, 40);
 }
 
 #[test]
@@ -350,9 +359,15 @@ fn discovered_nodes_start_disabled() {
 #[test]
 fn reports_are_refused_while_the_node_is_being_changed() {
     let at = |enabled, phase, status_override: &str, action| Component {
-        enabled,
-        status: Some(Status { phase: Some(phase), status_override: Some(status_override.into()) }),
-        last_action: Some(LastAction { action, ..LastAction::default() }),
+        wish: ComponentWish { enabled, ..ComponentWish::default() },
+        evaluation: ComponentEvaluation {
+            status: Some(Status { phase: Some(phase), status_override: Some(status_override.into()) }),
+            ..ComponentEvaluation::default()
+        },
+        power: ComponentPower {
+            last_action: Some(LastAction { action, ..LastAction::default() }),
+            ..ComponentPower::default()
+        },
         ..bare()
     };
     let (yes, no) = (Some(true), Some(false));
@@ -390,8 +405,11 @@ fn old_reports_are_forgotten() {
         left.map_or("kept".to_owned(), |left| show(&left))
     };
     let expired = |component: &Component, now| expired_as(false, component, now);
-    let disabled = Component { enabled: Some(false), ..stored() };
-    let unstamped = Component { actual_state: actual(None, Some("k - -")), ..bare() };
+    let disabled = stored().with(|one| one.wish.enabled = Some(false));
+    let unstamped = Component {
+        reported: ReportedBoots { actual_state: actual(None, Some("k - -")), ..ReportedBoots::default() },
+        ..bare()
+    };
     let rows = [
         ("as old as allowed", expired(&disabled, 150)),
         ("older, disabled", expired(&disabled, 151)),
@@ -438,18 +456,21 @@ fn of_a() -> Component {
         applied: true,
         ..StagedState::default()
     };
-    Component { session_tenant: tenant, staged_state: Some(staged.into()), ..stored() }
+    stored().with(|one| {
+        one.wish.session_tenant = tenant;
+        one.wish.staged_state = Some(staged.into());
+    })
 }
 
 fn names(component: &Component) -> String {
     let of =
         |tenant: Option<&Tenant>| tenant.map_or("?".to_owned(), |tenant| format!("'{}'", tenant.as_str()));
-    let staged = component.staged_state.clone().unwrap_or_default();
+    let staged = component.wish.staged_state.clone().unwrap_or_default();
     format!(
         "{} of {} id '{}', staged {} of {} id '{}' applied {}",
         component.session_name(),
-        of(component.session_tenant.as_ref()),
-        component.assignment,
+        of(component.wish.session_tenant.as_ref()),
+        component.wish.assignment,
         component.staged_session_name(),
         of(staged.tenant.as_ref()),
         staged.assignment,
@@ -459,27 +480,29 @@ fn names(component: &Component) -> String {
 
 #[test]
 fn sessions_that_are_named_by_hand_are_the_writers() {
-    let incoming = |writer: &str, session: &str, staged: Option<&str>| Component {
+    let incoming = |writer: &str, session: &str, staged: Option<&str>| ComponentPatch {
         session_tenant: Tenant::parse(writer).ok(),
         session: Some(session.into()),
         staged_state: staged
             .map(|name| StagedState { session: Some(name.into()), ..StagedState::default() }.into()),
-        ..bare()
+        ..ComponentPatch::default()
     };
     let mut rows = String::new();
     for (name, change) in [
-        ("nothing", Component { session_tenant: Tenant::parse("b").ok(), ..bare() }),
+        ("nothing", ComponentPatch { session_tenant: Tenant::parse("b").ok(), ..ComponentPatch::default() }),
         ("the same names", incoming("b", "s1", Some("s2"))),
         ("other names", incoming("b", "s2", Some("s1"))),
         ("no names", incoming("b", "", Some(""))),
         ("another session only", incoming("", "s9", None)),
-        ("for nobody in particular", Component { session_tenant: None, ..incoming("", "s9", Some("s9")) }),
+        (
+            "for nobody in particular",
+            ComponentPatch { session_tenant: None, ..incoming("", "s9", Some("s9")) },
+        ),
     ] {
-        let (patched, put) =
-            (patch(&of_a(), change.clone(), tokens, NOW), put(Some(&of_a()), change.clone(), tokens, NOW));
-        let created = write_new(change);
+        let patched = patch(&of_a(), change.clone(), tokens, NOW);
+        let put = |previous| put(previous, bare().id, change.clone(), tokens, NOW);
         rows += &format!("{name}\n    patched: {}\n", names(&patched));
-        rows += &format!("    put: {}\n    created: {}\n", names(&put), names(&created));
+        rows += &format!("    put: {}\n    created: {}\n", names(&put(Some(&of_a()))), names(&put(None)));
     }
     expect![[r#"
         nothing
@@ -510,21 +533,17 @@ fn sessions_that_are_named_by_hand_are_the_writers() {
     .assert_eq(&rows);
 }
 
-fn write_new(record: Component) -> Component {
-    put(None, record, tokens, NOW)
-}
-
 /// Returns a component whose boot under the token `begun` began, and whose actual state is of the boot before.
 fn begun(reported: bool) -> Component {
     let token = NumberedToken { token: "begun".into(), number: 2 };
     let boot = Some(BegunBoot { generation: 7, attempt: 1, token, reported });
-    Component { boot, ..stored() }
+    stored().with(|one| one.reported.boot = boot)
 }
 
-fn report_of(token: &str, boot_artifacts: Option<Arc<BootArtifacts>>) -> Component {
+fn report_of(token: &str, boot_artifacts: Option<Arc<BootArtifacts>>) -> ComponentPatch {
     let bss_token = (!token.is_empty()).then(|| token.into());
     let actual_state = Some(ActualState { boot_artifacts, bss_token, last_updated: None });
-    Component { actual_state, ..bare() }
+    ComponentPatch { actual_state, ..ComponentPatch::default() }
 }
 
 #[test]
@@ -536,7 +555,7 @@ fn reports_are_ordered_by_the_boot_of_their_token() {
         ("a token that is not known", report_of("foreign", None)),
         ("by hand", report_of("", Some(artifacts("hk hp hi")))),
         ("by hand, with a token that is not known", report_of("foreign", Some(artifacts("hk hp hi")))),
-        ("no report", Component { error: Some("e".into()), ..bare() }),
+        ("no report", ComponentPatch { error: Some("e".into()), ..ComponentPatch::default() }),
     ];
     let mut seen = String::new();
     for (name, report) in rows {
@@ -544,10 +563,10 @@ fn reports_are_ordered_by_the_boot_of_their_token() {
             let before = begun(reported);
             let after = patch(&before, report.clone(), tokens, NOW);
             let again = patch(&after, report.clone(), tokens, NOW.plus(Duration::from_secs(9)));
-            assert_eq!(again.late_report, after.late_report, "{name}: noted once");
-            let counts = after.boot.as_ref().is_some_and(|boot| boot.reported);
-            let same = after.actual_state == before.actual_state;
-            let late = after.late_report.as_ref().map_or("-", |late| &*late.token);
+            assert_eq!(again.reported.late_report, after.reported.late_report, "{name}: noted once");
+            let counts = after.reported.boot.as_ref().is_some_and(|boot| boot.reported);
+            let same = after.reported.actual_state == before.reported.actual_state;
+            let late = after.reported.late_report.as_ref().map_or("-", |late| &*late.token);
             seen += &format!("{name}, reported {reported}: {counts}, same state {same}, late {late}\n");
             assert_eq!(after.generation, before.generation, "{name}");
         }
@@ -574,8 +593,11 @@ fn reports_are_ordered_by_the_boot_of_their_token() {
 #[test]
 fn a_put_keeps_the_boot_and_a_late_report_in_it_does_not_count() {
     for (token, counts) in [("begun", true), ("later", true), ("earlier", false)] {
-        let record = put(Some(&begun(true)), report_of(token, None), tokens, NOW);
-        assert_eq!(record.boot.map(|boot| boot.reported), Some(counts), "{token}");
+        let record = put(Some(&begun(true)), bare().id, report_of(token, None), tokens, NOW);
+        assert_eq!(record.reported.boot.map(|boot| boot.reported), Some(counts), "{token}");
     }
-    assert_eq!(put(Some(&begun(false)), bare(), tokens, NOW).boot, begun(false).boot);
+    assert_eq!(
+        put(Some(&begun(false)), bare().id, ComponentPatch::default(), tokens, NOW).reported.boot,
+        begun(false).reported.boot
+    );
 }

@@ -3,7 +3,7 @@ use expect_test::expect;
 use super::*;
 use crate::boot::{
     component::{
-        ActualState, EventStats, LastAction, Status,
+        ActualState, ComponentPower, EventStats, LastAction, ReportedBoots, Status,
         view::{artifacts, bare, show, stamped, trouble},
     },
     session::tests::session,
@@ -35,47 +35,59 @@ fn own(operation: Operation) -> Standing {
 /// `artifacts`.
 fn staged(artifacts_text: Option<&str>) -> Component {
     Component {
-        actual_state: Some(ActualState {
-            boot_artifacts: Some(artifacts("ak ap ai")),
-            bss_token: Some("at".into()),
-            last_updated: Some(Timestamp(100)),
-        }),
-        desired_state: Some(DesiredState {
-            boot_artifacts: Some(artifacts("dk dp di")),
-            configuration: Some("conf".into()),
-            bss_token: Some("dt".into()),
-            last_updated: Some(Timestamp(100)),
-        }),
-        staged_state: Some(
-            StagedState {
-                boot_artifacts: artifacts_text.map(artifacts),
-                configuration: Some("new".into()),
-                session: Some("s3".into()),
-                tenant: Some(tenant("")),
-                assignment: "id-3".into(),
-                applied: false,
-                last_updated: Some(Timestamp(300)),
-            }
-            .into(),
-        ),
-        last_action: Some(LastAction {
-            action: Some(Action::PoweringOn),
-            failed: Some(true),
-            last_updated: Some(Timestamp(200)),
-        }),
-        event_stats: Some(EventStats {
-            power_on_attempts: Some(3),
-            power_off_graceful_attempts: Some(0),
-            power_off_forceful_attempts: Some(0),
-        }),
-        status: Some(Status { phase: None, status_override: Some("failed".into()) }),
-        enabled: Some(false),
-        error: Some("old trouble".into()),
-        session: Some("s1".into()),
-        session_tenant: Some(tenant("")),
         generation: 7,
-        assignment: "id-1".into(),
-        power_trouble: trouble("refused"),
+        reported: ReportedBoots {
+            actual_state: Some(ActualState {
+                boot_artifacts: Some(artifacts("ak ap ai")),
+                bss_token: Some("at".into()),
+                last_updated: Some(Timestamp(100)),
+            }),
+            ..ReportedBoots::default()
+        },
+        wish: ComponentWish {
+            desired_state: Some(DesiredState {
+                boot_artifacts: Some(artifacts("dk dp di")),
+                configuration: Some("conf".into()),
+                bss_token: Some("dt".into()),
+                last_updated: Some(Timestamp(100)),
+            }),
+            staged_state: Some(
+                StagedState {
+                    boot_artifacts: artifacts_text.map(artifacts),
+                    configuration: Some("new".into()),
+                    session: Some("s3".into()),
+                    tenant: Some(tenant("")),
+                    assignment: "id-3".into(),
+                    applied: false,
+                    last_updated: Some(Timestamp(300)),
+                }
+                .into(),
+            ),
+            enabled: Some(false),
+            session: Some("s1".into()),
+            session_tenant: Some(tenant("")),
+            assignment: "id-1".into(),
+            ..ComponentWish::default()
+        },
+        power: ComponentPower {
+            last_action: Some(LastAction {
+                action: Some(Action::PoweringOn),
+                failed: Some(true),
+                last_updated: Some(Timestamp(200)),
+            }),
+            event_stats: Some(EventStats {
+                power_on_attempts: Some(3),
+                power_off_graceful_attempts: Some(0),
+                power_off_forceful_attempts: Some(0),
+            }),
+            trouble: trouble("refused"),
+            ..ComponentPower::default()
+        },
+        evaluation: ComponentEvaluation {
+            status: Some(Status { phase: None, status_override: Some("failed".into()) }),
+            error: Some("old trouble".into()),
+            ..ComponentEvaluation::default()
+        },
         ..bare()
     }
 }
@@ -89,7 +101,7 @@ fn text(component: &Component, standing: &Standing, terms: &Terms) -> String {
 fn every_row_of_the_rule() {
     let boots = Some("nk np ni");
     let foreign = |terms: &Terms| Terms { tenant: tenant("a"), ..terms.clone() };
-    let unowned = Component { staged_state: Some(StagedState::default().into()), ..staged(None) };
+    let unowned = staged(None).with(|one| one.wish.staged_state = Some(StagedState::default().into()));
     let rows = [
         ("nothing staged", text(&bare(), &Standing::Gone, &terms())),
         ("staged by nobody", text(&unowned, &Standing::Gone, &terms())),
@@ -112,7 +124,7 @@ fn every_row_of_the_rule() {
         ("shutdown without artifacts", text(&staged(None), &own(Operation::Shutdown), &terms())),
         (
             "no last action",
-            text(&Component { last_action: None, ..staged(boots) }, &own(Operation::Boot), &terms()),
+            text(&staged(boots).with(|one| one.power.last_action = None), &own(Operation::Boot), &terms()),
         ),
     ];
     let lines: Vec<_> = rows.iter().map(|(name, line)| format!("{name}: {line}")).collect();
@@ -166,7 +178,7 @@ fn a_stage_is_cleared_if_wanted_also_when_it_fails() {
             last_updated: Some(NOW),
             ..StagedState::default()
         };
-        assert_eq!(record.staged_state, Some(cleared.into()));
+        assert_eq!(record.wish.staged_state, Some(cleared.into()));
         assert_eq!(apply(&record, &standing, &terms, tokens, NOW), (Verdict::Ignored, None));
     }
 }
@@ -177,15 +189,15 @@ fn the_stage_of_somebody_else_is_cleared_and_nothing_else() {
     let terms = Terms { clear_stage: true, tenant: tenant("a"), ..terms() };
     let (verdict, record) = apply(&before, &Standing::Foreign, &terms, tokens, NOW);
     let record = record.expect("changed");
-    let stage = record.staged_state.as_deref().expect("there is one");
+    let stage = record.wish.staged_state.as_deref().expect("there is one");
     let nothing = BootArtifacts::empty();
     assert_eq!(
         (verdict, &stage.session, &*stage.assignment, stage.boot_artifacts.as_deref(), stage.last_updated),
         (Verdict::Failed, &None, "", Some(&nothing), Some(NOW))
     );
-    assert_eq!(Component { staged_state: before.staged_state.clone(), ..record }, before);
+    assert_eq!(record.with(|one| one.wish.staged_state = before.wish.staged_state.clone()), before);
 
-    let bare = Component { last_action: None, ..before };
+    let bare = before.with(|one| one.power.last_action = None);
     assert_eq!(apply(&bare, &Standing::Foreign, &terms, tokens, NOW), (Verdict::Failed, None));
 }
 

@@ -1,0 +1,108 @@
+//! Members of a component, grouped by their authors.
+//!
+//! Each group has one author, whose reports change that group only. Consequences for the other groups are the
+//! registry's own, and stand in one place: [`Consequence`](super::report::Consequence). Clients write members of all
+//! groups, by a [`ComponentPatch`](super::ComponentPatch).
+
+use std::sync::Arc;
+
+use crate::{
+    boot::component::{
+        ActualState, BegunBoot, BootPreparation, DesiredState, EventStats, InventoryPresence, LastAction,
+        LateReport, NumberedToken, PowerTurns, StagedState, Status,
+    },
+    core::{
+        decision::DecisionVersion,
+        id::Tenant,
+        trouble::{Trouble, TroubleKind},
+    },
+};
+
+/// Wish for a component. Author: the session manager.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ComponentWish {
+    /// Wanted state of the node.
+    pub desired_state: Option<DesiredState>,
+    /// Wanted state of the node once the staged session is applied.
+    pub staged_state: Option<Arc<StagedState>>,
+    /// Name of the session that owns the node; empty: none.
+    pub session: Option<Arc<str>>,
+    /// Tenant of that session; `None`: unknown, the session is identified by its name alone.
+    pub session_tenant: Option<Tenant>,
+    /// Unique id of the session that assigned the desired state; empty once desired state or session were written by an
+    /// operator.
+    pub assignment: Arc<str>,
+    /// Unique id of the latest session that assigned the component, whoever owns it by now.
+    pub latest_assignment: Arc<str>,
+    /// Most attempts per power action; missing: the option `default_retry_policy`.
+    pub retry_policy: Option<u32>,
+    /// Whether Reveille acts on the node; missing counts as false.
+    pub enabled: Option<bool>,
+}
+
+impl ComponentWish {
+    /// Returns the name of the session that owns the node; empty: none.
+    pub(crate) fn session_name(&self) -> &str {
+        self.session.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the name of the session that staged a state; empty: none.
+    pub(crate) fn staged_session_name(&self) -> &str {
+        self.staged_state.as_ref().and_then(|staged| staged.session.as_deref()).unwrap_or_default()
+    }
+}
+
+/// Decision about a component. Author: the status evaluator.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ComponentEvaluation {
+    /// Phase of the node, and its status override.
+    pub status: Option<Status>,
+    /// Error text for operators; empty: no error.
+    pub error: Option<Arc<str>>,
+    /// Rules and options of the last decision about the current wish.
+    pub decided_by: DecisionVersion,
+    /// Kind of the trouble that `error` describes; meaningless without a text.
+    pub error_kind: TroubleKind,
+}
+
+/// Power actions on a component. Author: the power controller.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ComponentPower {
+    /// Last action on the node.
+    pub last_action: Option<LastAction>,
+    /// Number of attempts at each power action.
+    pub event_stats: Option<EventStats>,
+    /// Trouble with the last power action; `None`: there is none.
+    pub trouble: Option<Arc<Trouble>>,
+    /// Number of turns of the power for the current wish.
+    pub turns: PowerTurns,
+}
+
+/// Preparation of the boots of a component. Author: the config coordinator.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ComponentPreparation {
+    /// Outcome of the last preparation of a boot.
+    pub outcome: Option<BootPreparation>,
+    /// Token that was prepared last.
+    pub token: Option<NumberedToken>,
+}
+
+/// Boots that the node reported. Author: the node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReportedBoots {
+    /// Boot that the node reported.
+    pub actual_state: Option<ActualState>,
+    /// Boot that began last, to which a report has to belong.
+    pub boot: Option<BegunBoot>,
+    /// Last report of a boot that was over when the report arrived.
+    pub late_report: Option<Arc<LateReport>>,
+}
+
+/// Answers of the inventory about a component. Author: the component registry, from its inventory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ComponentInventory {
+    /// Whether the inventory lists the node, by answers since the generation began.
+    pub presence: InventoryPresence,
+    /// Whether the inventory locks the node against power operations.
+    pub locked: bool,
+}
