@@ -2,13 +2,17 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use chassis::kinds::component::action_to_wire;
 use domain::{
-    boot::component::{Component, InventoryPresence, Phase, status},
+    boot::{
+        component::{Component, InventoryPresence, Phase, status},
+        power::transition::{PowerTransition, TransitionDelivery},
+    },
     core::decision::DecisionVersion,
 };
 use proto::{
     component::Action,
-    power::{Delivery, PowerReading, PowerState, Transition},
+    power::{PowerReading, PowerState},
 };
 
 /// Kinds that only the holder of the role writes.
@@ -71,16 +75,18 @@ impl Stage {
 
 impl Open {
     /// Returns the part of `transition` for `node`; `None` if it is over.
-    pub fn of(transition: &Transition, node: &str) -> Option<Self> {
-        let delivery = match transition.delivery() {
-            Delivery::Prepared => Stage::Prepared,
-            Delivery::Sent | Delivery::Unknown => Stage::Asked,
-            Delivery::Accepted => Stage::Accepted,
-            Delivery::Unspecified | Delivery::Refused | Delivery::Finished => return None,
+    pub fn of(transition: &PowerTransition, node: &str) -> Option<Self> {
+        let delivery = match transition.delivery {
+            TransitionDelivery::Prepared => Stage::Prepared,
+            TransitionDelivery::Sent | TransitionDelivery::Unknown => Stage::Asked,
+            TransitionDelivery::Accepted => Stage::Accepted,
+            TransitionDelivery::Unspecified | TransitionDelivery::Refused | TransitionDelivery::Finished => {
+                return None;
+            }
         };
         let member = transition.members.iter().find(|member| member.id == node)?;
         let (generation, attempt) = (member.generation, member.attempt);
-        Some(Self { action: transition.action(), delivery, generation, attempt })
+        Some(Self { action: wire_action(transition), delivery, generation, attempt })
     }
 
     /// Returns the attempt of the transition.
@@ -270,15 +276,22 @@ pub fn known(seen: &Acceptance) -> Result<(), String> {
 }
 
 /// I1: a transition ends with the one that was taken for it. `took` is the power service's record under its id.
-pub fn own_end(transition: &Transition, took: Option<&(Action, BTreeSet<String>)>) -> Result<(), String> {
-    let Some((action, nodes)) = took.filter(|_| transition.delivery() == Delivery::Finished) else {
+pub fn own_end(
+    transition: &PowerTransition,
+    took: Option<&(Action, BTreeSet<String>)>,
+) -> Result<(), String> {
+    let Some((action, nodes)) = took.filter(|_| transition.delivery == TransitionDelivery::Finished) else {
         return Ok(());
     };
-    if *action == transition.action() && transition.members.iter().any(|one| nodes.contains(&one.id)) {
+    if *action == wire_action(transition) && transition.members.iter().any(|one| nodes.contains(&one.id)) {
         return Ok(());
     }
     let (id, other) = (&transition.id, &transition.upstream_id);
     Err(format!("{id} ended with {other}, which is {action:?} of {nodes:?}"))
+}
+
+fn wire_action(transition: &PowerTransition) -> Action {
+    transition.action.map_or(Action::Unspecified, action_to_wire)
 }
 
 /// I5: an action rests on a reading of the acting replica since its start. `readers` are the starts that have read the
@@ -318,7 +331,7 @@ pub fn absence_is_confirmed(component: &Component, lacked: &[Duration]) -> Resul
 }
 
 /// I7: no attempt beyond the retry policy.
-pub fn attempts_within_policy(transition: &Transition, policy: u32) -> Result<(), String> {
+pub fn attempts_within_policy(transition: &PowerTransition, policy: u32) -> Result<(), String> {
     match transition.members.iter().find(|member| member.attempt > policy) {
         Some(member) => Err(format!("{}: attempt {} of {policy}", member.id, member.attempt)),
         None => Ok(()),

@@ -15,11 +15,15 @@ use chassis::{
         resource::{Batch, Resource},
     },
 };
-use domain::boot::{component::Component, session::Progress};
+use domain::boot::{
+    component::Component,
+    power::transition::{PowerTransition, TransitionDelivery},
+    session::Progress,
+};
 use parking_lot::Mutex;
 use proto::{
     component::Action,
-    power::{Delivery, PowerReading, PowerState, Transition},
+    power::{PowerReading, PowerState},
 };
 use session_manager::SessionRecord;
 use tokio::{sync::Notify, time::Instant};
@@ -50,7 +54,7 @@ struct State {
     /// Components before the last restore, and its time.
     before_restore: Option<(Instant, BTreeMap<String, Arc<Component>>)>,
     powers: BTreeMap<String, History<PowerState>>,
-    transitions: BTreeMap<String, Arc<Transition>>,
+    transitions: BTreeMap<String, Arc<PowerTransition>>,
     options: Option<Arc<OptionsRecord>>,
     boot: BTreeMap<String, VecDeque<(Instant, Prepared)>>,
     configured: BTreeMap<String, VecDeque<(Instant, String)>>,
@@ -139,7 +143,7 @@ impl Journal {
                 }
             }
             note(&mut state.powers, batch);
-        } else if let Some(batch) = batch.downcast_ref::<Batch<Transition>>() {
+        } else if let Some(batch) = batch.downcast_ref::<Batch<PowerTransition>>() {
             state.told(part, batch);
             for deletion in &batch.deleted {
                 state.transitions.remove(&*deletion.key);
@@ -150,7 +154,7 @@ impl Journal {
                 state.judge("I7", checked);
                 let own = invariants::own_end(transition, state.took.get(&transition.upstream_id));
                 state.judge("I1", own);
-                if transition.delivery() == Delivery::Sent {
+                if transition.delivery == TransitionDelivery::Sent {
                     state.senders.insert(transition.id.clone(), start);
                 }
                 for member in transition.members.iter().filter(|member| !member.held_by.is_empty()) {
@@ -236,7 +240,7 @@ impl Journal {
     pub fn asked(&self, action: Action, nodes: &[String]) -> Option<String> {
         let state = self.state.lock();
         let is_it = |open: Open| open.action == action && open.delivery.may_be_asked();
-        let asked = |transition: &&Arc<Transition>| Open::of(transition, nodes.first()?).map(is_it);
+        let asked = |transition: &&Arc<PowerTransition>| Open::of(transition, nodes.first()?).map(is_it);
         let mut all = state.transitions.values();
         all.find(|transition| asked(transition).unwrap_or(false)).map(|transition| transition.id.clone())
     }
@@ -278,7 +282,9 @@ impl Journal {
     /// Drops lost transitions: those of which the power controller has no record any more. One whose call may still
     /// arrive stays. Whether an accepted one is open at the power service is judged there.
     pub fn forget_lost(&self, on_record: &BTreeSet<Arc<str>>) {
-        let may_arrive = |one: &Transition| matches!(one.delivery(), Delivery::Sent | Delivery::Unknown);
+        let may_arrive = |one: &PowerTransition| {
+            matches!(one.delivery, TransitionDelivery::Sent | TransitionDelivery::Unknown)
+        };
         let mut state = self.state.lock();
         state.transitions.retain(|id, one| may_arrive(one) || on_record.contains(id.as_str()));
     }
@@ -379,7 +385,7 @@ impl State {
     /// Returns the facts about an action that the machine takes now.
     fn acceptance(&self, node: &str, action: Action) -> Acceptance {
         let of_node =
-            |transition: &&Arc<Transition>| transition.members.iter().any(|member| member.id == node);
+            |transition: &&Arc<PowerTransition>| transition.members.iter().any(|member| member.id == node);
         let open: Vec<Open> =
             self.transitions.values().filter(of_node).filter_map(|one| Open::of(one, node)).collect();
         let asked = open.iter().find(|open| open.action == action && open.delivery.may_be_asked());

@@ -7,14 +7,16 @@ use chassis::{
     simulation::NetworkPath,
     store::{ledger::ResumeToken, resource::Resource},
 };
-use domain::boot::component::Component;
+use domain::boot::{
+    component::Component,
+    power::transition::{PowerTransition, TransitionDelivery},
+};
 use futures_util::StreamExt;
 use proto::{
     component::{
         DecisionVersion, GetComponentRequest, Phase, ReportStatusesRequest, StatusReport,
         component_service_client::ComponentServiceClient, report_service_client::ReportServiceClient,
     },
-    power::{Delivery, Transition},
     simulation::{CreateTransitionRequest, TransitionOperation, fleet_service_client::FleetServiceClient},
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
@@ -358,7 +360,7 @@ fn fail_over(world: &Arc<World>, part: Part, lost: Duration) {
         disk.look(|kept: &BTreeMap<Arc<str>, Arc<Component>>| world.journal.restored(kept));
     }
     if part == Part::Power {
-        world.journal.forget_lost(&disk.keys(Transition::KIND).into_iter().collect());
+        world.journal.forget_lost(&disk.keys(PowerTransition::KIND).into_iter().collect());
     }
     let away = Duration::from_millis(world.trouble.draw(|chance| chance.random_range(500..15_000)));
     later(world, away, move |world| set_away(world, part, false));
@@ -371,8 +373,8 @@ fn spoil(world: &Arc<World>) {
     let Some(kind) = world.trouble.draw(|chance| disk.kinds().choose(chance).copied()) else { return };
     // An open action stays readable: without it the fate of its nodes cannot be known.
     let is_open = |key: &str| {
-        disk.look(|kept: &BTreeMap<_, Arc<Transition>>| {
-            kind == Transition::KIND && kept.get(key).is_some_and(|transition| is_open(transition))
+        disk.look(|kept: &BTreeMap<_, Arc<PowerTransition>>| {
+            kind == PowerTransition::KIND && kept.get(key).is_some_and(|transition| is_open(transition))
         })
     };
     let keys: Vec<_> = disk.keys(kind).into_iter().filter(|key| !is_open(key)).collect();
@@ -384,8 +386,8 @@ fn spoil(world: &Arc<World>) {
     world.crash(any(world, &of_part.collect::<Vec<_>>()), world.trouble.downtime());
 }
 
-fn is_open(transition: &Transition) -> bool {
-    !matches!(transition.delivery(), Delivery::Refused | Delivery::Finished)
+fn is_open(transition: &PowerTransition) -> bool {
+    !matches!(transition.delivery, TransitionDelivery::Refused | TransitionDelivery::Finished)
 }
 
 /// Adds or removes one replica of a part.

@@ -3,13 +3,16 @@
 use std::collections::HashSet;
 
 use chassis::{
-    kinds::{component, trouble},
+    kinds::{component, power::delivery_to_wire, trouble},
     mesh::time,
 };
 use domain::{
     boot::{
         component::{Action, Component},
-        power::{self, Reach, Shown},
+        power::{
+            self, Reach, Shown,
+            transition::{PowerTransition, TaskOutcome, TransitionDelivery, TransitionMember},
+        },
     },
     core::{
         bos_time,
@@ -20,7 +23,7 @@ use domain::{
 };
 use proto::{
     component::ActionReport,
-    power::{Delivery, PowerReading, PowerState, TaskOutcome, Transition, TransitionMember},
+    power::{PowerReading, PowerState},
 };
 use uuid::Uuid;
 
@@ -88,63 +91,67 @@ pub(crate) fn read_before_action(state: PowerState) -> PowerState {
     PowerState { begun_actions: state.begun_actions.saturating_sub(1), ..state }
 }
 
+/// Returns the name of an action in rows and logs.
+pub(crate) fn action_name(action: Option<Action>) -> &'static str {
+    action.map_or(proto::component::Action::Unspecified, component::action_to_wire).as_str_name()
+}
+
+/// Returns the name of a delivery in rows and failpoints.
+pub(crate) fn delivery_name(delivery: TransitionDelivery) -> &'static str {
+    delivery_to_wire(delivery).as_str_name()
+}
+
 /// Returns a new id for a transition.
 pub(crate) fn new_id() -> String {
     Uuid::new_v4().to_string()
 }
 
 /// Returns a transition that was not sent to the upstream yet.
-pub(crate) fn prepared(action: Action, members: Vec<TransitionMember>, now: Timestamp) -> Transition {
-    Transition {
+pub(crate) fn prepared(action: Action, members: Vec<TransitionMember>, now: Timestamp) -> PowerTransition {
+    PowerTransition {
         id: new_id(),
-        action: component::action_to_wire(action).into(),
+        action: Some(action),
         members,
-        delivery: Delivery::Prepared.into(),
-        created_at: Some(time::to_wire(now)),
-        ..Transition::default()
+        delivery: TransitionDelivery::Prepared,
+        created_at: Some(now),
+        ..PowerTransition::default()
     }
-}
-
-/// Returns the action of a transition; `None` only for a record that this service did not write.
-pub(crate) fn action(transition: &Transition) -> Option<Action> {
-    component::action_from_wire(transition.action)
 }
 
 /// Returns the transitions that continue `transition` after its end: the same attempts on members that other
 /// transitions held, made once those have ended, and on members with an unknown holder, made after a pause.
-pub(crate) fn continuations(transition: &Transition, now: Timestamp) -> Vec<Transition> {
+pub(crate) fn continuations(transition: &PowerTransition, now: Timestamp) -> Vec<PowerTransition> {
     let held = transition.members.iter().filter(|member| outcome::is_held(member));
     let (unknown, known): (Vec<_>, Vec<_>) = held.partition(|member| member.held_by.is_empty());
     [known, unknown].into_iter().filter_map(|members| goes_on(transition, &members, now)).collect()
 }
 
 /// Returns the transition that makes the attempts on held `members` of `transition`; `None`: there are none.
-fn goes_on(transition: &Transition, members: &[&TransitionMember], now: Timestamp) -> Option<Transition> {
+fn goes_on(
+    transition: &PowerTransition,
+    members: &[&TransitionMember],
+    now: Timestamp,
+) -> Option<PowerTransition> {
     let holder = &members.first()?.held_by;
     let anew = |member: &&TransitionMember| TransitionMember {
-        outcome: TaskOutcome::Unspecified.into(),
+        outcome: TaskOutcome::Unspecified,
         error: String::new(),
         ..TransitionMember::clone(member)
     };
-    let held = Transition {
+    let held = PowerTransition {
         id: new_id(),
         action: transition.action,
         members: members.iter().map(anew).collect(),
-        delivery: Delivery::Prepared.into(),
-        created_at: Some(time::to_wire(now)),
-        ..Transition::default()
+        delivery: TransitionDelivery::Prepared,
+        created_at: Some(now),
+        ..PowerTransition::default()
     };
     Some(with_trouble(held, Some(&waiting_for_holder(holder))))
 }
 
-/// Returns the trouble on the record of a transition; `None`: there is none.
-pub(crate) fn trouble(transition: &Transition) -> Option<Trouble> {
-    trouble::from_wire(transition.error_kind, transition.error.as_str())
-}
-
 /// Returns the wait on the record of a transition; `None`: it does not wait, as far as is recorded.
-pub(crate) fn wait(transition: &Transition) -> Option<Trouble> {
-    trouble(transition).filter(is_wait)
+pub(crate) fn wait(transition: &PowerTransition) -> Option<Trouble> {
+    transition.trouble.clone().filter(is_wait)
 }
 
 /// Returns whether a trouble is a wait.
@@ -153,24 +160,20 @@ pub(crate) fn is_wait(trouble: &Trouble) -> bool {
 }
 
 /// Returns the transition as one in doubt: the upstream may have taken it or not.
-pub(crate) fn in_doubt(transition: &Transition, error: &str) -> Transition {
-    let in_doubt = Transition { delivery: Delivery::Unknown.into(), ..transition.clone() };
+pub(crate) fn in_doubt(transition: &PowerTransition, error: &str) -> PowerTransition {
+    let in_doubt = PowerTransition { delivery: TransitionDelivery::Unknown, ..transition.clone() };
     with_trouble(in_doubt, Trouble::failed(error).as_ref())
 }
 
 /// Returns the transition with `trouble` as the only trouble on its record.
-pub(crate) fn with_trouble(transition: Transition, trouble: Option<&Trouble>) -> Transition {
-    Transition {
-        error: trouble::text_to_wire(trouble),
-        error_kind: trouble::kind_to_wire(trouble).into(),
-        ..transition
-    }
+pub(crate) fn with_trouble(transition: PowerTransition, trouble: Option<&Trouble>) -> PowerTransition {
+    PowerTransition { trouble: trouble.cloned(), ..transition }
 }
 
 /// Returns the trouble that members show when the time of their transition is over. `aborts`: the upstream can end
 /// transitions, and was asked to.
-pub(crate) fn waiting_for_end(transition: &Transition, aborts: bool) -> Trouble {
-    let since = transition.withdrawn_at.map(time::from_wire).unwrap_or_default();
+pub(crate) fn waiting_for_end(transition: &PowerTransition, aborts: bool) -> Trouble {
+    let since = transition.withdrawn_at.unwrap_or_default();
     let (id, since) = (&transition.upstream_id, bos_time::text(since));
     let waiting = match aborts {
         true => format!("its withdrawal is requested since {since}Z, and no end of it is known yet"),
@@ -182,7 +185,7 @@ pub(crate) fn waiting_for_end(transition: &Transition, aborts: bool) -> Trouble 
 }
 
 /// Returns the trouble that members show when the upstream does not take the withdrawal of their transition.
-pub(crate) fn not_withdrawn(transition: &Transition, failure: &DriverFailure) -> Trouble {
+pub(crate) fn not_withdrawn(transition: &PowerTransition, failure: &DriverFailure) -> Trouble {
     let id = &transition.upstream_id;
     Trouble::no_results_from(format_args!(
         "transition {id} of the power upstream: no end of it is known yet, and it is not withdrawn: {failure}"
@@ -222,27 +225,27 @@ pub(crate) fn waiting_for_holder(holder: &str) -> Trouble {
 }
 
 /// Returns the time at which the transition was sent; the epoch if it was not sent.
-pub(crate) fn sent_at(transition: &Transition) -> Timestamp {
-    transition.sent_at.map(time::from_wire).unwrap_or_default()
+pub(crate) fn sent_at(transition: &PowerTransition) -> Timestamp {
+    transition.sent_at.unwrap_or_default()
 }
 
 /// Returns the ids of the members, sorted for comparison with those of upstreams.
-pub(crate) fn sorted_ids(transition: &Transition) -> Vec<&str> {
+pub(crate) fn sorted_ids(transition: &PowerTransition) -> Vec<&str> {
     let mut ids: Vec<_> = transition.members.iter().map(|member| member.id.as_str()).collect();
     ids.sort_unstable();
     ids
 }
 
 /// Returns the best known time at which the upstream began with an accepted transition.
-pub(crate) fn begun_at(transition: &Transition) -> Timestamp {
+pub(crate) fn begun_at(transition: &PowerTransition) -> Timestamp {
     let begun = transition.accepted_at.or(transition.sent_at).or(transition.created_at);
-    begun.map(time::from_wire).unwrap_or_default()
+    begun.unwrap_or_default()
 }
 
 /// Returns the earliest time at which the upstream can have taken a transition. If the time of the call is lost, the
 /// call was made after the intent was recorded.
-pub(crate) fn earliest(transition: &Transition) -> Timestamp {
-    transition.sent_at.or(transition.created_at).map(time::from_wire).unwrap_or_default()
+pub(crate) fn earliest(transition: &PowerTransition) -> Timestamp {
+    transition.sent_at.or(transition.created_at).unwrap_or_default()
 }
 
 /// Returns the components of a transition. Their ids were component ids when the transition was made.
@@ -252,7 +255,7 @@ pub(crate) fn component_ids(members: &[TransitionMember]) -> impl Iterator<Item 
 
 /// Returns reports about every member of a transition under way. Without a `trouble` the attempt begins or continues.
 pub(crate) fn reports<'a>(
-    transition: &'a Transition,
+    transition: &'a PowerTransition,
     trouble: Option<&'a Trouble>,
 ) -> impl Iterator<Item = ActionReport> + 'a {
     transition.members.iter().map(move |member| report(transition.action, member, trouble, false))
@@ -260,7 +263,7 @@ pub(crate) fn reports<'a>(
 
 /// Returns a report about a member that has not failed.
 pub(crate) fn told(
-    transition: &Transition,
+    transition: &PowerTransition,
     member: &TransitionMember,
     trouble: Option<&Trouble>,
 ) -> ActionReport {
@@ -270,11 +273,11 @@ pub(crate) fn told(
 /// Returns reports about members whose action began and ended without the effect; `asked` has the members whose node
 /// was asked. An attempt that has not failed yet only shows the upstream's words.
 pub(crate) fn ended_without_effect<'a>(
-    transition: &'a Transition,
+    transition: &'a PowerTransition,
     failed: impl Iterator<Item = &'a TransitionMember>,
     asked: &'a HashSet<String>,
 ) -> impl Iterator<Item = ActionReport> {
-    let action = action(transition);
+    let action = transition.action;
     failed.map(move |member| {
         let reach = if asked.contains(&member.id) { Reach::Node } else { Reach::Bmc };
         let has_failed = action.is_none_or(|action| power::has_failed(action, reach));
@@ -284,27 +287,32 @@ pub(crate) fn ended_without_effect<'a>(
 
 /// Returns whether a failed member of a graceful power-off is not among the members that were `asked` to shut down.
 pub(crate) fn is_unasked_shutdown(
-    transition: &Transition,
+    transition: &PowerTransition,
     member: &TransitionMember,
     asked: &HashSet<String>,
 ) -> bool {
-    action(transition) == Some(Action::PoweringOffGracefully) && !asked.contains(&member.id)
+    transition.action == Some(Action::PoweringOffGracefully) && !asked.contains(&member.id)
 }
 
 /// Returns reports about members that failed, with the upstream's words.
 pub(crate) fn failures<'a>(
-    transition: &'a Transition,
+    transition: &'a PowerTransition,
     failed: impl IntoIterator<Item = (&'a TransitionMember, &'a str)>,
 ) -> Vec<ActionReport> {
     let failed = failed.into_iter().map(|(member, error)| (member, Trouble::failed(error)));
     failed.map(|(member, trouble)| report(transition.action, member, trouble.as_ref(), true)).collect()
 }
 
-fn report(action: i32, member: &TransitionMember, trouble: Option<&Trouble>, failed: bool) -> ActionReport {
+fn report(
+    action: Option<Action>,
+    member: &TransitionMember,
+    trouble: Option<&Trouble>,
+    failed: bool,
+) -> ActionReport {
     ActionReport {
         id: member.id.clone(),
         generation: member.generation,
-        action,
+        action: action.map_or(0, |action| component::action_to_wire(action).into()),
         attempt: member.attempt,
         error: trouble::text_to_wire(trouble),
         error_kind: trouble::kind_to_wire(trouble).into(),
@@ -360,10 +368,10 @@ mod tests {
     #[test]
     fn words_of_the_upstream_are_no_wait() {
         let member = TransitionMember { error: "waiting for the BMC".into(), ..Default::default() };
-        let transition = Transition {
-            action: component::action_to_wire(Action::PoweringOn).into(),
+        let transition = PowerTransition {
+            action: Some(Action::PoweringOn),
             members: vec![member],
-            ..Transition::default()
+            ..PowerTransition::default()
         };
         let nobody = HashSet::new();
         let told = ended_without_effect(&transition, transition.members.iter(), &nobody)
@@ -376,14 +384,6 @@ mod tests {
             );
         }
         let refused = with_trouble(transition, Trouble::failed("waiting for the BMC").as_ref());
-        assert_eq!(trouble(&refused).unwrap().kind(), TroubleKind::Failed);
-    }
-
-    #[test]
-    fn a_stored_wait_without_a_kind_goes_on() {
-        let waiting = with_trouble(Transition::default(), Some(&waiting_for_holder("t-9")));
-        let stored = Transition { error_kind: 0, ..waiting.clone() };
-        assert_eq!(trouble(&stored), trouble(&waiting));
-        assert_eq!(trouble(&stored).unwrap().kind(), TroubleKind::Waiting);
+        assert_eq!(refused.trouble.unwrap().kind(), TroubleKind::Failed);
     }
 }

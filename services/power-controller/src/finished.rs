@@ -3,9 +3,7 @@
 
 use std::{cmp::Reverse, sync::Arc, time::Duration};
 
-use chassis::mesh::time;
-use domain::core::time::Timestamp;
-use proto::power::Transition;
+use domain::{boot::power::transition::PowerTransition, core::time::Timestamp};
 
 /// Most finished transitions that are kept.
 pub(crate) const MOST_TRANSITIONS: usize = 1000;
@@ -22,9 +20,9 @@ const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Returns the ids of those `finished` transitions that are deleted at `now`: all that are too old, and those that
 /// ended first when there are too many or they have too many members. A transition that ends in this very transaction,
 /// and so has no revision yet, stays however slow it was: others have to learn how it ended.
-pub(crate) fn surplus(mut finished: Vec<Arc<Transition>>, now: Timestamp) -> Vec<String> {
+pub(crate) fn surplus(mut finished: Vec<Arc<PowerTransition>>, now: Timestamp) -> Vec<String> {
     // Finishing is the last change of a transition.
-    let order = |one: &Transition| if one.revision == 0 { u64::MAX } else { one.revision };
+    let order = |one: &PowerTransition| if one.revision == 0 { u64::MAX } else { one.revision };
     finished.sort_by_key(|one| Reverse(order(one)));
     let (mut count, mut members) = (0, 0);
     finished.retain(|one| {
@@ -37,32 +35,32 @@ pub(crate) fn surplus(mut finished: Vec<Arc<Transition>>, now: Timestamp) -> Vec
 }
 
 /// Returns the later of the times at which the transition was recorded and sent.
-fn last_begun(transition: &Transition) -> Timestamp {
+fn last_begun(transition: &PowerTransition) -> Timestamp {
     let times = [transition.created_at, transition.sent_at];
-    times.into_iter().flatten().map(time::from_wire).max().unwrap_or_default()
+    times.into_iter().flatten().max().unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use proto::power::TransitionMember;
+    use domain::boot::power::transition::TransitionMember;
 
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_732_119_012_345);
 
     /// Returns `count` transitions of `members` members each, numbered from the oldest; the newest was sent `age` ago.
-    fn transitions(count: u64, members: usize, age: Duration) -> Vec<Arc<Transition>> {
+    fn transitions(count: u64, members: usize, age: Duration) -> Vec<Arc<PowerTransition>> {
         let members = vec![TransitionMember::default(); members];
         let one = |number: u64| {
             let age = age + Duration::from_secs(count - number);
             let sent_at = Timestamp(NOW.0 - i64::try_from(age.as_millis()).unwrap());
-            Arc::new(Transition {
+            Arc::new(PowerTransition {
                 id: number.to_string(),
                 members: members.clone(),
-                created_at: Some(time::to_wire(Timestamp(0))),
-                sent_at: Some(time::to_wire(sent_at)),
+                created_at: Some(Timestamp(0)),
+                sent_at: Some(sent_at),
                 revision: number,
-                ..Transition::default()
+                ..PowerTransition::default()
             })
         };
         (1..=count).map(one).collect()
@@ -93,7 +91,7 @@ mod tests {
     fn one_that_was_never_sent_is_as_old_as_its_record() {
         let recorded = |age: Duration| {
             let at = Timestamp(NOW.0 - i64::try_from(age.as_millis()).unwrap());
-            Arc::new(Transition { created_at: Some(time::to_wire(at)), revision: 1, ..Transition::default() })
+            Arc::new(PowerTransition { created_at: Some(at), revision: 1, ..PowerTransition::default() })
         };
         assert!(surplus(vec![recorded(LONGEST - Duration::from_secs(1))], NOW).is_empty());
         assert_eq!(surplus(vec![recorded(LONGEST)], NOW).len(), 1);
@@ -102,7 +100,7 @@ mod tests {
     #[test]
     fn one_that_ends_now_stays_however_slow_it_was() {
         let mut finished = transitions(MOST_TRANSITIONS as u64, 1, Duration::ZERO);
-        let slow = Transition { id: "slow".into(), revision: 0, ..Transition::default() };
+        let slow = PowerTransition { id: "slow".into(), revision: 0, ..PowerTransition::default() };
         finished.push(Arc::new(slow));
         assert_eq!(surplus(finished, NOW), ["1"]);
     }

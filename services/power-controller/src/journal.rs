@@ -5,12 +5,13 @@ use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 use chassis::{
     Fault,
     lease::Term,
-    mesh::time,
     process::{clock, failpoint, pause},
     store::ledger::{Draft, Ledger},
 };
-use domain::core::time::Timestamp;
-use proto::power::{Delivery, Transition};
+use domain::{
+    boot::power::transition::{PowerTransition, TransitionDelivery},
+    core::time::Timestamp,
+};
 
 use crate::{convert, finished::surplus, store::TransitionTable};
 
@@ -32,7 +33,7 @@ pub(crate) struct TransitionJournal {
 /// Changes that are committed together.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JournalChanges {
-    pub(crate) put: Vec<Transition>,
+    pub(crate) put: Vec<PowerTransition>,
     pub(crate) delete: Vec<String>,
 }
 
@@ -47,14 +48,14 @@ impl TransitionJournal {
         journal
     }
 
-    pub(crate) fn get(&self, id: &str) -> Option<Arc<Transition>> {
+    pub(crate) fn get(&self, id: &str) -> Option<Arc<PowerTransition>> {
         self.ledger.view().get(id)
     }
 
     /// Returns every transition, the oldest first.
-    pub(crate) fn all(&self) -> Vec<Arc<Transition>> {
+    pub(crate) fn all(&self) -> Vec<Arc<PowerTransition>> {
         let mut all = self.ledger.view().all();
-        all.sort_by_key(|one| one.created_at.map(chassis::mesh::time::from_wire));
+        all.sort_by_key(|one| one.created_at);
         all
     }
 
@@ -69,7 +70,7 @@ impl TransitionJournal {
     ///
     /// # Errors
     /// As [`Self::write`].
-    pub(crate) async fn put(&self, transition: Transition) -> Result<(), RoleLost> {
+    pub(crate) async fn put(&self, transition: PowerTransition) -> Result<(), RoleLost> {
         self.write(JournalChanges { put: vec![transition], delete: Vec::new() }).await
     }
 
@@ -80,17 +81,17 @@ impl TransitionJournal {
     /// As [`Self::write`].
     pub(crate) async fn restore(
         &self,
-        transition: &Transition,
+        transition: &PowerTransition,
         returned: &HashSet<String>,
     ) -> Result<(), RoleLost> {
         self.insist(|| {
             let (transition, returned) = (transition.clone(), returned.clone());
-            move |draft: &mut Draft<'_, Transition>| {
+            move |draft: &mut Draft<'_, PowerTransition>| {
                 let is_newest =
                     draft.get(&transition.id).is_none_or(|held| held.revision <= transition.revision);
                 let nodes: HashSet<&str> =
                     transition.members.iter().map(|member| member.id.as_str()).collect();
-                let is_in_the_way = |one: &Transition| {
+                let is_in_the_way = |one: &PowerTransition| {
                     let mut members = one.members.iter();
                     is_open(one)
                         && one.id != transition.id
@@ -109,7 +110,7 @@ impl TransitionJournal {
     pub(crate) async fn keep_clear(&self) -> anyhow::Result<Infallible> {
         loop {
             let now = clock::now();
-            let clear = move |draft: &mut Draft<'_, Transition>| {
+            let clear = move |draft: &mut Draft<'_, PowerTransition>| {
                 clear(draft, now);
                 Ok(())
             };
@@ -130,7 +131,7 @@ impl TransitionJournal {
             return Ok(());
         }
         let now = clock::now();
-        let write = move |draft: &mut Draft<'_, Transition>,
+        let write = move |draft: &mut Draft<'_, PowerTransition>,
                           JournalChanges { put: changed, delete }: JournalChanges| {
             let finishes = changed.iter().any(|transition| !is_open(transition));
             delete.iter().for_each(|id| draft.delete(id));
@@ -139,10 +140,10 @@ impl TransitionJournal {
                 clear(draft, now);
             }
         };
-        let recorded: Vec<_> = changes.put.iter().map(Transition::delivery).collect();
+        let recorded: Vec<_> = changes.put.iter().map(|transition| transition.delivery).collect();
         self.insist(move || {
             let changes = changes.clone();
-            move |draft: &mut Draft<'_, Transition>| write(draft, changes)
+            move |draft: &mut Draft<'_, PowerTransition>| write(draft, changes)
         })
         .await?;
         passed(recorded);
@@ -154,10 +155,13 @@ impl TransitionJournal {
     ///
     /// # Errors
     /// When the role was lost. Nothing is written then.
-    pub(crate) async fn begin(&self, transitions: Vec<Transition>) -> Result<Vec<Transition>, RoleLost> {
+    pub(crate) async fn begin(
+        &self,
+        transitions: Vec<PowerTransition>,
+    ) -> Result<Vec<PowerTransition>, RoleLost> {
         let begun = self.insist(move || {
             let transitions = transitions.clone();
-            move |draft: &mut Draft<'_, Transition>| {
+            move |draft: &mut Draft<'_, PowerTransition>| {
                 let ours: HashSet<_> = transitions.iter().map(|transition| transition.id.clone()).collect();
                 let open = draft.select(|one| is_open(one) && !ours.contains(&one.id));
                 let busy: HashSet<&str> =
@@ -174,14 +178,14 @@ impl TransitionJournal {
             }
         });
         let begun = begun.await?;
-        passed(begun.iter().map(Transition::delivery));
+        passed(begun.iter().map(|transition| transition.delivery));
         Ok(begun)
     }
 
     async fn insist<A, F>(&self, change: impl Fn() -> F) -> Result<A, RoleLost>
     where
         A: Send + 'static,
-        F: FnOnce(&mut Draft<'_, Transition>) -> A + Send + 'static,
+        F: FnOnce(&mut Draft<'_, PowerTransition>) -> A + Send + 'static,
     {
         let mut failures = 0;
         loop {
@@ -202,7 +206,7 @@ impl TransitionJournal {
 
 /// Records the state of a transition, unless the transition is over on record: a write that was retried, or that waited for
 /// a report, may arrive after the end. Marks of an operator on it are kept.
-fn put(draft: &mut Draft<'_, Transition>, mut transition: Transition) {
+fn put(draft: &mut Draft<'_, PowerTransition>, mut transition: PowerTransition) {
     if let Some(held) = draft.get(&transition.id) {
         if is_open(&transition) && !is_open(&held) {
             return;
@@ -222,15 +226,16 @@ pub(crate) async fn abandon(
     ledger: &Ledger<TransitionTable>,
     id: String,
     request_id: String,
-) -> Result<Transition, Fault> {
-    let now = Some(time::to_wire(clock::now()));
+) -> Result<PowerTransition, Fault> {
+    let now = Some(clock::now());
     let write = ledger.write(move |draft| {
         let held = draft.get(&id).or_else(|| known_upstream(draft, &id));
         let held = held.ok_or_else(|| Fault::not_found("transition", &id))?;
         if !is_open(&held) || held.abandoned_at.is_some() {
-            return Ok(Transition::clone(&held));
+            return Ok(PowerTransition::clone(&held));
         }
-        let given_up = Transition { abandoned_at: now, abandoned_by: request_id, ..Transition::clone(&held) };
+        let given_up =
+            PowerTransition { abandoned_at: now, abandoned_by: request_id, ..PowerTransition::clone(&held) };
         draft.put(given_up.clone());
         Ok(given_up)
     });
@@ -238,7 +243,7 @@ pub(crate) async fn abandon(
 }
 
 /// Returns the transition that the upstream has under this id, which is the id that operators read in texts.
-fn known_upstream(draft: &Draft<'_, Transition>, upstream_id: &str) -> Option<Arc<Transition>> {
+fn known_upstream(draft: &Draft<'_, PowerTransition>, upstream_id: &str) -> Option<Arc<PowerTransition>> {
     // A transition that was not sent has no such id.
     let named = draft.select(|one| !upstream_id.is_empty() && one.upstream_id == upstream_id);
     named.into_iter().max_by_key(|one| is_open(one))
@@ -246,23 +251,26 @@ fn known_upstream(draft: &Draft<'_, Transition>, upstream_id: &str) -> Option<Ar
 
 /// Deletes surplus finished transitions. Any replica may do so, because no replica changes a finished transition any
 /// more.
-fn clear(draft: &mut Draft<'_, Transition>, now: Timestamp) {
+fn clear(draft: &mut Draft<'_, PowerTransition>, now: Timestamp) {
     let finished = draft.select(|transition| !is_open(transition));
     surplus(finished, now).iter().for_each(|id| draft.delete(id));
 }
 
 /// Passes the failpoints of these durable steps.
-fn passed(steps: impl IntoIterator<Item = Delivery>) {
+fn passed(steps: impl IntoIterator<Item = TransitionDelivery>) {
     for delivery in steps {
-        failpoint::pass(format_args!("transition.{}", delivery.as_str_name()));
+        failpoint::pass(format_args!("transition.{}", convert::delivery_name(delivery)));
     }
 }
 
 /// Returns whether the transition may still change the upstream, or holds its nodes there.
-pub(crate) fn is_open(transition: &Transition) -> bool {
-    match transition.delivery() {
-        Delivery::Prepared | Delivery::Sent | Delivery::Unknown | Delivery::Accepted => true,
-        Delivery::Unspecified | Delivery::Refused | Delivery::Finished => false,
+pub(crate) fn is_open(transition: &PowerTransition) -> bool {
+    match transition.delivery {
+        TransitionDelivery::Prepared
+        | TransitionDelivery::Sent
+        | TransitionDelivery::Unknown
+        | TransitionDelivery::Accepted => true,
+        TransitionDelivery::Unspecified | TransitionDelivery::Refused | TransitionDelivery::Finished => false,
     }
 }
 

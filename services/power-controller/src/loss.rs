@@ -9,10 +9,12 @@
 use std::{collections::HashSet, sync::Arc};
 
 use domain::{
-    boot::component::loss::{Record, Remedy, remedy},
+    boot::{
+        component::loss::{Record, Remedy, remedy},
+        power::transition::{PowerTransition, TaskOutcome, TransitionDelivery, TransitionMember},
+    },
     core::trouble::Trouble,
 };
-use proto::power::{Delivery, TaskOutcome, Transition, TransitionMember};
 
 use crate::{
     convert,
@@ -22,14 +24,14 @@ use crate::{
 };
 
 /// Lost transitions, each with its remedy.
-type TransitionLosses = Vec<(Remedy, Arc<Transition>)>;
+type TransitionLosses = Vec<(Remedy, Arc<PowerTransition>)>;
 
 /// Compares the record with the memory. Returns the losses in the order in which to restore them. `is_over`: every
 /// attempt of the transition is known to have ended.
 pub(crate) fn losses(
     memory: &TransitionMemory,
     journal: &TransitionJournal,
-    is_over: impl Fn(&Transition) -> bool,
+    is_over: impl Fn(&PowerTransition) -> bool,
 ) -> TransitionLosses {
     let record = journal.all().into_iter().filter(|one| memory.get(&one.id).is_none());
     let mut losses: TransitionLosses = memory
@@ -55,7 +57,7 @@ pub(crate) fn losses(
 
 /// Transitions that are on record again.
 pub(crate) struct RestoredTransitions {
-    pub(crate) transitions: Vec<Arc<Transition>>,
+    pub(crate) transitions: Vec<Arc<PowerTransition>>,
     /// Whether every loss is restored. Otherwise the next holder of the role needs the memory of this one.
     pub(crate) is_whole: bool,
 }
@@ -83,7 +85,7 @@ pub(crate) async fn make_good(journal: &TransitionJournal, losses: TransitionLos
 async fn mend(
     journal: &TransitionJournal,
     remedy: Remedy,
-    transition: &Transition,
+    transition: &PowerTransition,
     returned: &HashSet<String>,
 ) -> Result<(), RoleLost> {
     match remedy {
@@ -98,14 +100,14 @@ async fn mend(
 
 /// Returns a transition that had reached its `end` as ended once more. Its outcomes are lost and count as failures, but for
 /// members that had none: their effect may still come.
-fn ended(transition: &Transition, end: &TransitionEnd) -> Transition {
+fn ended(transition: &PowerTransition, end: &TransitionEnd) -> PowerTransition {
     const LOST: &str = "the database had lost its end";
-    let mut over = Transition { delivery: Delivery::Finished.into(), ..transition.clone() };
+    let mut over = PowerTransition { delivery: TransitionDelivery::Finished, ..transition.clone() };
     let had_outcome = |member: &&mut TransitionMember| {
         outcome::is_unresolved(member) && end.is_on_record && !end.unresolved.contains(&member.id)
     };
     for member in over.members.iter_mut().filter(had_outcome) {
-        member.outcome = TaskOutcome::Failed.into();
+        member.outcome = TaskOutcome::Failed;
         LOST.clone_into(&mut member.error);
     }
     convert::with_trouble(over, Trouble::failed(LOST).as_ref())
@@ -113,7 +115,7 @@ fn ended(transition: &Transition, end: &TransitionEnd) -> Transition {
 
 #[cfg(test)]
 mod tests {
-    use chassis::{kinds::component::action_to_wire, mesh::time, process::clock};
+    use chassis::process::clock;
     use domain::boot::{bos::options::Options, component::Action, power::Outlook};
     use proto::power::{PowerReading, PowerState};
 
@@ -124,12 +126,12 @@ mod tests {
     fn effect_of_a_transition_that_had_ended_is_awaited_without_outcome_only() {
         let members =
             ["x1", "x2"].map(|id| TransitionMember { id: id.into(), generation: 1, ..Default::default() });
-        let open = Transition {
-            action: action_to_wire(Action::PoweringOffGracefully).into(),
-            delivery: Delivery::Accepted.into(),
-            sent_at: Some(time::to_wire(clock::now())),
+        let open = PowerTransition {
+            action: Some(Action::PoweringOffGracefully),
+            delivery: TransitionDelivery::Accepted,
+            sent_at: Some(clock::now()),
             members: members.to_vec(),
-            ..Transition::default()
+            ..PowerTransition::default()
         };
         let unresolved = HashSet::from(["x2".to_owned()]);
         let on_record = TransitionEnd { id: "t".to_owned(), is_on_record: true, unresolved };

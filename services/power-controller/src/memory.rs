@@ -9,8 +9,8 @@ use std::{
 };
 
 use chassis::store::{ledger::Ledger, resource::Batch};
+use domain::boot::power::transition::{PowerTransition, TransitionMember};
 use futures_util::{Stream, StreamExt};
-use proto::power::{Transition, TransitionMember};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::{journal::is_open, outcome, store::TransitionTable};
@@ -28,14 +28,14 @@ const ANSWER: Duration = Duration::from_secs(2);
 /// Open transitions by id, as far as the record was followed.
 pub(crate) struct TransitionMemory {
     ledger: Ledger<TransitionTable>,
-    written: Pin<Box<dyn Stream<Item = Arc<Batch<Transition>>> + Send>>,
-    transitions: HashMap<String, Arc<Transition>>,
+    written: Pin<Box<dyn Stream<Item = Arc<Batch<PowerTransition>>> + Send>>,
+    transitions: HashMap<String, Arc<PowerTransition>>,
     /// Revision up to which the record was followed.
     revision: u64,
     /// Last transitions that were open and are not, the oldest first: a loss may bring them back.
     ends: VecDeque<TransitionEnd>,
     /// Batches that arrived and are not learnt yet, of a stream that restarted.
-    parts: Vec<Arc<Batch<Transition>>>,
+    parts: Vec<Arc<Batch<PowerTransition>>>,
     /// Time that a holder has to record missing transitions again.
     recorded_again: Duration,
     /// The end of that time.
@@ -70,12 +70,12 @@ impl TransitionMemory {
     }
 
     /// Returns the transition with that id, if it is open.
-    pub(crate) fn get(&self, id: &str) -> Option<&Transition> {
+    pub(crate) fn get(&self, id: &str) -> Option<&PowerTransition> {
         self.transitions.get(id).map(|one| &**one)
     }
 
     /// Returns all open transitions.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Transition>> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<PowerTransition>> {
         self.transitions.values()
     }
 
@@ -135,7 +135,7 @@ impl TransitionMemory {
     }
 
     /// Learns the batches that have arrived, and returns the open transitions in them.
-    pub(crate) fn learn(&mut self) -> Vec<Arc<Transition>> {
+    pub(crate) fn learn(&mut self) -> Vec<Arc<PowerTransition>> {
         let parts = mem::take(&mut self.parts);
         parts.into_iter().flat_map(|part| self.learn_part(&part)).collect()
     }
@@ -148,7 +148,7 @@ impl TransitionMemory {
         self.missing_until = None;
     }
 
-    fn learn_part(&mut self, batch: &Batch<Transition>) -> Vec<Arc<Transition>> {
+    fn learn_part(&mut self, batch: &Batch<PowerTransition>) -> Vec<Arc<PowerTransition>> {
         for deletion in &batch.deleted {
             if self.transitions.remove(&*deletion.key).is_some() {
                 self.end(&deletion.key, false, &[]);

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use proto::power::{TaskOutcome, Transition, TransitionMember};
+use domain::boot::power::transition::{PowerTransition, TaskOutcome, TransitionMember};
 
 use crate::driver::progress::{TaskState, TransitionProgress};
 
@@ -31,7 +31,7 @@ impl NewResults {
 
 /// Learns the outcomes of members from the upstream's tasks. The first result of a node stays; tasks of other nodes
 /// mean nothing, and of several tasks for one node the last counts.
-pub(crate) fn learn(transition: &mut Transition, progress: TransitionProgress) -> NewResults {
+pub(crate) fn learn(transition: &mut PowerTransition, progress: TransitionProgress) -> NewResults {
     let mut states: HashMap<_, _> = progress.tasks.into_iter().map(|task| (task.id, task.state)).collect();
     let mut results = NewResults::default();
     for member in transition.members.iter_mut().filter(|member| is_unresolved(member)) {
@@ -39,11 +39,11 @@ pub(crate) fn learn(transition: &mut Transition, progress: TransitionProgress) -
         let was_asked = matches!(state, Some(TaskState::TimedOut(_)));
         match state {
             Some(TaskState::Succeeded) => {
-                member.outcome = TaskOutcome::Succeeded.into();
+                member.outcome = TaskOutcome::Succeeded;
                 results.succeeded.push(member.clone());
             }
             Some(TaskState::Failed(error) | TaskState::TimedOut(error)) => {
-                member.outcome = TaskOutcome::Failed.into();
+                member.outcome = TaskOutcome::Failed;
                 member.error = error;
                 results.failed.push(member.clone());
                 if was_asked {
@@ -51,7 +51,7 @@ pub(crate) fn learn(transition: &mut Transition, progress: TransitionProgress) -
                 }
             }
             Some(TaskState::Refused { words, reserved }) => {
-                member.outcome = TaskOutcome::Refused.into();
+                member.outcome = TaskOutcome::Refused;
                 member.error = words;
                 member.reservations = if reserved { member.reservations.saturating_add(1) } else { 0 };
                 results.refused.push(member.clone());
@@ -66,7 +66,7 @@ pub(crate) fn learn(transition: &mut Transition, progress: TransitionProgress) -
 }
 
 /// Returns whether `progress` has the first results of the transition.
-pub(crate) fn is_first(transition: &Transition, progress: &TransitionProgress) -> bool {
+pub(crate) fn is_first(transition: &PowerTransition, progress: &TransitionProgress) -> bool {
     transition.members.iter().all(is_unresolved)
         && progress.tasks.iter().any(|task| task.state != TaskState::Pending)
 }
@@ -74,7 +74,7 @@ pub(crate) fn is_first(transition: &Transition, progress: &TransitionProgress) -
 /// Returns whether the end of the action leaves the power of a member open: the power may have changed, and the
 /// upstream does not report to which state.
 pub(crate) fn leaves_power_open(member: &TransitionMember) -> bool {
-    match member.outcome() {
+    match member.outcome {
         TaskOutcome::Unspecified | TaskOutcome::Failed => true,
         TaskOutcome::Succeeded | TaskOutcome::Refused => false,
     }
@@ -83,13 +83,13 @@ pub(crate) fn leaves_power_open(member: &TransitionMember) -> bool {
 /// Returns whether another transition holds the node of a member. That says nothing about the node: the attempt is made
 /// later.
 pub(crate) fn is_held(member: &TransitionMember) -> bool {
-    let is_reserved = member.outcome() == TaskOutcome::Refused && member.reservations > 0;
+    let is_reserved = member.outcome == TaskOutcome::Refused && member.reservations > 0;
     is_reserved || !member.held_by.is_empty()
 }
 
 /// Returns whether a member has no outcome yet.
 pub(crate) fn is_unresolved(member: &TransitionMember) -> bool {
-    match member.outcome() {
+    match member.outcome {
         TaskOutcome::Unspecified => true,
         TaskOutcome::Succeeded | TaskOutcome::Failed | TaskOutcome::Refused => false,
     }
@@ -128,9 +128,9 @@ mod tests {
     #[test]
     fn every_node_gets_the_first_result_of_its_own_task() {
         let member = |id: &str| TransitionMember { id: id.to_owned(), ..TransitionMember::default() };
-        let mut transition = Transition {
+        let mut transition = PowerTransition {
             members: ["x1", "x2", "x3", "x4", "x5"].map(member).to_vec(),
-            ..Transition::default()
+            ..PowerTransition::default()
         };
         let mut rows = String::new();
         for look in [

@@ -2,15 +2,17 @@
 
 use chassis::{
     Tasks,
+    kinds::power::transition_to_wire,
     lease::Role,
     store::ledger::{Ledger, Responses, Selection},
 };
+use domain::boot::power::transition::PowerTransition;
 use proto::{
     Encoded,
     power::{
         AbandonTransitionRequest, AbandonTransitionResponse, ListPowerStatesRequest, ListPowerStatesResponse,
-        ListTransitionsRequest, ListTransitionsResponse, Transition, WatchPowerStatesRequest,
-        WatchPowerStatesResponse, power_service_server::PowerService,
+        ListTransitionsRequest, ListTransitionsResponse, WatchPowerStatesRequest, WatchPowerStatesResponse,
+        power_service_server::PowerService,
     },
 };
 use tonic::{Request, Response, Status, async_trait};
@@ -58,7 +60,7 @@ impl PowerService for PowerRpc {
     ) -> Result<Response<AbandonTransitionResponse>, Status> {
         let AbandonTransitionRequest { id, request_id } = request.into_inner();
         let transition = journal::abandon(&self.transitions, id, request_id).await?;
-        Ok(Response::new(AbandonTransitionResponse { transition: Some(transition) }))
+        Ok(Response::new(AbandonTransitionResponse { transition: Some(transition_to_wire(&transition)) }))
     }
 
     /// Lists transitions, the oldest first.
@@ -70,15 +72,15 @@ impl PowerService for PowerRpc {
         self.transitions.fresh().await?;
         let mut found = self.transitions.view().all();
         found.retain(|transition| wanted.is_empty() || has_member(transition, &wanted));
-        found.sort_by_key(|one| one.created_at.map(chassis::mesh::time::from_wire));
+        found.sort_by_key(|one| one.created_at);
         // One transition per message: it has up to thousands of members.
         let responses = found
             .into_iter()
-            .map(|transition| ListTransitionsResponse { transitions: vec![Transition::clone(&transition)] });
+            .map(|transition| ListTransitionsResponse { transitions: vec![transition_to_wire(&transition)] });
         Ok(self.transitions.respond(responses))
     }
 }
 
-fn has_member(transition: &Transition, id: &str) -> bool {
+fn has_member(transition: &PowerTransition, id: &str) -> bool {
     transition.members.iter().any(|member| member.id == id)
 }

@@ -10,10 +10,9 @@ use chassis::{
     observe::mirror::Mirror,
     store::ledger::Ledger,
 };
-use domain::boot::component::Component;
+use domain::boot::{component::Component, power::transition::PowerTransition};
 use futures_util::StreamExt;
 use parking_lot::Mutex;
-use proto::power::Transition;
 use tokio::{sync::mpsc, time::timeout};
 
 use crate::{
@@ -174,7 +173,7 @@ impl PowerRuntime {
         loop {
             let mut is_restored = false;
             if memory.hear().await {
-                let is_over = |transition: &Transition| self.engine.lock().nodes.are_over(transition);
+                let is_over = |transition: &PowerTransition| self.engine.lock().nodes.are_over(transition);
                 let losses = losses(memory, &self.journal, is_over);
                 let restored = make_good(&self.journal, losses).await;
                 self.handle(EngineEvent::Restored(restored.transitions)).await;

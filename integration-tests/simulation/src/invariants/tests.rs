@@ -1,10 +1,12 @@
 //! Each invariant can fail: a history that breaks it is found, and the same history without the defect is not.
 
 use domain::{
-    boot::component::{BootPreparation, DesiredState, InventoryPresence, Status},
+    boot::{
+        component::{self, BootPreparation, DesiredState, InventoryPresence, Status},
+        power::transition::TransitionMember,
+    },
     core::{id::ComponentId, trouble::Trouble},
 };
-use proto::power::TransitionMember;
 
 use super::*;
 
@@ -129,7 +131,7 @@ fn every_bad_action_breaks_what_it_should() {
 fn attempts_beyond_the_policy_are_found() {
     let member = |attempt| TransitionMember { id: NODE.to_owned(), attempt, ..TransitionMember::default() };
     let transition =
-        |attempt| Transition { members: vec![member(1), member(attempt)], ..Transition::default() };
+        |attempt| PowerTransition { members: vec![member(1), member(attempt)], ..PowerTransition::default() };
     assert!(attempts_within_policy(&transition(3), 3).is_ok());
     assert!(attempts_within_policy(&transition(4), 3).is_err());
 }
@@ -220,28 +222,28 @@ fn who_does_not_settle_is_found() {
 
 #[test]
 fn only_what_is_not_over_is_open() {
-    let transition = |delivery: Delivery| Transition {
-        action: Action::PoweringOn.into(),
-        delivery: delivery.into(),
+    let transition = |delivery: TransitionDelivery| PowerTransition {
+        action: Some(component::Action::PoweringOn),
+        delivery,
         members: vec![TransitionMember {
             id: NODE.to_owned(),
             generation: 3,
             attempt: 1,
             ..Default::default()
         }],
-        ..Transition::default()
+        ..PowerTransition::default()
     };
     let stages = [
-        Delivery::Prepared,
-        Delivery::Sent,
-        Delivery::Unknown,
-        Delivery::Accepted,
-        Delivery::Refused,
-        Delivery::Finished,
+        TransitionDelivery::Prepared,
+        TransitionDelivery::Sent,
+        TransitionDelivery::Unknown,
+        TransitionDelivery::Accepted,
+        TransitionDelivery::Refused,
+        TransitionDelivery::Finished,
     ];
     let open = stages.map(|delivery| Open::of(&transition(delivery), NODE).map(|open| open.delivery));
     let expected =
         [Some(Stage::Prepared), Some(Stage::Asked), Some(Stage::Asked), Some(Stage::Accepted), None, None];
     assert_eq!(open, expected);
-    assert_eq!(Open::of(&transition(Delivery::Sent), "x9"), None);
+    assert_eq!(Open::of(&transition(TransitionDelivery::Sent), "x9"), None);
 }

@@ -15,6 +15,7 @@ use crate::{
 };
 
 mod reading;
+pub mod transition;
 
 pub(crate) use reading::off_is_doubted_until;
 pub use reading::{PowerObservation, PowerReading, Shown, is_newer, is_outdated};

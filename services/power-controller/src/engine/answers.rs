@@ -1,11 +1,13 @@
 //! Continues with the answer of the upstream to a call: transitions are accepted, refused, split, or sent again later, or
 //! are in doubt.
 
-use domain::core::{
-    refusal::{self, RefusalStep},
-    trouble::Trouble,
+use domain::{
+    boot::power::transition::{PowerTransition, TransitionDelivery, TransitionMember},
+    core::{
+        refusal::{self, RefusalStep},
+        trouble::Trouble,
+    },
 };
-use proto::power::{Delivery, Transition, TransitionMember};
 
 use super::{EngineCommand, EventContext, PowerEngine, StepPause, step_after, step_now};
 use crate::{convert, driver::DriverFailure, journal::JournalChanges};
@@ -18,7 +20,7 @@ impl PowerEngine {
         answer: Result<String, DriverFailure>,
         seen: EventContext<'_>,
     ) -> Vec<EngineCommand> {
-        let transition = self.transitions.in_state(id, Delivery::Sent).cloned();
+        let transition = self.transitions.in_state(id, TransitionDelivery::Sent).cloned();
         let Some(transition) = transition else { return Vec::new() };
         match answer {
             Ok(upstream_id) => self.accepted(transition, upstream_id, seen),
@@ -38,14 +40,19 @@ impl PowerEngine {
         }
     }
 
-    fn halve(&mut self, transition: Transition, text: &str) -> Vec<EngineCommand> {
+    fn halve(&mut self, transition: PowerTransition, text: &str) -> Vec<EngineCommand> {
         let (first, second) = transition.members.split_at(transition.members.len() / 2);
         let halves = vec![first.to_vec(), second.to_vec()];
         self.split(transition, halves, Vec::new(), text)
     }
 
     /// Finds out whether the upstream refuses single nodes or every node.
-    fn judge(&mut self, transition: Transition, text: &str, seen: EventContext<'_>) -> Vec<EngineCommand> {
+    fn judge(
+        &mut self,
+        transition: PowerTransition,
+        text: &str,
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
         match self.transitions.refused(&transition, seen.now.instant) {
             RefusalStep::Probe(count) => {
                 let round = self.transitions.next_round();
@@ -66,17 +73,17 @@ impl PowerEngine {
     /// members that are `left` after them. All keep their attempt.
     pub(super) fn split(
         &mut self,
-        transition: Transition,
+        transition: PowerTransition,
         parts: Vec<Vec<TransitionMember>>,
         left: Vec<TransitionMember>,
         error: &str,
     ) -> Vec<EngineCommand> {
         let nodes = transition.members.len();
         tracing::info!(transition = transition.id, error, nodes, "splitting a transition");
-        let part = |members| Transition {
+        let part = |members| PowerTransition {
             id: convert::new_id(),
             members,
-            delivery: Delivery::Prepared.into(),
+            delivery: TransitionDelivery::Prepared,
             sent_at: None,
             ..transition.clone()
         };
@@ -95,7 +102,7 @@ impl PowerEngine {
     /// Sends a transition again after a pause; until then its members show why.
     fn wait(
         &mut self,
-        transition: Transition,
+        transition: PowerTransition,
         error: &str,
         pause: StepPause,
         seen: EventContext<'_>,
@@ -112,7 +119,7 @@ impl PowerEngine {
     /// Puts a transition in doubt: the upstream may have taken it or not. Its members show why until that is known.
     pub(super) fn in_doubt(
         &mut self,
-        transition: &Transition,
+        transition: &PowerTransition,
         error: &str,
         seen: EventContext<'_>,
     ) -> Vec<EngineCommand> {
@@ -133,7 +140,7 @@ impl PowerEngine {
 
     fn show_waiting(
         &mut self,
-        transition: &Transition,
+        transition: &PowerTransition,
         error: &str,
         seen: EventContext<'_>,
     ) -> EngineCommand {
@@ -147,9 +154,9 @@ impl PowerEngine {
 }
 
 /// Returns the transition as one that was not sent, with `trouble` on its record.
-pub(super) fn prepared_again(transition: Transition, trouble: Option<&Trouble>) -> Transition {
-    Transition {
-        delivery: Delivery::Prepared.into(),
+pub(super) fn prepared_again(transition: PowerTransition, trouble: Option<&Trouble>) -> PowerTransition {
+    PowerTransition {
+        delivery: TransitionDelivery::Prepared,
         sent_at: None,
         ..convert::with_trouble(transition, trouble)
     }

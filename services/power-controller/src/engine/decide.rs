@@ -3,10 +3,9 @@
 use std::{collections::HashSet, time::Duration};
 
 use domain::{
-    boot::power::{self, PowerDecision},
+    boot::power::{self, PowerDecision, transition::PowerTransition},
     core::id::ComponentId,
 };
-use proto::power::Transition;
 
 use super::{
     AttemptOpening, BEHIND, EngineCommand, EventContext, PowerAttempt, PowerEngine, TransitionId, attempts,
@@ -55,7 +54,11 @@ impl PowerEngine {
 
     /// Continues transitions that are on record. Members that were not recorded are decided on again: another attempt
     /// on them is still under way.
-    pub(super) fn begun(&mut self, wanted: &[Transition], begun: Vec<Transition>) -> Vec<EngineCommand> {
+    pub(super) fn begun(
+        &mut self,
+        wanted: &[PowerTransition],
+        begun: Vec<PowerTransition>,
+    ) -> Vec<EngineCommand> {
         let written: HashSet<_> = begun.iter().flat_map(attempts).collect();
         let mut left = Vec::new();
         for (id, attempt) in wanted.iter().flat_map(attempts).filter(|one| !written.contains(one)) {

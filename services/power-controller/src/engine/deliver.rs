@@ -6,15 +6,14 @@
 
 use std::{collections::HashSet, mem};
 
-use chassis::mesh::time;
 use domain::{
-    boot::bos::options::Options,
+    boot::{
+        bos::options::Options,
+        power::transition::{PowerTransition, TransitionDelivery, TransitionMember},
+    },
     core::{id::ComponentId, refusal},
 };
-use proto::{
-    component::ActionReport,
-    power::{Delivery, Transition, TransitionMember},
-};
+use proto::component::ActionReport;
 
 use super::{
     EngineCommand, EventContext, PowerEngine, TransitionId, UpstreamCall,
@@ -27,17 +26,17 @@ use crate::{convert, journal::JournalChanges};
 #[derive(Debug, Default)]
 pub(crate) struct AttemptAnnouncement {
     /// Transitions as they were before they were sorted.
-    before: Vec<Transition>,
-    due: Vec<Transition>,
+    before: Vec<PowerTransition>,
+    due: Vec<PowerTransition>,
     /// Transitions that can be sent only after something has changed.
-    later: Vec<Transition>,
+    later: Vec<PowerTransition>,
     /// Components whose attempt is dropped.
     gone: Vec<ComponentId>,
 }
 
 impl AttemptAnnouncement {
     /// Returns the transitions as they were before and after they were sorted.
-    fn all(&self) -> impl Iterator<Item = &Transition> {
+    fn all(&self) -> impl Iterator<Item = &PowerTransition> {
         self.before.iter().chain(&self.due).chain(&self.later)
     }
 }
@@ -51,25 +50,27 @@ impl PowerEngine {
         let mut commands = Vec::new();
         for id in ids {
             let Some(transition) = self.transitions.get(id) else { continue };
-            match transition.delivery() {
+            match transition.delivery {
                 // The answer of the registry continues it.
-                Delivery::Prepared if self.transitions.is_announced(id) => {}
-                Delivery::Prepared | Delivery::Unknown if transition.abandoned_at.is_some() => {
+                TransitionDelivery::Prepared if self.transitions.is_announced(id) => {}
+                TransitionDelivery::Prepared | TransitionDelivery::Unknown
+                    if transition.abandoned_at.is_some() =>
+                {
                     abandoned.push(id);
                 }
-                Delivery::Prepared => match known_holders(transition) {
+                TransitionDelivery::Prepared => match known_holders(transition) {
                     holders if holders.is_empty() => prepared.push(transition.clone()),
                     holders => {
                         commands
                             .push(EngineCommand::Ask(UpstreamCall::PollHolders { id: id.clone(), holders }));
                     }
                 },
-                Delivery::Unknown => in_doubt.push(id.clone()),
-                Delivery::Unspecified
-                | Delivery::Sent
-                | Delivery::Accepted
-                | Delivery::Refused
-                | Delivery::Finished => {}
+                TransitionDelivery::Unknown => in_doubt.push(id.clone()),
+                TransitionDelivery::Unspecified
+                | TransitionDelivery::Sent
+                | TransitionDelivery::Accepted
+                | TransitionDelivery::Refused
+                | TransitionDelivery::Finished => {}
             }
         }
         commands.extend(self.search(in_doubt, seen));
@@ -79,7 +80,7 @@ impl PowerEngine {
     }
 
     /// Reports to the registry that attempts begin. Members whose component has moved on are dropped.
-    fn announce(&mut self, prepared: Vec<Transition>, seen: EventContext<'_>) -> Vec<EngineCommand> {
+    fn announce(&mut self, prepared: Vec<PowerTransition>, seen: EventContext<'_>) -> Vec<EngineCommand> {
         if prepared.is_empty() {
             return Vec::new();
         }
@@ -117,8 +118,8 @@ impl PowerEngine {
                 members.into_iter().partition(|member| stale.contains(&member.id));
             transition.members = kept;
             gone.extend(convert::component_ids(&dropped));
-            transition.delivery = Delivery::Sent.into();
-            transition.sent_at = Some(time::to_wire(seen.now.at));
+            transition.delivery = TransitionDelivery::Sent;
+            transition.sent_at = Some(seen.now.at);
         }
         due.retain(|transition| !transition.members.is_empty());
         let goes_on =
@@ -136,8 +137,8 @@ impl PowerEngine {
         commands
     }
 
-    fn call(&mut self, transition: Transition, seen: EventContext<'_>) -> Vec<EngineCommand> {
-        let Some(action) = convert::action(&transition) else {
+    fn call(&mut self, transition: PowerTransition, seen: EventContext<'_>) -> Vec<EngineCommand> {
+        let Some(action) = transition.action else {
             return self.refused(transition, "the transition has no action", seen);
         };
         let nodes = transition.members.into_iter().map(|member| member.id).collect();
@@ -148,7 +149,7 @@ impl PowerEngine {
     /// Members that have to wait become a transition of their own, so that the others do not wait with them.
     fn sort(
         &mut self,
-        prepared: Vec<Transition>,
+        prepared: Vec<PowerTransition>,
         options: &Options,
         seen: EventContext<'_>,
     ) -> (AttemptAnnouncement, Vec<ActionReport>) {
@@ -171,14 +172,14 @@ impl PowerEngine {
                 }
             }
             if !due.is_empty() && !later.is_empty() {
-                let apart = Transition { id: convert::new_id(), members: later, ..transition.clone() };
+                let apart = PowerTransition { id: convert::new_id(), members: later, ..transition.clone() };
                 self.transitions.hand_down(&transition.id, [apart.clone()]);
                 sorted.later.push(apart);
-                sorted.due.push(Transition { members: due, ..transition });
+                sorted.due.push(PowerTransition { members: due, ..transition });
             } else if !later.is_empty() {
-                sorted.later.push(Transition { members: later, ..transition });
+                sorted.later.push(PowerTransition { members: later, ..transition });
             } else if !due.is_empty() {
-                sorted.due.push(Transition { members: due, ..transition });
+                sorted.due.push(PowerTransition { members: due, ..transition });
             }
         }
         (sorted, clearances)
@@ -186,13 +187,12 @@ impl PowerEngine {
 
     fn attempt_step(
         &self,
-        transition: &Transition,
+        transition: &PowerTransition,
         member: &TransitionMember,
         options: &Options,
         seen: EventContext<'_>,
     ) -> AttemptStep {
-        let (Some(action), Some(component)) = (convert::action(transition), seen.facts.component(&member.id))
-        else {
+        let (Some(action), Some(component)) = (transition.action, seen.facts.component(&member.id)) else {
             return AttemptStep::Gone;
         };
         plan::attempt_step(&component, &self.power(&component, seen), action, member, options, seen.now.at)
@@ -200,14 +200,14 @@ impl PowerEngine {
 
     /// Returns the reports that the attempts of a transition begin. An error that the members show is repeated, because
     /// a report without it would clear it.
-    fn beginnings(&self, transition: &Transition) -> Vec<ActionReport> {
+    fn beginnings(&self, transition: &PowerTransition) -> Vec<ActionReport> {
         convert::reports(transition, self.transitions.shown(&transition.id).as_ref()).collect()
     }
 
     /// Continues with the members whose known holders have `ended`. Until then no action is requested for members, and
     /// no attempt is spent.
     pub(super) fn holders_polled(&mut self, id: &str, ended: &HashSet<String>) -> Vec<EngineCommand> {
-        let waiting = self.transitions.in_state(id, Delivery::Prepared).cloned();
+        let waiting = self.transitions.in_state(id, TransitionDelivery::Prepared).cloned();
         let Some(mut transition) = waiting else { return Vec::new() };
         for member in transition.members.iter_mut().filter(|member| ended.contains(&member.held_by)) {
             member.held_by.clear();
@@ -226,16 +226,19 @@ impl PowerEngine {
 
 /// Returns whether the component shows that this attempt waits for the upstream. A restart forgets that it was shown,
 /// the component does not.
-pub(super) fn shows_wait(transition: &Transition, member: &TransitionMember, seen: EventContext<'_>) -> bool {
-    let (Some(action), Some(component)) = (convert::action(transition), seen.facts.component(&member.id))
-    else {
+pub(super) fn shows_wait(
+    transition: &PowerTransition,
+    member: &TransitionMember,
+    seen: EventContext<'_>,
+) -> bool {
+    let (Some(action), Some(component)) = (transition.action, seen.facts.component(&member.id)) else {
         return false;
     };
     component.attempts(action) == member.attempt && component.waits_for_power_upstream()
 }
 
 /// Returns the known transitions of the upstream that hold members and have not ended as far as is known.
-fn known_holders(transition: &Transition) -> HashSet<String> {
+fn known_holders(transition: &PowerTransition) -> HashSet<String> {
     let holders = transition.members.iter().map(|member| member.held_by.clone());
     holders.filter(|holder| !holder.is_empty()).collect()
 }

@@ -7,13 +7,10 @@ use std::{
 };
 
 use domain::{
-    boot::component::Action,
+    boot::{component::Action, power::transition::PowerTransition},
     core::{clock_offset::ClockOffset, id::ComponentId, time::Timestamp},
 };
-use proto::{
-    component::ActionReport,
-    power::{PowerState, Transition},
-};
+use proto::{component::ActionReport, power::PowerState};
 
 use super::{deliver::AttemptAnnouncement, results::PolledTransition};
 use crate::{
@@ -39,7 +36,7 @@ pub(crate) enum EngineEvent {
     /// Components may need an action.
     Changed(Vec<ComponentId>),
     /// `begun` of the `wanted` transitions are on record.
-    Begun { wanted: Vec<Transition>, begun: Vec<Transition> },
+    Begun { wanted: Vec<PowerTransition>, begun: Vec<PowerTransition> },
     /// Transitions without an answer of the upstream on record can go a step further.
     Due(Vec<TransitionId>),
     /// The registry has counted the attempts, but for components that have moved on.
@@ -51,7 +48,7 @@ pub(crate) enum EngineEvent {
         ids: Vec<TransitionId>,
         asked_at: Instant,
         answer: Result<FoundTransitions, DriverFailure>,
-        finished: Vec<Arc<Transition>>,
+        finished: Vec<Arc<PowerTransition>>,
     },
     /// The upstream was asked which transitions hold nodes. `abandoned`: upstream ids of transitions that an operator
     /// has abandoned.
@@ -75,9 +72,9 @@ pub(crate) enum EngineEvent {
     /// The results of polls are on record, so these transitions may be polled again.
     PollsRecorded(Vec<TransitionId>),
     /// An operator abandoned the transition, which has these marks now.
-    Abandoned(Arc<Transition>),
+    Abandoned(Arc<PowerTransition>),
     /// Transitions that the database had lost are on record again.
-    Restored(Vec<Arc<Transition>>),
+    Restored(Vec<Arc<PowerTransition>>),
 }
 
 /// Answer of the upstream to a poll.
@@ -114,7 +111,7 @@ pub(crate) enum HolderPurpose {
 #[derive(Debug)]
 pub(crate) enum EngineCommand {
     /// Records transitions that begin, without members in another open transition, and answers with `Begun`.
-    Begin(Vec<Transition>),
+    Begin(Vec<PowerTransition>),
     /// Reports to the registry that attempts begin, and answers with `Announced`.
     Announce { reports: Vec<ActionReport>, announcement: AttemptAnnouncement },
     /// Reports to the registry until it has answered.
@@ -146,12 +143,12 @@ pub(crate) enum EngineCommand {
 
 impl EngineCommand {
     /// Records the state of one transition.
-    pub(super) fn put(transition: Transition) -> Self {
+    pub(super) fn put(transition: PowerTransition) -> Self {
         Self::Write(JournalChanges { put: vec![transition], delete: Vec::new() })
     }
 
     /// Polls a transition that the upstream works on.
-    pub(super) fn poll(transition: &Transition) -> Self {
+    pub(super) fn poll(transition: &PowerTransition) -> Self {
         let id = transition.id.as_str().into();
         Self::Ask(UpstreamCall::Poll { id, upstream_id: transition.upstream_id.clone() })
     }

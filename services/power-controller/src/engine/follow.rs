@@ -4,12 +4,16 @@
 //! holds all nodes of the transition and refuses every other action on them. A transition whose time is over is
 //! withdrawn, and is still open then: only the upstream ends it, or an operator abandons it.
 
-use chassis::mesh::time;
 use domain::{
-    boot::{component::Action, power},
+    boot::{
+        component::Action,
+        power::{
+            self,
+            transition::{PowerTransition, TransitionDelivery},
+        },
+    },
     core::{clock_offset::ClockOffset, time::Timestamp},
 };
-use proto::power::{Delivery, Transition};
 
 use super::{
     EngineCommand, EventContext, PointInTime, PollAnswer, PowerEngine, UpstreamCall,
@@ -19,14 +23,14 @@ use crate::{convert, driver::DriverFailure, outcome};
 
 impl PowerEngine {
     /// Schedules the next poll of a transition.
-    pub(super) fn poll_later(&mut self, transition: &Transition, now: PointInTime) -> EngineCommand {
+    pub(super) fn poll_later(&mut self, transition: &PowerTransition, now: PointInTime) -> EngineCommand {
         let at = self.polls.turn(transition, now);
         EngineCommand::Poll { ids: vec![transition.id.as_str().into()], at, failures: 0 }
     }
 
     /// Polls a transition that the upstream works on, or withdraws it first.
     pub(super) fn poll_due(&mut self, id: &str, seen: EventContext<'_>) -> Vec<EngineCommand> {
-        let accepted = self.transitions.in_state(id, Delivery::Accepted).cloned();
+        let accepted = self.transitions.in_state(id, TransitionDelivery::Accepted).cloned();
         let Some(transition) = accepted else { return Vec::new() };
         if !self.transitions.begin_poll(id) {
             let at = seen.now.instant + self.polls.patience();
@@ -44,17 +48,17 @@ impl PowerEngine {
     }
 
     /// Returns whether the upstream is to be asked now to end the transition.
-    fn is_to_be_withdrawn(&self, transition: &Transition, seen: EventContext<'_>) -> bool {
+    fn is_to_be_withdrawn(&self, transition: &PowerTransition, seen: EventContext<'_>) -> bool {
         self.transitions.withdrawal_is_due(&transition.id, seen.now.instant)
             && (transition.withdrawn_at.is_some() || self.time_is_over(transition, seen))
     }
 
     /// Returns whether the transition has outlasted its time, or one of its nodes is to be forced off.
-    fn time_is_over(&self, transition: &Transition, seen: EventContext<'_>) -> bool {
+    fn time_is_over(&self, transition: &PowerTransition, seen: EventContext<'_>) -> bool {
         let options = seen.options_in_force();
         let now = seen.now.at;
         power::outlasts(convert::begun_at(transition), self.upstream.task_deadline, now)
-            || convert::action(transition) == Some(Action::PoweringOffGracefully)
+            || transition.action == Some(Action::PoweringOffGracefully)
                 && transition.members.iter().any(|member| {
                     seen.facts.component(&member.id).is_some_and(|component| {
                         plan::is_overdue(&component, &seen.facts.reading(&component), member, &options, now)
@@ -66,7 +70,7 @@ impl PowerEngine {
     /// action is requested for its nodes, however long that takes.
     fn withdraw_upstream(
         &mut self,
-        mut transition: Transition,
+        mut transition: PowerTransition,
         seen: EventContext<'_>,
     ) -> Vec<EngineCommand> {
         let id = transition.id.clone();
@@ -74,7 +78,7 @@ impl PowerEngine {
         let mut commands = Vec::new();
         if transition.withdrawn_at.is_none() {
             tracing::warn!(transition = id, upstream_id, "transition outlasts its time, withdrawing it");
-            transition.withdrawn_at = Some(time::to_wire(seen.now.at));
+            transition.withdrawn_at = Some(seen.now.at);
             commands.push(self.put(transition.clone()));
             // It is shown once, and at once: an earlier text of the same transition does not keep it away.
             self.transitions.take_shown(&id);
@@ -121,7 +125,7 @@ impl PowerEngine {
 
     /// Compares the first answers about a transition with the request, and keeps the answer until others have arrived.
     pub(super) fn polled(&mut self, mut answer: PollAnswer, seen: EventContext<'_>) -> Vec<EngineCommand> {
-        let accepted = self.transitions.in_state(&answer.id, Delivery::Accepted).cloned();
+        let accepted = self.transitions.in_state(&answer.id, TransitionDelivery::Accepted).cloned();
         let Some(transition) = accepted else { return Vec::new() };
         if let Ok(progress) = &mut answer.answer
             && !self.transitions.is_read_back(&answer.id)
@@ -153,7 +157,7 @@ impl PowerEngine {
 
     /// Handles an upstream record under our id that is of another transition: an answer went to the wrong caller, or is
     /// wrong. Our transition is in doubt again, and the other one is not touched.
-    fn distrust(&mut self, transition: Transition, seen: EventContext<'_>) -> Vec<EngineCommand> {
+    fn distrust(&mut self, transition: PowerTransition, seen: EventContext<'_>) -> Vec<EngineCommand> {
         let id = &transition.id;
         let upstream_id = &transition.upstream_id;
         tracing::warn!(
@@ -165,21 +169,21 @@ impl PowerEngine {
             "the record of it: the upstream answered with transition {upstream_id}, which is another one"
         );
         self.transitions.end_polls(id);
-        let nameless = Transition { upstream_id: String::new(), ..transition };
+        let nameless = PowerTransition { upstream_id: String::new(), ..transition };
         self.nodes.follow(&nameless, false);
         self.in_doubt(&nameless, &error, seen)
     }
 }
 
 /// Returns the time in which the upstream took an accepted transition.
-fn taken_within(transition: &Transition, clock: Option<ClockOffset>) -> SearchWindow {
-    let until = transition.accepted_at.map_or(Timestamp(i64::MAX), time::from_wire);
+fn taken_within(transition: &PowerTransition, clock: Option<ClockOffset>) -> SearchWindow {
+    let until = transition.accepted_at.unwrap_or(Timestamp(i64::MAX));
     SearchWindow { from: convert::earliest(transition), until, clock }
 }
 
 /// Returns whether the answer has the first results of the transition, or its end: then others that were sent with the
 /// transition have news as well.
-fn is_turn(transition: &Transition, answer: &PollAnswer) -> bool {
+fn is_turn(transition: &PowerTransition, answer: &PollAnswer) -> bool {
     let progress = answer.answer.as_ref();
     progress.is_ok_and(|progress| progress.ended || outcome::is_first(transition, progress))
 }

@@ -37,17 +37,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chassis::{mesh::time, process::clock};
+use chassis::process::clock;
 use domain::{
     boot::{
         bos::options::Options,
         component::{Component, loss::may_have_been_sent},
-        power::PowerObservation,
+        power::{
+            PowerObservation,
+            transition::{PowerTransition, TransitionDelivery, TransitionMember},
+        },
     },
     core::{time::Timestamp, trouble::Trouble},
 };
 use parking_lot::Mutex;
-use proto::power::{Delivery, Transition, TransitionMember};
 
 pub(crate) use self::{
     event::{
@@ -141,10 +143,14 @@ pub(crate) type SharedEngine = Arc<Mutex<PowerEngine>>;
 
 impl PowerEngine {
     /// Returns the engine of a term that begins with these `recorded` transitions.
-    pub(crate) fn new(recorded: &[Arc<Transition>], polls: PollSchedule, upstream: UpstreamTraits) -> Self {
+    pub(crate) fn new(
+        recorded: &[Arc<PowerTransition>],
+        polls: PollSchedule,
+        upstream: UpstreamTraits,
+    ) -> Self {
         let mut transitions = TransitionRecords::default();
         let open = recorded.iter().filter(|transition| is_open(transition));
-        open.for_each(|transition| transitions.put(Transition::clone(transition)));
+        open.for_each(|transition| transitions.put(PowerTransition::clone(transition)));
         Self {
             upstream,
             transitions,
@@ -207,9 +213,9 @@ impl PowerEngine {
         let open: Vec<_> = self.transitions.all().cloned().collect();
         let mut commands = Vec::new();
         for transition in open.iter().filter(|one| may_be_in_doubt(one, is_told, seen)) {
-            if transition.delivery() != Delivery::Unknown {
-                let text = match transition.delivery() {
-                    Delivery::Prepared => "it is not known whether this was sent",
+            if transition.delivery != TransitionDelivery::Unknown {
+                let text = match transition.delivery {
+                    TransitionDelivery::Prepared => "it is not known whether this was sent",
                     _ => "the service stopped before the answer came",
                 };
                 commands.push(self.put(convert::in_doubt(transition, text)));
@@ -225,37 +231,39 @@ impl PowerEngine {
 
     /// Continues transitions that the database had lost. A transition in doubt is left out, because it may be searched
     /// for right now.
-    fn take_up(&mut self, restored: &[Arc<Transition>], now: PointInTime) -> Vec<EngineCommand> {
+    fn take_up(&mut self, restored: &[Arc<PowerTransition>], now: PointInTime) -> Vec<EngineCommand> {
         let mut commands = Vec::new();
         for transition in restored {
             if self.transitions.get(&transition.id).is_none() && !self.nodes.are_over(transition) {
                 self.nodes.recall_one(transition);
-                self.transitions.put(Transition::clone(transition));
+                self.transitions.put(PowerTransition::clone(transition));
             }
             let open = self.transitions.get(&transition.id).cloned();
-            let known = open.filter(|one| one.delivery() != Delivery::Unknown);
+            let known = open.filter(|one| one.delivery != TransitionDelivery::Unknown);
             commands.extend(known.into_iter().flat_map(|one| self.go_on_with(&one, now)));
         }
         commands
     }
 
-    fn go_on_with(&mut self, transition: &Transition, now: PointInTime) -> Vec<EngineCommand> {
+    fn go_on_with(&mut self, transition: &PowerTransition, now: PointInTime) -> Vec<EngineCommand> {
         let ids = vec![TransitionId::from(transition.id.as_str())];
-        match transition.delivery() {
-            Delivery::Prepared => {
+        match transition.delivery {
+            TransitionDelivery::Prepared => {
                 if let Some(waits) = convert::wait(transition) {
                     self.transitions.show(&transition.id, &waits, now.instant);
                 }
                 vec![step_now(ids)]
             }
-            Delivery::Sent | Delivery::Unknown => vec![step_now(ids)],
-            Delivery::Accepted => vec![EngineCommand::Poll { ids, at: now.instant, failures: 0 }],
-            Delivery::Unspecified | Delivery::Refused | Delivery::Finished => Vec::new(),
+            TransitionDelivery::Sent | TransitionDelivery::Unknown => vec![step_now(ids)],
+            TransitionDelivery::Accepted => vec![EngineCommand::Poll { ids, at: now.instant, failures: 0 }],
+            TransitionDelivery::Unspecified | TransitionDelivery::Refused | TransitionDelivery::Finished => {
+                Vec::new()
+            }
         }
     }
 
     /// Sets the state of an open transition, which the command records.
-    fn put(&mut self, transition: Transition) -> EngineCommand {
+    fn put(&mut self, transition: PowerTransition) -> EngineCommand {
         self.transitions.put(transition.clone());
         EngineCommand::put(transition)
     }
@@ -283,7 +291,7 @@ impl PowerEngine {
     /// Returns the trouble of a node whose power is open until the transition of its `holder` has ended.
     pub(crate) fn waits_for(&self, holder: &NodeHolder) -> Trouble {
         let transition = self.transitions.get(&holder.transition);
-        let withdrawn_at = transition.and_then(|one| one.withdrawn_at).map(time::from_wire);
+        let withdrawn_at = transition.and_then(|one| one.withdrawn_at);
         let silence = self.transitions.silence(&holder.transition);
         convert::waiting_for_transition(&holder.upstream_id, withdrawn_at, self.upstream.aborts, silence)
     }
@@ -301,16 +309,19 @@ fn step_after(id: &str, pause: Duration) -> EngineCommand {
 
 /// Returns whether a call may have been made whose answer is not on record. A counted attempt shows that the call may have
 /// been made; where the components may lack counts (`is_told` is false), any transition may have been sent.
-fn may_be_in_doubt(transition: &Transition, is_told: bool, seen: EventContext<'_>) -> bool {
+fn may_be_in_doubt(transition: &PowerTransition, is_told: bool, seen: EventContext<'_>) -> bool {
     let may_be_sent = |member: &TransitionMember| {
         let component = seen.facts.component(&member.id);
-        convert::action(transition).is_none_or(|action| {
+        transition.action.is_none_or(|action| {
             may_have_been_sent(component.as_deref(), action, member.generation, member.attempt)
         })
     };
-    match transition.delivery() {
-        Delivery::Sent | Delivery::Unknown => true,
-        Delivery::Prepared => !is_told || transition.members.iter().any(may_be_sent),
-        Delivery::Unspecified | Delivery::Accepted | Delivery::Refused | Delivery::Finished => false,
+    match transition.delivery {
+        TransitionDelivery::Sent | TransitionDelivery::Unknown => true,
+        TransitionDelivery::Prepared => !is_told || transition.members.iter().any(may_be_sent),
+        TransitionDelivery::Unspecified
+        | TransitionDelivery::Accepted
+        | TransitionDelivery::Refused
+        | TransitionDelivery::Finished => false,
     }
 }

@@ -8,12 +8,17 @@ mod effects;
 
 use std::{collections::HashMap, sync::Arc, time::Instant};
 
-use chassis::{mesh::time, process::memory::leave_room};
+use chassis::process::memory::leave_room;
 use domain::{
-    boot::{component::Action, power::Course},
+    boot::{
+        component::Action,
+        power::{
+            Course,
+            transition::{PowerTransition, TransitionDelivery},
+        },
+    },
     core::{id::ComponentId, time::Timestamp},
 };
-use proto::power::{Delivery, Transition};
 
 use crate::{convert, journal::is_open};
 
@@ -102,8 +107,8 @@ pub(crate) enum OpenAction {
 }
 
 /// Returns the attempts that a transition consists of.
-pub(crate) fn attempts(transition: &Transition) -> impl Iterator<Item = (ComponentId, PowerAttempt)> {
-    let action = convert::action(transition);
+pub(crate) fn attempts(transition: &PowerTransition) -> impl Iterator<Item = (ComponentId, PowerAttempt)> {
+    let action = transition.action;
     transition.members.iter().filter_map(move |member| {
         let attempt = PowerAttempt { generation: member.generation, action: action?, number: member.attempt };
         Some((ComponentId::parse(&member.id).ok()?, attempt))
@@ -113,8 +118,8 @@ pub(crate) fn attempts(transition: &Transition) -> impl Iterator<Item = (Compone
 impl NodeRecords {
     /// Recalls the actions of recorded transitions. Effects that were seen, or whose time has passed, are settled later
     /// like any other.
-    pub(crate) fn recall(mut transitions: Vec<Arc<Transition>>) -> Self {
-        transitions.sort_by_key(|one| one.created_at.map(time::from_wire));
+    pub(crate) fn recall(mut transitions: Vec<Arc<PowerTransition>>) -> Self {
+        transitions.sort_by_key(|one| one.created_at);
         let mut nodes = Self::default();
         for transition in transitions {
             nodes.recall_one(&transition);
@@ -123,7 +128,7 @@ impl NodeRecords {
     }
 
     /// Recalls the actions of one recorded transition.
-    pub(crate) fn recall_one(&mut self, transition: &Transition) {
+    pub(crate) fn recall_one(&mut self, transition: &PowerTransition) {
         for (id, attempt) in attempts(transition) {
             self.recall_attempt(id, attempt, is_open(transition));
         }
@@ -138,19 +143,21 @@ impl NodeRecords {
         }
     }
 
-    fn recall_effects(&mut self, transition: &Transition) {
-        match transition.delivery() {
-            Delivery::Prepared | Delivery::Sent | Delivery::Unknown => self.begin(transition),
-            Delivery::Accepted => {
+    fn recall_effects(&mut self, transition: &PowerTransition) {
+        match transition.delivery {
+            TransitionDelivery::Prepared | TransitionDelivery::Sent | TransitionDelivery::Unknown => {
+                self.begin(transition)
+            }
+            TransitionDelivery::Accepted => {
                 self.begin(transition);
                 self.follow(transition, false);
             }
-            Delivery::Finished => {
+            TransitionDelivery::Finished => {
                 self.begin(transition);
                 // The time of the answer is not on record.
                 self.accepted(transition, convert::sent_at(transition));
             }
-            Delivery::Unspecified | Delivery::Refused => {}
+            TransitionDelivery::Unspecified | TransitionDelivery::Refused => {}
         }
     }
 
@@ -192,7 +199,7 @@ impl NodeRecords {
 
     /// Returns whether every attempt of `transition` has a known outcome. A later attempt on the same node implies that
     /// the earlier one ended.
-    pub(crate) fn are_over(&self, transition: &Transition) -> bool {
+    pub(crate) fn are_over(&self, transition: &PowerTransition) -> bool {
         let is_over = |(id, attempt): (ComponentId, PowerAttempt)| {
             let latest = self.records.get(&id).and_then(|record| record.latest);
             latest.is_some_and(|latest| !latest.is_open || latest.attempt != attempt)

@@ -6,11 +6,13 @@ use domain::{
     boot::{
         bos::options::Options,
         component::{Action, Component, Phase},
-        power::{self, PowerDecision, PowerObservation},
+        power::{
+            self, PowerDecision, PowerObservation,
+            transition::{PowerTransition, TransitionMember},
+        },
     },
     core::{clock_offset::ClockOffset, id::ComponentId, time::Timestamp},
 };
-use proto::power::{Transition, TransitionMember};
 
 use super::PowerAttempt;
 use crate::{convert, driver::UpstreamTransition};
@@ -160,12 +162,12 @@ impl SearchWindow {
 /// took within the `window`. A record that began seconds earlier belongs to another client, and a record that
 /// `is_claimed` belongs to another transition of ours.
 pub(crate) fn evidence<'a>(
-    transition: &Transition,
+    transition: &PowerTransition,
     accepted: &'a [UpstreamTransition],
     window: &SearchWindow,
     is_claimed: impl Fn(&UpstreamTransition) -> bool,
 ) -> TransitionEvidence<'a> {
-    let Some(action) = convert::action(transition) else { return TransitionEvidence::Missing };
+    let Some(action) = transition.action else { return TransitionEvidence::Missing };
     let ids = convert::sorted_ids(transition);
     let candidates = || {
         accepted
@@ -201,12 +203,12 @@ pub(crate) enum ReadBack {
 /// Compares `transition` with the `record` that the upstream has under its id. Records that are over may have lost
 /// their nodes. An upstream without records has no other transition under the id either.
 pub(crate) fn read_back(
-    transition: &Transition,
+    transition: &PowerTransition,
     record: Option<&UpstreamTransition>,
     window: &SearchWindow,
 ) -> ReadBack {
     let Some(record) = record else { return ReadBack::Same };
-    if record.action != convert::action(transition) || window.allows(record) == Some(false) {
+    if record.action != transition.action || window.allows(record) == Some(false) {
         return ReadBack::Other;
     }
     let ids = convert::sorted_ids(transition);

@@ -7,9 +7,10 @@
 
 use std::time::{Duration, Instant};
 
-use chassis::mesh::time;
-use domain::core::{looks, time::Timestamp};
-use proto::power::Transition;
+use domain::{
+    boot::power::transition::PowerTransition,
+    core::{looks, time::Timestamp},
+};
 
 use crate::{convert, engine::PointInTime};
 
@@ -36,7 +37,7 @@ impl PollSchedule {
     }
 
     /// Returns the time of the next poll of a transition that was just polled, or has just begun.
-    pub(crate) fn turn(&mut self, transition: &Transition, now: PointInTime) -> Instant {
+    pub(crate) fn turn(&mut self, transition: &PowerTransition, now: PointInTime) -> Instant {
         let from = now.instant + self.pause(transition, now.at);
         // Only transitions whose polls fall together take turns.
         let before = self.last.filter(|last| *last < from + self.most);
@@ -46,9 +47,9 @@ impl PollSchedule {
     }
 
     /// Returns the time during which a transition will have no news.
-    fn pause(&self, transition: &Transition, now: Timestamp) -> Duration {
+    fn pause(&self, transition: &PowerTransition, now: Timestamp) -> Duration {
         if let Some(since) = transition.withdrawn_at {
-            let withdrawn = now.since(time::from_wire(since));
+            let withdrawn = now.since(since);
             return looks::at_leisure(withdrawn, self.most, LEISURE.max(self.most));
         }
         let Some(step) = self.step else { return Duration::ZERO };

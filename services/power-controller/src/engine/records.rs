@@ -12,7 +12,10 @@ use chassis::process::memory::leave_room;
 use domain::{
     boot::{
         component::Action,
-        power::{Caller, WITHDRAW_AGAIN},
+        power::{
+            Caller, WITHDRAW_AGAIN,
+            transition::{PowerTransition, TransitionDelivery},
+        },
     },
     core::{
         refusal::{RefusalMemory, RefusalStep, RefusedBatch, Witness},
@@ -21,7 +24,6 @@ use domain::{
     },
 };
 use parking_lot::Mutex;
-use proto::power::{Delivery, Transition};
 
 use super::TransitionId;
 use crate::convert;
@@ -41,7 +43,7 @@ pub(crate) struct TransitionRecords {
 #[derive(Debug, Clone, Default)]
 struct TransitionRecord {
     /// The transition as it is on record, or is just being recorded.
-    transition: Transition,
+    transition: PowerTransition,
     /// Whether a poll of the transition is under way. Of two concurrent polls, the one that answers last might know less.
     is_polled: bool,
     /// Failures in a row to get the state of the transition from the upstream.
@@ -78,8 +80,8 @@ struct PolledCall {
 }
 
 impl PolledCall {
-    fn of(transition: &Transition) -> Self {
-        Self { action: convert::action(transition), sent_at: convert::sent_at(transition) }
+    fn of(transition: &PowerTransition) -> Self {
+        Self { action: transition.action, sent_at: convert::sent_at(transition) }
     }
 
     /// Returns whether two calls have the same action and were sent within less than `least` of one another.
@@ -108,21 +110,21 @@ impl FailureStreak {
 
 impl TransitionRecords {
     /// Returns the transition, if it is open.
-    pub(crate) fn get(&self, id: &str) -> Option<&Transition> {
+    pub(crate) fn get(&self, id: &str) -> Option<&PowerTransition> {
         self.records.get(id).map(|record| &record.transition)
     }
 
     /// Returns the transition, if it is in that state of delivery.
-    pub(crate) fn in_state(&self, id: &str, delivery: Delivery) -> Option<&Transition> {
-        self.get(id).filter(|transition| transition.delivery() == delivery)
+    pub(crate) fn in_state(&self, id: &str, delivery: TransitionDelivery) -> Option<&PowerTransition> {
+        self.get(id).filter(|transition| transition.delivery == delivery)
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Transition> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &PowerTransition> {
         self.records.values().map(|record| &record.transition)
     }
 
     /// Sets the state of an open transition. What else is known about it stays, and so do the marks of an operator.
-    pub(crate) fn put(&mut self, transition: Transition) {
+    pub(crate) fn put(&mut self, transition: PowerTransition) {
         let id = transition.id.as_str().into();
         let held = &mut self.records.entry(id).or_default().transition;
         let marks = held.abandoned_at.map(|at| (at, mem::take(&mut held.abandoned_by)));
@@ -143,7 +145,7 @@ impl TransitionRecords {
     }
 
     /// Forgets everything about a transition but its state: the upstream took it.
-    pub(crate) fn begin_anew(&mut self, transition: Transition) {
+    pub(crate) fn begin_anew(&mut self, transition: PowerTransition) {
         self.put(transition.clone());
         self.with(&transition.id, |record| {
             let transition = mem::take(&mut record.transition);
@@ -152,7 +154,7 @@ impl TransitionRecords {
     }
 
     /// Adds transitions that continue this one. What is known about it holds for them too.
-    pub(crate) fn hand_down(&mut self, id: &str, heirs: impl IntoIterator<Item = Transition>) {
+    pub(crate) fn hand_down(&mut self, id: &str, heirs: impl IntoIterator<Item = PowerTransition>) {
         let record = self.records.get(id).cloned().unwrap_or_default();
         for transition in heirs {
             let heir = transition.id.as_str().into();
@@ -161,7 +163,7 @@ impl TransitionRecords {
     }
 
     /// Notes the marks of an operator on an open transition. Returns its state.
-    pub(crate) fn mark_abandoned(&mut self, marked: &Transition) -> Option<&Transition> {
+    pub(crate) fn mark_abandoned(&mut self, marked: &PowerTransition) -> Option<&PowerTransition> {
         let transition = &mut self.records.get_mut(marked.id.as_str())?.transition;
         transition.abandoned_at = marked.abandoned_at;
         transition.abandoned_by.clone_from(&marked.abandoned_by);
@@ -210,7 +212,7 @@ impl TransitionRecords {
 
     /// Returns the transitions sent together with `transition`, and itself: they have the same action, and were sent so
     /// shortly after one another that none was polled in between.
-    pub(crate) fn sent_with(&self, transition: &Transition, least: Duration) -> Vec<TransitionId> {
+    pub(crate) fn sent_with(&self, transition: &PowerTransition, least: Duration) -> Vec<TransitionId> {
         let call = PolledCall::of(transition);
         let polled = self.records.iter().filter_map(|(id, record)| Some((id, record.polled?)));
         polled.filter(|(_, other)| call.is_together(*other, least)).map(|(id, _)| Arc::clone(id)).collect()
@@ -326,7 +328,7 @@ impl TransitionRecords {
     }
 
     /// Notes that the upstream took the transition, and so may take others of the same batch.
-    pub(crate) fn taken(&mut self, transition: &Transition, now: Instant) {
+    pub(crate) fn taken(&mut self, transition: &PowerTransition, now: Instant) {
         let ids = transition.members.iter().map(|member| &member.id);
         self.refusals.take(ids, now);
         if let Some(batch) = self.records.get(transition.id.as_str()).and_then(|record| record.batch.clone())
@@ -336,7 +338,7 @@ impl TransitionRecords {
     }
 
     /// Notes that the upstream refused the transition. Returns the next step.
-    pub(crate) fn refused(&mut self, transition: &Transition, now: Instant) -> RefusalStep {
+    pub(crate) fn refused(&mut self, transition: &PowerTransition, now: Instant) -> RefusalStep {
         let batch = self.with(&transition.id, |record| Arc::clone(record.batch.get_or_insert_default()));
         let mut batch = batch.lock();
         let refusals = &mut self.refusals;

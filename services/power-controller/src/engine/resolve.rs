@@ -12,10 +12,12 @@ use std::{
 };
 
 use domain::{
-    boot::power,
+    boot::power::{
+        self,
+        transition::{PowerTransition, TransitionDelivery},
+    },
     core::{clock_offset::ClockOffset, refusal, time::Timestamp},
 };
-use proto::power::{Delivery, Transition};
 
 use super::{
     EngineCommand, EventContext, HolderPurpose, HolderSearch, PowerEngine, TransitionId, UpstreamCall,
@@ -42,7 +44,7 @@ impl PowerEngine {
         let search = UpstreamSearch {
             from: windows.iter().map(SearchWindow::earliest).min()?,
             until: windows.iter().map(|window| window.until).max()?,
-            actions: transitions.iter().filter_map(convert::action).collect(),
+            actions: transitions.iter().filter_map(|transition| transition.action).collect(),
             sizes: transitions.iter().map(|transition| transition.members.len()).collect(),
             known: known.map(|one| one.upstream_id.clone()).collect(),
         };
@@ -53,7 +55,7 @@ impl PowerEngine {
     /// was recorded until its caller was gone for good.
     fn window(
         &mut self,
-        transition: &Transition,
+        transition: &PowerTransition,
         asked_at: Instant,
         clock: Option<ClockOffset>,
         seen: EventContext<'_>,
@@ -71,7 +73,7 @@ impl PowerEngine {
         ids: Vec<TransitionId>,
         asked_at: Instant,
         answer: Result<FoundTransitions, DriverFailure>,
-        finished: &[Arc<Transition>],
+        finished: &[Arc<PowerTransition>],
         seen: EventContext<'_>,
     ) -> Vec<EngineCommand> {
         match answer {
@@ -81,7 +83,7 @@ impl PowerEngine {
                 }
                 let mut commands = Vec::new();
                 for id in ids {
-                    let transition = self.transitions.in_state(&id, Delivery::Unknown).cloned();
+                    let transition = self.transitions.in_state(&id, TransitionDelivery::Unknown).cloned();
                     let Some(transition) = transition else { continue };
                     commands.extend(self.conclude(transition, &found, finished, asked_at, seen));
                 }
@@ -101,9 +103,9 @@ impl PowerEngine {
 
     fn conclude(
         &mut self,
-        transition: Transition,
+        transition: PowerTransition,
         found: &FoundTransitions,
-        finished: &[Arc<Transition>],
+        finished: &[Arc<PowerTransition>],
         asked_at: Instant,
         seen: EventContext<'_>,
     ) -> Vec<EngineCommand> {
@@ -135,7 +137,7 @@ impl PowerEngine {
     /// Continues with a transition that the upstream does not show: it is searched for again, or did not arrive.
     fn not_found(
         &mut self,
-        transition: Transition,
+        transition: PowerTransition,
         asked_at: Instant,
         seen: EventContext<'_>,
     ) -> Vec<EngineCommand> {
@@ -198,7 +200,7 @@ impl PowerEngine {
         holders: Result<Vec<UpstreamTransition>, DriverFailure>,
         seen: EventContext<'_>,
     ) -> Vec<EngineCommand> {
-        let transition = self.transitions.in_state(id, Delivery::Unknown).cloned();
+        let transition = self.transitions.in_state(id, TransitionDelivery::Unknown).cloned();
         let Some(transition) = transition else { return Vec::new() };
         match holders {
             Ok(holders) if holders.is_empty() => self.end(transition, error, seen).commands(),
@@ -210,7 +212,7 @@ impl PowerEngine {
 
 /// Ends a transition that the upstream took, or may have taken, and does not show any more. A clock that was set may
 /// hide it from the search, so it stays open as long as the upstream works on a transition that holds one of its nodes.
-fn end_unless_held(transition: &Transition, error: String) -> EngineCommand {
+fn end_unless_held(transition: &PowerTransition, error: String) -> EngineCommand {
     let nodes: HashSet<_> = transition.members.iter().map(|member| member.id.clone()).collect();
     let purpose = HolderPurpose::End { id: transition.id.as_str().into(), error };
     EngineCommand::Ask(UpstreamCall::Holders(HolderSearch { nodes, purpose }))
@@ -218,9 +220,9 @@ fn end_unless_held(transition: &Transition, error: String) -> EngineCommand {
 
 /// Returns whether a transition of ours with the same request was taken under the id of an upstream's record. A
 /// transition with a different request has the id by mistake, and a poll will show that.
-fn is_the_same(transition: &Transition, record: &UpstreamTransition) -> bool {
+fn is_the_same(transition: &PowerTransition, record: &UpstreamTransition) -> bool {
     transition.upstream_id == record.id
-        && convert::action(transition) == record.action
+        && transition.action == record.action
         && convert::sorted_ids(transition) == record.ids
 }
 

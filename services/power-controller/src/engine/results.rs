@@ -5,14 +5,14 @@
 
 use std::collections::HashSet;
 
-use domain::core::{
-    time::Timestamp,
-    trouble::{Trouble, TroubleKind},
+use domain::{
+    boot::power::transition::{PowerTransition, TransitionDelivery},
+    core::{
+        time::Timestamp,
+        trouble::{Trouble, TroubleKind},
+    },
 };
-use proto::{
-    component::ActionReport,
-    power::{Delivery, PowerState, Transition},
-};
+use proto::{component::ActionReport, power::PowerState};
 
 use super::{
     EngineCommand, EngineEvent, EventContext, HolderPurpose, HolderSearch, PointInTime, PollAnswer,
@@ -27,7 +27,7 @@ use crate::{
 /// Knowledge gained from a poll of a transition.
 #[derive(Debug)]
 pub(crate) struct PolledTransition {
-    transition: Transition,
+    transition: PowerTransition,
     asked_at: Timestamp,
     results: NewResults,
     ended: bool,
@@ -40,7 +40,7 @@ impl PowerEngine {
         let mut polled = Vec::new();
         let mut commands = Vec::new();
         for PollAnswer { id, asked_at, answer, .. } in answers {
-            let accepted = self.transitions.in_state(&id, Delivery::Accepted).cloned();
+            let accepted = self.transitions.in_state(&id, TransitionDelivery::Accepted).cloned();
             let Some(transition) = accepted else { continue };
             match answer {
                 Ok(progress) => {
@@ -64,7 +64,7 @@ impl PowerEngine {
 
     fn learn(
         &mut self,
-        mut transition: Transition,
+        mut transition: PowerTransition,
         progress: TransitionProgress,
         asked_at: Timestamp,
         seen: EventContext<'_>,
@@ -87,7 +87,9 @@ impl PowerEngine {
         holders: &[UpstreamTransition],
         seen: EventContext<'_>,
     ) -> Vec<EngineCommand> {
-        polled.retain(|one| self.transitions.in_state(&one.transition.id, Delivery::Accepted).is_some());
+        polled.retain(|one| {
+            self.transitions.in_state(&one.transition.id, TransitionDelivery::Accepted).is_some()
+        });
         polled.iter_mut().for_each(|one| one.note_holders(holders));
         let mut failures = Vec::new();
         let mut shown = Vec::new();
@@ -140,7 +142,7 @@ impl PowerEngine {
     /// Handles a failed poll. Until polls succeed again, the power of the nodes is read.
     fn unheard(
         &mut self,
-        transition: &Transition,
+        transition: &PowerTransition,
         failure: &DriverFailure,
         now: PointInTime,
     ) -> [EngineCommand; 3] {
@@ -166,7 +168,7 @@ impl PowerEngine {
     /// a moment ago: a single failure is not worth thousands of records.
     pub(super) fn show_unresolved(
         &mut self,
-        transition: &Transition,
+        transition: &PowerTransition,
         trouble: &Trouble,
         now: PointInTime,
     ) -> EngineCommand {
@@ -180,7 +182,7 @@ impl PowerEngine {
     /// components do not.
     pub(super) fn clear_silence(
         &mut self,
-        transition: &Transition,
+        transition: &PowerTransition,
         seen: EventContext<'_>,
     ) -> Vec<ActionReport> {
         let shows = |id: &str| {
@@ -245,7 +247,7 @@ impl PolledTransition {
 
     /// Returns the power states that results show.
     fn shown(&self) -> impl Iterator<Item = PowerState> {
-        let action = convert::action(&self.transition);
+        let action = self.transition.action;
         let succeeded = self.results.succeeded.iter();
         succeeded.filter_map(move |member| convert::shown(action?, member, self.asked_at))
     }
@@ -253,7 +255,7 @@ impl PolledTransition {
 
 /// Returns reports about members without a result.
 fn reports_of_unresolved(
-    transition: &Transition,
+    transition: &PowerTransition,
     trouble: Option<&Trouble>,
     wanted: impl Fn(&str) -> bool,
 ) -> Vec<ActionReport> {

@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 
-use chassis::mesh::time;
-use domain::core::{refusal, trouble::Trouble};
-use proto::{
-    component::ActionReport,
-    power::{Delivery, Transition},
+use domain::{
+    boot::power::transition::{PowerTransition, TransitionDelivery},
+    core::{refusal, trouble::Trouble},
 };
+use proto::component::ActionReport;
 
 use super::{
     EngineCommand, EngineEvent, EventContext, PointInTime, PowerEngine, TransitionId, attempts,
@@ -21,7 +20,7 @@ pub(super) struct EndingCommands {
     /// Reports that precede the record.
     reports: Vec<ActionReport>,
     /// Transitions that are over, and those that continue them.
-    put: Vec<Transition>,
+    put: Vec<PowerTransition>,
     /// Commands that follow the record.
     after: Vec<EngineCommand>,
 }
@@ -35,7 +34,11 @@ impl EndingCommands {
     }
 
     /// Returns the commands that report `reports` first, and record `put` in the same write.
-    pub(super) fn with(mut self, mut reports: Vec<ActionReport>, put: Vec<Transition>) -> Vec<EngineCommand> {
+    pub(super) fn with(
+        mut self,
+        mut reports: Vec<ActionReport>,
+        put: Vec<PowerTransition>,
+    ) -> Vec<EngineCommand> {
         reports.append(&mut self.reports);
         self.put.extend(put);
         let record = EngineCommand::Write(JournalChanges { put: self.put, delete: Vec::new() });
@@ -54,17 +57,17 @@ impl PowerEngine {
     /// Continues a transition that the upstream took.
     pub(super) fn accepted(
         &mut self,
-        transition: Transition,
+        transition: PowerTransition,
         upstream_id: String,
         seen: EventContext<'_>,
     ) -> Vec<EngineCommand> {
         let nodes = transition.members.len();
-        let action = transition.action().as_str_name();
+        let action = convert::action_name(transition.action);
         tracing::info!(transition = transition.id, upstream_id, action, nodes, "transition accepted");
-        let accepted = Transition {
-            delivery: Delivery::Accepted.into(),
+        let accepted = PowerTransition {
+            delivery: TransitionDelivery::Accepted,
             upstream_id,
-            accepted_at: Some(time::to_wire(seen.now.at)),
+            accepted_at: Some(seen.now.at),
             ..convert::with_trouble(transition, None)
         };
         self.transitions.taken(&accepted, seen.now.instant);
@@ -78,7 +81,7 @@ impl PowerEngine {
         });
         if !self.upstream.follows {
             self.nodes.accepted(&accepted, seen.now.at);
-            let finished = Transition { delivery: Delivery::Finished.into(), ..accepted };
+            let finished = PowerTransition { delivery: TransitionDelivery::Finished, ..accepted };
             let mut commands = self.finish(finished, seen.now).commands();
             commands.push(clear);
             return commands;
@@ -99,7 +102,7 @@ impl PowerEngine {
 
     /// Returns whether a member still shows that the upstream was not reached. A restart forgets that it was shown, the
     /// component does not.
-    fn shows_error(&self, transition: &Transition, seen: EventContext<'_>) -> bool {
+    fn shows_error(&self, transition: &PowerTransition, seen: EventContext<'_>) -> bool {
         self.transitions.shown(&transition.id).is_some()
             || transition.members.iter().any(|member| {
                 let component = seen.facts.component(&member.id);
@@ -111,7 +114,7 @@ impl PowerEngine {
     /// recorded refusal implies a reported one.
     pub(super) fn refused(
         &mut self,
-        transition: Transition,
+        transition: PowerTransition,
         error: &str,
         seen: EventContext<'_>,
     ) -> Vec<EngineCommand> {
@@ -121,14 +124,14 @@ impl PowerEngine {
         let failures = convert::failures(&transition, failed);
         convert::component_ids(&transition.members).for_each(|id| self.nodes.cancel(&id));
         let refused = convert::with_trouble(transition, Trouble::failed(error).as_ref());
-        let refused = Transition { delivery: Delivery::Refused.into(), ..refused };
+        let refused = PowerTransition { delivery: TransitionDelivery::Refused, ..refused };
         self.finish(refused, seen.now).with(failures, Vec::new())
     }
 
     /// Ends a transition. The power of members without a result shows once it was read again.
     pub(super) fn end(
         &mut self,
-        transition: Transition,
+        transition: PowerTransition,
         error: &str,
         seen: EventContext<'_>,
     ) -> EndingCommands {
@@ -142,7 +145,7 @@ impl PowerEngine {
         self.nodes.ended(&transition, seen.now.at);
         self.nodes.leave_open(&transition, seen.now);
         let finished = convert::with_trouble(transition, Trouble::failed(error).as_ref());
-        let finished = Transition { delivery: Delivery::Finished.into(), ..finished };
+        let finished = PowerTransition { delivery: TransitionDelivery::Finished, ..finished };
         EndingCommands { reports, ..self.finish(finished, seen.now) }
     }
 
@@ -167,7 +170,7 @@ impl PowerEngine {
     /// Records that a transition is over. Its members may get actions again, and a newer generation of them may have
     /// waited for that. Members that another transition held continue in a transition of their own, with the same
     /// attempts.
-    fn finish(&mut self, transition: Transition, now: PointInTime) -> EndingCommands {
+    fn finish(&mut self, transition: PowerTransition, now: PointInTime) -> EndingCommands {
         let held = convert::continuations(&transition, now.at);
         let goes_on: HashSet<_> = held.iter().flat_map(attempts).collect();
         let over = attempts(&transition).filter(|attempt| !goes_on.contains(attempt));
@@ -184,9 +187,9 @@ impl PowerEngine {
     }
 
     /// Continues a transition whose members are held, after a pause.
-    fn hold(&mut self, held: Transition, now: PointInTime) -> EngineCommand {
+    fn hold(&mut self, held: PowerTransition, now: PointInTime) -> EngineCommand {
         let id = TransitionId::from(held.id.as_str());
-        let waits = convert::trouble(&held);
+        let waits = held.trouble.clone();
         let reservations = held.members.iter().map(|member| member.reservations).max();
         self.transitions.put(held);
         if let Some(waits) = waits {

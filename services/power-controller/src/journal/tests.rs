@@ -1,6 +1,6 @@
 use chassis::{Context, Settings, lease::Role};
+use domain::boot::power::transition::TransitionMember;
 use futures_util::StreamExt;
-use proto::power::TransitionMember;
 use sea_orm::{ConnectionTrait, DatabaseConnection};
 
 use super::*;
@@ -27,7 +27,7 @@ impl JournalScene {
         Self { context, database, role, journal: TransitionJournal::new(ledger, term) }
     }
 
-    async fn put(&self, transitions: Vec<Transition>) {
+    async fn put(&self, transitions: Vec<PowerTransition>) {
         let write = self.journal.ledger.write(|draft| {
             transitions.into_iter().for_each(|transition| draft.put(transition));
             Ok(())
@@ -56,16 +56,16 @@ impl Drop for JournalScene {
     }
 }
 
-fn transition(id: &str, delivery: Delivery, age: Duration) -> Transition {
+fn transition(id: &str, delivery: TransitionDelivery, age: Duration) -> PowerTransition {
     let age = i64::try_from(age.as_millis()).unwrap();
-    let sent_at = Some(time::to_wire(Timestamp(clock::now().0 - age)));
-    Transition { id: id.to_owned(), delivery: delivery.into(), sent_at, ..Transition::default() }
+    let sent_at = Some(Timestamp(clock::now().0 - age));
+    PowerTransition { id: id.to_owned(), delivery, sent_at, ..PowerTransition::default() }
 }
 
-fn as_many_as_are_kept() -> Vec<Transition> {
+fn as_many_as_are_kept() -> Vec<PowerTransition> {
     let one = |number: usize| {
         let age = Duration::from_secs((MOST_TRANSITIONS - number) as u64);
-        transition(&format!("t{number}"), Delivery::Finished, age)
+        transition(&format!("t{number}"), TransitionDelivery::Finished, age)
     };
     (0..MOST_TRANSITIONS).map(one).collect()
 }
@@ -75,7 +75,7 @@ async fn what_a_refused_record_would_have_pushed_out_goes_with_the_next_one() {
     let Some(url) = test_databases::on_postgres().await else { return };
     let scene = JournalScene::on(&url).await;
     scene.put(as_many_as_are_kept()).await;
-    let late = transition("late", Delivery::Refused, Duration::ZERO);
+    let late = transition("late", TransitionDelivery::Refused, Duration::ZERO);
     let take = "UPDATE roles SET holder = '', epoch = epoch + 1";
     scene.database.execute_unprepared(take).await.unwrap();
     assert!(scene.journal.put(late.clone()).await.is_err());
@@ -97,10 +97,10 @@ async fn finished_transitions_go_when_they_are_old_and_open_ones_stay() {
         let old = 30 * DAY;
         scene
             .put(vec![
-                transition("finished", Delivery::Finished, old),
-                transition("refused", Delivery::Refused, old),
-                transition("open", Delivery::Accepted, old),
-                transition("young", Delivery::Finished, DAY),
+                transition("finished", TransitionDelivery::Finished, old),
+                transition("refused", TransitionDelivery::Refused, old),
+                transition("open", TransitionDelivery::Accepted, old),
+                transition("young", TransitionDelivery::Finished, DAY),
             ])
             .await;
         let cleared = async {
@@ -118,9 +118,9 @@ async fn finished_transitions_go_when_they_are_old_and_open_ones_stay() {
 async fn what_is_restored_gives_way_to_what_is_open_and_not_to_what_only_came_back() {
     for database in test_databases::every_kind().await {
         let scene = JournalScene::on(&database.url).await;
-        let of_node = |id| Transition {
+        let of_node = |id| PowerTransition {
             members: vec![TransitionMember { id: "x1".to_owned(), ..TransitionMember::default() }],
-            ..transition(id, Delivery::Accepted, Duration::ZERO)
+            ..transition(id, TransitionDelivery::Accepted, Duration::ZERO)
         };
         scene.put(vec![of_node("before")]).await;
         let lost = of_node("lost");
@@ -137,9 +137,11 @@ async fn what_is_restored_gives_way_to_what_is_open_and_not_to_what_only_came_ba
 async fn late_write_does_not_open_a_transition_that_is_over() {
     for database in test_databases::every_kind().await {
         let scene = JournalScene::on(&database.url).await;
-        for delivery in [Delivery::Accepted, Delivery::Finished, Delivery::Accepted] {
+        for delivery in
+            [TransitionDelivery::Accepted, TransitionDelivery::Finished, TransitionDelivery::Accepted]
+        {
             scene.journal.put(transition("t", delivery, Duration::ZERO)).await.unwrap();
         }
-        assert_eq!(scene.journal.get("t").unwrap().delivery(), Delivery::Finished);
+        assert_eq!(scene.journal.get("t").unwrap().delivery, TransitionDelivery::Finished);
     }
 }

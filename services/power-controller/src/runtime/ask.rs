@@ -2,8 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use domain::boot::component::Action;
-use proto::power::Transition;
+use domain::boot::{component::Action, power::transition::PowerTransition};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::PowerRuntime;
@@ -96,7 +95,7 @@ impl PowerRuntime {
         search.known.extend(named.map(|one| one.upstream_id.clone()));
         let answer = self.driver.find(&search, self.known.upstream_deadline()).await;
         let found: &[UpstreamTransition] = answer.as_ref().map_or(&[], |found| &found.accepted);
-        let is_found = |one: &Arc<Transition>| found.iter().any(|found| found.id == one.upstream_id);
+        let is_found = |one: &Arc<PowerTransition>| found.iter().any(|found| found.id == one.upstream_id);
         let finished = finished.iter().filter(|one| is_found(one)).cloned().collect();
         EngineEvent::Searched { ids, asked_at, answer, finished }
     }

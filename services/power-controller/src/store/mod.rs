@@ -4,8 +4,11 @@ use chassis::{
     lease,
     store::ledger::{Column, Migrations, StoredRow, Table},
 };
-use proto::power::{PowerState, Transition};
+use domain::boot::power::transition::PowerTransition;
+use proto::power::PowerState;
 use sea_orm_migration::{MigrationTrait, MigratorTrait};
+
+use crate::convert;
 
 /// Brings the power controller's database up to date.
 pub struct Migrator;
@@ -46,18 +49,18 @@ impl Table for PowerStateTable {
 pub struct TransitionTable;
 
 impl Table for TransitionTable {
-    type Kind = Transition;
+    type Kind = PowerTransition;
     type Pool = ();
 
     const NAME: &'static str = "transitions";
 
-    const COLUMNS: &'static [Column<Transition>] = &[
-        Column::text("action", |one, ()| one.action().as_str_name().to_owned()),
-        Column::text("delivery", |one, ()| one.delivery().as_str_name().to_owned()),
+    const COLUMNS: &'static [Column<PowerTransition>] = &[
+        Column::text("action", |one, ()| convert::action_name(one.action).to_owned()),
+        Column::text("delivery", |one, ()| convert::delivery_name(one.delivery).to_owned()),
         Column::record(),
     ];
 
-    fn read(row: &StoredRow, pool: &mut ()) -> anyhow::Result<Transition> {
+    fn read(row: &StoredRow, pool: &mut ()) -> anyhow::Result<PowerTransition> {
         row.record(pool)
     }
 }

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use chassis::{Context, Settings, store::ledger::Ledger};
-use proto::power::{Delivery, PowerReading, PowerState, TaskOutcome, Transition, TransitionMember};
+use domain::boot::power::transition::{PowerTransition, TaskOutcome, TransitionDelivery, TransitionMember};
+use proto::power::{PowerReading, PowerState};
 use sea_orm::{ConnectionTrait, Database, DbBackend};
 
 use super::*;
@@ -16,17 +17,17 @@ fn state(id: &str, reading: PowerReading) -> PowerState {
     }
 }
 
-fn transition(id: &str, delivery: Delivery) -> Transition {
+fn transition(id: &str, delivery: TransitionDelivery) -> PowerTransition {
     let members = (0..3).map(|n| TransitionMember {
         id: format!("x{n}"),
         generation: 7,
         attempt: 2,
-        outcome: TaskOutcome::Failed.into(),
+        outcome: TaskOutcome::Failed,
         error: "Unable to reserve component".into(),
         held_by: "t-9".into(),
         reservations: 2,
     });
-    Transition { id: id.into(), delivery: delivery.into(), members: members.collect(), ..Default::default() }
+    PowerTransition { id: id.into(), delivery, members: members.collect(), ..Default::default() }
 }
 
 /// One run of the service on the database at `url`.
@@ -56,13 +57,13 @@ async fn what_was_written_is_there_after_a_restart(url: &str) {
         });
         write.await.unwrap();
         let write = transitions.write(|draft| {
-            draft.put(transition("a", Delivery::Sent));
-            draft.put(transition("b", Delivery::Prepared));
+            draft.put(transition("a", TransitionDelivery::Sent));
+            draft.put(transition("b", TransitionDelivery::Prepared));
             Ok(())
         });
         write.await.unwrap();
         let write = transitions.write(|draft| {
-            draft.put(transition("a", Delivery::Accepted));
+            draft.put(transition("a", TransitionDelivery::Accepted));
             draft.delete("b");
             Ok(())
         });
@@ -73,9 +74,9 @@ async fn what_was_written_is_there_after_a_restart(url: &str) {
         assert_eq!((states.view().len(), states.view().revision()), (1199, 1202));
         let first = state("x0000", PowerReading::On);
         assert_eq!(*states.view().get("x0000").unwrap(), PowerState { revision: 1201, ..first });
-        let accepted = transition("a", Delivery::Accepted);
-        let found: Vec<_> = transitions.view().all().iter().map(|one| Transition::clone(one)).collect();
-        assert_eq!(found, [Transition { revision: 3, ..accepted }]);
+        let accepted = transition("a", TransitionDelivery::Accepted);
+        let found: Vec<_> = transitions.view().all().iter().map(|one| PowerTransition::clone(one)).collect();
+        assert_eq!(found, [PowerTransition { revision: 3, ..accepted }]);
     })
     .await;
 }

@@ -1,5 +1,6 @@
 //! Transitions that the upstream takes and works on.
 
+use chassis::kinds::power::transition_from_wire;
 use domain::boot::component::Action;
 use proto::power::TaskOutcome;
 
@@ -257,9 +258,9 @@ impl ControllerMesh {
         let ledger =
             chassis::store::ledger::Ledger::<crate::TransitionTable>::open(&context, database.clone());
         let ledger = ledger.await.unwrap();
-        let mut aged = transition.clone();
+        let mut aged = transition_from_wire(transition.clone());
         for at in [&mut aged.sent_at, &mut aged.accepted_at] {
-            at.as_mut().unwrap().seconds -= i64::try_from(age.as_secs()).unwrap();
+            at.as_mut().unwrap().0 -= i64::try_from(age.as_millis()).unwrap();
         }
         let write = ledger.write(move |draft| {
             draft.put(aged);

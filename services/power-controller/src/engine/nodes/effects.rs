@@ -8,20 +8,23 @@ use domain::{
     boot::{
         bos::options::Options,
         component::{Action, Component},
-        power::{self, Course, Outlook},
+        power::{
+            self, Course, Outlook,
+            transition::{PowerTransition, TransitionMember},
+        },
     },
     core::{clock_offset::ClockOffset, id::ComponentId, time::Timestamp},
 };
-use proto::power::{PowerReading, PowerState, Transition, TransitionMember};
+use proto::power::{PowerReading, PowerState};
 
 use super::{AwaitedEffect, LeftOpen, NodeHolder, NodeRecords, OpenAction};
-use crate::{convert, engine::PointInTime, outcome};
+use crate::{engine::PointInTime, outcome};
 
 impl NodeRecords {
     /// Begins the effects of a transition, which the upstream may take from now on. An earlier action is superseded:
     /// the upstream carries out the last action that it took. A member with a known outcome is not awaited any more.
-    pub(crate) fn begin(&mut self, transition: &Transition) {
-        let Some(action) = convert::action(transition) else { return };
+    pub(crate) fn begin(&mut self, transition: &PowerTransition) {
+        let Some(action) = transition.action else { return };
         for member in &transition.members {
             let Ok(id) = ComponentId::parse(&member.id) else { continue };
             let record = self.records.entry(id).or_default();
@@ -38,17 +41,17 @@ impl NodeRecords {
 
     /// Records that the upstream took the transition and will report no more about it: from `at` on its effects have
     /// their time. Effects that were seen before stay seen.
-    pub(crate) fn accepted(&mut self, transition: &Transition, at: Timestamp) {
+    pub(crate) fn accepted(&mut self, transition: &PowerTransition, at: Timestamp) {
         self.leave(transition, Course::Taken(at));
     }
 
     /// Records that the upstream has ended the transition, or will never report its end.
-    pub(crate) fn ended(&mut self, transition: &Transition, at: Timestamp) {
+    pub(crate) fn ended(&mut self, transition: &PowerTransition, at: Timestamp) {
         self.leave(transition, Course::Ended(at));
     }
 
     /// Sets the course after which only the power of the nodes shows the effects.
-    fn leave(&mut self, transition: &Transition, course: Course) {
+    fn leave(&mut self, transition: &PowerTransition, course: Course) {
         for member in &transition.members {
             let Some(record) = self.records.get_mut(member.id.as_str()) else { continue };
             record.holder = None;
@@ -73,7 +76,7 @@ impl NodeRecords {
 
     /// Records for the members of a transition that the upstream took it, and whether the upstream reports its outcome.
     /// A transition without an upstream id is in doubt again.
-    pub(crate) fn follow(&mut self, transition: &Transition, is_followed: bool) {
+    pub(crate) fn follow(&mut self, transition: &PowerTransition, is_followed: bool) {
         let own_id: Arc<str> = transition.id.as_str().into();
         let upstream_id: Option<Arc<str>> =
             (!transition.upstream_id.is_empty()).then(|| Arc::from(&*transition.upstream_id));
@@ -137,7 +140,7 @@ impl NodeRecords {
     /// Marks the power as open for nodes of an ended transition about whose power the upstream said nothing certain:
     /// earlier readings do not count any more. If the upstream reported nothing at all about a node, its readings may
     /// show the earlier power for a while. Nodes that have reported their boot need no reading.
-    pub(crate) fn leave_open(&mut self, transition: &Transition, now: PointInTime) {
+    pub(crate) fn leave_open(&mut self, transition: &PowerTransition, now: PointInTime) {
         for member in transition.members.iter().filter(|member| outcome::leaves_power_open(member)) {
             let Ok(id) = ComponentId::parse(&member.id) else { continue };
             let record = self.records.entry(id).or_default();

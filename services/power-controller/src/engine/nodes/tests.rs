@@ -1,16 +1,18 @@
 use std::time::Duration;
 
-use chassis::kinds::component::action_to_wire;
 use domain::boot::{
     bos::options::Options,
     component::{
         ActualState, BegunBoot, Component, ComponentPower, EventStats, LastAction, NumberedToken,
         ReportedBoots,
     },
-    power::Outlook,
+    power::{
+        Outlook,
+        transition::{TaskOutcome, TransitionMember},
+    },
 };
 use expect_test::expect;
-use proto::power::{PowerReading, PowerState, TaskOutcome, TransitionMember};
+use proto::power::{PowerReading, PowerState};
 
 use super::*;
 use crate::engine::{PointInTime, plan::batches};
@@ -20,9 +22,9 @@ const ON: Action = Action::PoweringOn;
 const OFF: Action = Action::PoweringOffGracefully;
 const FORCE: Action = Action::PoweringOffForcefully;
 
-fn transition(action: Action, generation: u64) -> Transition {
+fn transition(action: Action, generation: u64) -> PowerTransition {
     let member = TransitionMember { id: "x1".into(), generation, attempt: 1, ..TransitionMember::default() };
-    Transition { action: action_to_wire(action).into(), members: vec![member], ..Transition::default() }
+    PowerTransition { action: Some(action), members: vec![member], ..PowerTransition::default() }
 }
 
 fn state(reading: PowerReading) -> PowerState {
@@ -158,31 +160,37 @@ fn what_is_not_taken_is_not_awaited_and_what_is_taken_stays() {
 
 #[test]
 fn a_restart_knows_what_may_still_come() {
-    let old = |action, delivery: Delivery, age: u64| {
+    let old = |action, delivery: TransitionDelivery, age: u64| {
         let at = Timestamp(NOW.0 - i64::try_from(Duration::from_secs(age).as_millis()).unwrap());
-        let at = Some(time::to_wire(at));
-        let sent_at = at.filter(|_| delivery != Delivery::Prepared);
+        let at = Some(at);
+        let sent_at = at.filter(|_| delivery != TransitionDelivery::Prepared);
         let record = transition(action, 1);
-        Arc::new(Transition { delivery: delivery.into(), created_at: at, sent_at, ..record })
+        Arc::new(PowerTransition { delivery, created_at: at, sent_at, ..record })
     };
-    let resolved = |transition: Arc<Transition>| {
-        let mut transition = Transition::clone(&transition);
-        transition.members[0].outcome = TaskOutcome::Failed.into();
+    let resolved = |transition: Arc<PowerTransition>| {
+        let mut transition = PowerTransition::clone(&transition);
+        transition.members[0].outcome = TaskOutcome::Failed;
         Arc::new(transition)
     };
     let mut rows = String::new();
     for (name, transitions) in [
-        ("prepared", vec![old(ON, Delivery::Prepared, 500)]),
-        ("sent", vec![old(ON, Delivery::Sent, 500)]),
-        ("in doubt", vec![old(ON, Delivery::Unknown, 500)]),
-        ("refused", vec![old(ON, Delivery::Refused, 1)]),
-        ("accepted", vec![old(ON, Delivery::Accepted, 500)]),
-        ("finished", vec![old(ON, Delivery::Finished, 20)]),
-        ("finished long ago", vec![old(ON, Delivery::Finished, 120)]),
-        ("finished with a result", vec![resolved(old(ON, Delivery::Finished, 20))]),
-        ("accepted, with a result", vec![resolved(old(ON, Delivery::Accepted, 20))]),
-        ("asked, then forced", vec![old(FORCE, Delivery::Finished, 1), old(OFF, Delivery::Finished, 301)]),
-        ("off and on again", vec![old(ON, Delivery::Finished, 1), old(OFF, Delivery::Finished, 9)]),
+        ("prepared", vec![old(ON, TransitionDelivery::Prepared, 500)]),
+        ("sent", vec![old(ON, TransitionDelivery::Sent, 500)]),
+        ("in doubt", vec![old(ON, TransitionDelivery::Unknown, 500)]),
+        ("refused", vec![old(ON, TransitionDelivery::Refused, 1)]),
+        ("accepted", vec![old(ON, TransitionDelivery::Accepted, 500)]),
+        ("finished", vec![old(ON, TransitionDelivery::Finished, 20)]),
+        ("finished long ago", vec![old(ON, TransitionDelivery::Finished, 120)]),
+        ("finished with a result", vec![resolved(old(ON, TransitionDelivery::Finished, 20))]),
+        ("accepted, with a result", vec![resolved(old(ON, TransitionDelivery::Accepted, 20))]),
+        (
+            "asked, then forced",
+            vec![old(FORCE, TransitionDelivery::Finished, 1), old(OFF, TransitionDelivery::Finished, 301)],
+        ),
+        (
+            "off and on again",
+            vec![old(ON, TransitionDelivery::Finished, 1), old(OFF, TransitionDelivery::Finished, 9)],
+        ),
     ] {
         let nodes = NodeRecords::recall(transitions);
         let waits = [PowerReading::Off, PowerReading::On].map(|reading| wait(&nodes, reading));
@@ -207,7 +215,7 @@ fn a_restart_knows_what_may_still_come() {
 #[test]
 fn a_node_is_followed_from_when_the_upstream_answers_until_its_result() {
     let mut nodes = NodeRecords::default();
-    let on = Transition { upstream_id: "t-1".into(), ..transition(ON, 1) };
+    let on = PowerTransition { upstream_id: "t-1".into(), ..transition(ON, 1) };
     nodes.begin(&on);
     assert!(!nodes.is_followed("x1"), "nobody answered yet");
     nodes.follow(&on, true);
@@ -240,7 +248,7 @@ fn a_reading_says_little_while_the_effect_that_it_lacks_may_come() {
         [(ON, PowerReading::Off, PowerReading::On), (FORCE, PowerReading::On, PowerReading::Off)]
     {
         let mut nodes = NodeRecords::default();
-        let accepted = Transition { upstream_id: "t-1".into(), ..transition(action, 1) };
+        let accepted = PowerTransition { upstream_id: "t-1".into(), ..transition(action, 1) };
         let open = |nodes: &NodeRecords| nodes.open_against("x1", lacking);
         nodes.begin(&accepted);
         assert_eq!(open(&nodes), Some(OpenAction::InDoubt), "nobody answered yet");
@@ -261,14 +269,14 @@ fn a_reading_says_little_while_the_effect_that_it_lacks_may_come() {
 
 #[test]
 fn a_restart_knows_which_transition_is_open() {
-    let accepted = Transition { upstream_id: "t-1".into(), ..transition(ON, 1) };
+    let accepted = PowerTransition { upstream_id: "t-1".into(), ..transition(ON, 1) };
     for (delivery, expected) in [
-        (Delivery::Accepted, Some(OpenAction::Taken(holder()))),
-        (Delivery::Sent, Some(OpenAction::InDoubt)),
-        (Delivery::Finished, None),
+        (TransitionDelivery::Accepted, Some(OpenAction::Taken(holder()))),
+        (TransitionDelivery::Sent, Some(OpenAction::InDoubt)),
+        (TransitionDelivery::Finished, None),
     ] {
-        let upstream_id = if delivery == Delivery::Sent { "" } else { "t-1" }.to_owned();
-        let record = Transition { delivery: delivery.into(), upstream_id, ..accepted.clone() };
+        let upstream_id = if delivery == TransitionDelivery::Sent { "" } else { "t-1" }.to_owned();
+        let record = PowerTransition { delivery, upstream_id, ..accepted.clone() };
         let nodes = NodeRecords::recall(vec![Arc::new(record)]);
         assert_eq!(nodes.open_against("x1", PowerReading::Off), expected, "{delivery:?}");
         assert!(!nodes.is_followed("x1"), "{delivery:?}: nobody was asked yet");
@@ -354,11 +362,11 @@ fn the_open_attempt_is_recalled_whatever_the_order() {
     }
 }
 
-type NodeChange = fn(&mut NodeRecords, &Transition);
+type NodeChange = fn(&mut NodeRecords, &PowerTransition);
 
 #[test]
 fn older_transition_holds_its_node_until_it_ends_or_is_seen() {
-    let (on, newer) = (Transition { upstream_id: "t-1".into(), ..transition(ON, 1) }, 2);
+    let (on, newer) = (PowerTransition { upstream_id: "t-1".into(), ..transition(ON, 1) }, 2);
     let held =
         |nodes: &NodeRecords| nodes.older_holder("x1", newer).map(|holder| holder.upstream_id.to_string());
     let ends: [(&str, NodeChange); 5] = [
@@ -366,7 +374,7 @@ fn older_transition_holds_its_node_until_it_ends_or_is_seen() {
         ("ended", |nodes, one| nodes.ended(one, NOW)),
         ("outcome on record", |nodes, one| attempts(one).for_each(|(id, attempt)| nodes.close(&id, attempt))),
         ("in doubt again", |nodes, one| {
-            nodes.follow(&Transition { upstream_id: String::new(), ..one.clone() }, false);
+            nodes.follow(&PowerTransition { upstream_id: String::new(), ..one.clone() }, false);
         }),
         ("another action begins", NodeRecords::begin),
     ];

@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use chassis::kinds::component::action_to_wire;
 use domain::boot::component::{
     BootPreparation, ComponentEvaluation, ComponentInventory, ComponentPower, ComponentPreparation,
     ComponentWish, EventStats, InventoryPresence, LastAction, Phase, Status,
@@ -251,11 +250,11 @@ fn theirs(id: &str, action: Option<Action>, ids: &[&str]) -> UpstreamTransition 
     }
 }
 
-fn ours() -> Transition {
-    Transition {
-        action: action_to_wire(OFF).into(),
+fn ours() -> PowerTransition {
+    PowerTransition {
+        action: Some(OFF),
         members: ["x2", "x1"].map(member).to_vec(),
-        ..Transition::default()
+        ..PowerTransition::default()
     }
 }
 
@@ -342,7 +341,7 @@ fn a_lost_transition_is_recognised_by_action_nodes_and_time() {
         TransitionEvidence::Undated { id: "t1", open: true },
         "a clock that is not known adopts nothing"
     );
-    let nameless = Transition { action: 0, ..ours() };
+    let nameless = PowerTransition { action: None, ..ours() };
     assert_eq!(evidence(&nameless, &[same], &window(), |_| false), TransitionEvidence::Missing);
 }
 

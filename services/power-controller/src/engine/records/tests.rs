@@ -1,4 +1,4 @@
-use proto::power::TransitionMember;
+use domain::boot::power::transition::TransitionMember;
 
 use super::*;
 
@@ -28,9 +28,9 @@ fn records() -> TransitionRecords {
 }
 
 /// Returns a transition with nodes named by the numbers.
-fn transition(id: &str, nodes: std::ops::Range<u32>) -> Transition {
+fn transition(id: &str, nodes: std::ops::Range<u32>) -> PowerTransition {
     let member = |node| TransitionMember { id: format!("x{node}"), ..TransitionMember::default() };
-    Transition { id: id.to_owned(), members: nodes.map(member).collect(), ..Transition::default() }
+    PowerTransition { id: id.to_owned(), members: nodes.map(member).collect(), ..PowerTransition::default() }
 }
 
 #[test]

@@ -5,14 +5,16 @@ mod stories;
 use std::collections::{HashMap, HashSet};
 
 use chassis::kinds::component::action_from_wire;
-use domain::boot::{
-    component::{
-        Action, BootPreparation, ComponentEvaluation, ComponentInventory, ComponentPower,
-        ComponentPreparation, ComponentWish, EventStats, InventoryPresence, LastAction, Phase, Status,
+use domain::{
+    boot::{
+        component::{
+            Action, BootPreparation, ComponentEvaluation, ComponentInventory, ComponentPower,
+            ComponentPreparation, ComponentWish, EventStats, InventoryPresence, LastAction, Phase, Status,
+        },
+        power::TASK_DEADLINE,
     },
-    power::TASK_DEADLINE,
+    core::id::ComponentId,
 };
-use domain::core::id::ComponentId;
 use proto::component::ActionReport;
 
 use super::*;
@@ -187,7 +189,7 @@ impl EngineScene {
         self.ids[number - 1].as_str().into()
     }
 
-    fn transition(&self, number: usize) -> Transition {
+    fn transition(&self, number: usize) -> PowerTransition {
         self.engine.transitions.get(&self.id(number)).unwrap().clone()
     }
 
@@ -265,11 +267,11 @@ impl EngineScene {
         }
     }
 
-    fn state(&mut self, transition: &Transition) -> String {
+    fn state(&mut self, transition: &PowerTransition) -> String {
         let members = transition.members.iter().map(|member| {
             let outcome = match crate::outcome::is_unresolved(member) {
                 true => String::new(),
-                false => format!(" {:?}", member.outcome()),
+                false => format!(" {:?}", member.outcome),
             };
             let held = if member.held_by.is_empty() {
                 String::new()
@@ -285,7 +287,7 @@ impl EngineScene {
         });
         let members = members.collect::<Vec<_>>().join(", ");
         let withdrawn = if transition.withdrawn_at.is_some() { ", withdrawn" } else { "" };
-        format!("{} {:?} [{members}]{withdrawn}", self.name(&transition.id), transition.delivery())
+        format!("{} {:?} [{members}]{withdrawn}", self.name(&transition.id), transition.delivery)
     }
 }
 

@@ -155,7 +155,7 @@ fn answers_about_transitions_that_are_over_change_nothing() {
         EngineEvent::Withdrawn { id: id(), answer: Ok(()) },
         EngineEvent::Polled(answer(scene.now)),
         EngineEvent::Heard(vec![answer(scene.now)]),
-        EngineEvent::Abandoned(Arc::new(Transition { id: id().to_string(), ..scene.transition(1) })),
+        EngineEvent::Abandoned(Arc::new(PowerTransition { id: id().to_string(), ..scene.transition(1) })),
         // The transition that is not over, in a state in which the answer has no meaning.
         EngineEvent::Started { id: scene.id(1), answer: Ok("t-2".to_owned()) },
         EngineEvent::HoldersPolled { id: scene.id(1), ended: HashSet::new() },
@@ -228,18 +228,18 @@ fn doubt_ends_by_adoption_or_after_a_quiet_period() {
 fn restart_puts_sent_transitions_in_doubt_and_continues_the_others() {
     let member =
         |id: &str| TransitionMember { id: id.into(), generation: 1, attempt: 1, ..Default::default() };
-    let recorded = |id: &str, delivery: Delivery| {
+    let recorded = |id: &str, delivery: TransitionDelivery| {
         let prepared = convert::prepared(Action::PoweringOn, vec![member(id)], START);
-        Arc::new(Transition { id: id.to_owned(), delivery: delivery.into(), ..prepared })
+        Arc::new(PowerTransition { id: id.to_owned(), delivery, ..prepared })
     };
     let mut scene = EngineScene::power_on(&["prepared", "sent", "accepted", "finished"]);
     let recorded = [
-        recorded("prepared", Delivery::Prepared),
-        recorded("sent", Delivery::Sent),
-        recorded("accepted", Delivery::Accepted),
-        recorded("finished", Delivery::Finished),
+        recorded("prepared", TransitionDelivery::Prepared),
+        recorded("sent", TransitionDelivery::Sent),
+        recorded("accepted", TransitionDelivery::Accepted),
+        recorded("finished", TransitionDelivery::Finished),
     ];
-    let mut take_over = |name: &str, one: &Arc<Transition>, is_told| {
+    let mut take_over = |name: &str, one: &Arc<PowerTransition>, is_told| {
         let polls = PollSchedule::new(Duration::from_secs(1), Duration::from_secs(5), None);
         scene.engine = PowerEngine::new(&[Arc::clone(one)], polls, scene.engine.upstream);
         scene.tell(name, EngineEvent::TookOver { follows_another: false, is_told });
@@ -450,7 +450,7 @@ fn transition_abandoned_during_its_announcement_is_not_sent() {
         _ => None,
     });
     let mut marked = scene.transition(1);
-    marked.abandoned_at = Some(chassis::mesh::time::to_wire(scene.now.at));
+    marked.abandoned_at = Some(scene.now.at);
     scene.log.clear();
     scene.tell("an operator abandons T1", EngineEvent::Abandoned(Arc::new(marked)));
     scene.due(1);
@@ -533,7 +533,7 @@ fn abandoned_transition_ends_whatever_its_state() {
             _ => {}
         }
         let mut marked = scene.transition(1);
-        marked.abandoned_at = Some(chassis::mesh::time::to_wire(scene.now.at));
+        marked.abandoned_at = Some(scene.now.at);
         scene.log = format!("{state}\n");
         scene.tell("an operator abandons T1", EngineEvent::Abandoned(Arc::new(marked)));
         match state {
