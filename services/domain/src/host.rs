@@ -39,5 +39,6 @@ mod table;
 mod tests;
 mod transition;
 mod turn;
+pub mod validate;
 
 pub use step::step;
