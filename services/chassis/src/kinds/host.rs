@@ -5,6 +5,7 @@
 
 pub mod annotations;
 pub mod call;
+pub mod document;
 pub mod evidence;
 pub mod progress;
 pub mod record;
