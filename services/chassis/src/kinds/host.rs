@@ -11,6 +11,7 @@ pub mod progress;
 pub mod record;
 pub mod spec;
 pub mod status;
+mod status_text;
 #[cfg(test)]
 mod tests;
 mod value;

@@ -197,6 +197,9 @@ fn check_annotations(found: &mut Violations, host: &Host) {
     let is_needless = annotations.hardware_details.is_some() && !inspection::is_disabled(host);
     let field = "metadata.annotations[inspect.metal3.io/hardwaredetails]";
     found.add(is_needless, field, "requires that inspection is disabled");
+    let is_bad = matches!(annotations.status, Some(Err(_)));
+    let reason = "has a member or a word that is not known";
+    found.add(is_bad, "metadata.annotations[baremetalhost.metal3.io/status]", reason);
     let is_bad = matches!(annotations.hardware_details, Some(Err(_)));
     found.add(is_bad, field, "is no inventory in JSON");
 }

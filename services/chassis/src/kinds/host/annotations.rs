@@ -12,6 +12,8 @@ use domain::host::record::{
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::status_text;
+
 /// Annotation that pauses a host.
 pub const PAUSED: &str = "baremetalhost.metal3.io/paused";
 
@@ -53,8 +55,7 @@ pub fn from_wire(annotations: &BTreeMap<String, String>) -> HostAnnotations {
         reboots: reboots(annotations),
         inspect: value(AnnotationName::Inspect).map(inspect_request),
         hardware_details: value(AnnotationName::HardwareDetails).map(inventory),
-        // Texts of the status are read by the part that restores them; see LIMITS.
-        status: value(AnnotationName::Status).map(|_| Err(UnreadableText)),
+        status: value(AnnotationName::Status).map(|text| status_text::read(text).map(Box::new)),
     }
 }
 

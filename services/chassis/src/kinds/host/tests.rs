@@ -434,6 +434,34 @@ fn annotations_are_read_from_their_texts() {
 }
 
 #[test]
+fn status_is_restored_from_the_form_of_the_contract() {
+    let text = r#"{"operationalStatus":"OK","errorMessage":"","errorCount":2,"provisioningFailCount":0,
+        "lastUpdated":"2025-01-01T00:20:00Z","hardwareProfile":"unknown","poweredOn":true,
+        "hardware":{"cpu":{"arch":"x86_64"}},
+        "provisioning":{"state":"provisioned","ID":"7ab3","bootMode":"UEFI","image":{"url":"http://a/b","checksum":"c"},
+            "rootDeviceHints":{"deviceName":"/dev/sda"},"raid":{"hardwareRAIDVolumes":null,"softwareRAIDVolumes":[]}},
+        "goodCredentials":{"credentials":{"name":"login","namespace":"m"},"credentialsVersion":"77"},
+        "triedCredentials":{},
+        "operationHistory":{"register":{"start":"2025-01-01T00:00:01Z","end":null}},
+        "conditions":[{"type":"Ready","status":"True","reason":"Provisioned","message":"",
+            "lastTransitionTime":"2025-01-01T00:18:00Z"}]}"#;
+    let read = |text: &str| {
+        let annotations = [("baremetalhost.metal3.io/status".to_owned(), text.to_owned())].into();
+        annotations::from_wire(&annotations).status.unwrap().ok().map(|status| *status)
+    };
+    let status = read(text).unwrap();
+    assert_eq!(status.provisioning.state, HostState::Provisioned);
+    assert_eq!(status.provisioning.raid.as_ref().unwrap().software, Some(Vec::new()));
+    assert_eq!((status.error_count, status.conditions.len()), (2, 1));
+    assert_eq!(status.last_updated, Some(Timestamp(1_735_690_800_000)));
+    assert_eq!(status.history.register.start, Some(Timestamp(1_735_689_601_000)));
+    assert_eq!((status.good_credentials.is_some(), status.tried_credentials), (true, None));
+    for (known, unknown) in [("errorCount", "errors"), ("provisioned", "installed"), ("2025-01", "25-1")] {
+        assert_eq!(read(&text.replace(known, unknown)), None, "{unknown}");
+    }
+}
+
+#[test]
 fn host_with_an_unknown_word_names_its_field() {
     let spec = wire::HostSpec { boot_mode: "bios".to_owned(), ..wire::HostSpec::default() };
     let record = wire::Host { spec: Some(spec), ..wire::Host::default() };
