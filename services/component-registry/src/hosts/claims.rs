@@ -1,6 +1,8 @@
 //! Companions of a host that its decisions change: its inventory, firmware records, data image, and claims on secrets
 //! and images. Every change can be repeated: a decision that turns out to be stale is made again.
 
+use std::collections::BTreeSet;
+
 use chassis::{
     Fault,
     kinds::host::{DocumentRecord, document, document_key, key},
@@ -9,8 +11,7 @@ use chassis::{
 };
 use domain::core::event::Actor;
 use proto::host::{
-    DocumentKind, Host, HostDecision, HostDocument, HostName, ObjectMeta, OwnerReference,
-    companion_change::Change,
+    DocumentKind, Host, HostDecision, HostDocument, ObjectMeta, OwnerReference, companion_change::Change,
 };
 use serde_json::{Value, json};
 
@@ -41,7 +42,7 @@ const OWNED: [DocumentKind; 3] =
 pub(super) struct CompanionWork {
     documents: Vec<(Host, Change)>,
     claimed: Vec<String>,
-    released: Vec<String>,
+    released: BTreeSet<String>,
 }
 
 impl CompanionWork {
@@ -55,7 +56,7 @@ impl CompanionWork {
                 continue;
             }
             if let Change::ReleaseAll(_) = &change {
-                self.released.extend(secrets_of(host, &name));
+                self.released.extend(secrets_of(host));
             }
             self.documents.push((host.clone(), change));
         }
@@ -69,17 +70,22 @@ fn tried_secret(host: &Host, decision: &HostDecision) -> Option<String> {
     (before.map(|login| &login.name) != Some(&now.name)).then(|| now.name.clone())
 }
 
-fn secrets_of(host: &Host, name: &HostName) -> Vec<String> {
-    let spec = host.spec.clone().unwrap_or_default();
-    let status = host.status.clone().unwrap_or_default();
-    let progress = host.progress.clone().unwrap_or_default();
-    let logins = [status.tried_credentials, status.good_credentials].into_iter().flatten();
-    let mut secrets: Vec<String> = logins.map(|login| login.name).collect();
-    secrets.extend(spec.bmc.map(|bmc| bmc.credentials_name));
-    secrets.push(spec.preprovisioning_network_data_name);
-    secrets.extend(progress.network_secret);
-    secrets.retain(|secret| !secret.is_empty());
-    secrets.iter().map(|secret| key(&name.namespace, secret)).collect()
+/// Returns the names of the secrets that a host uses or has used.
+fn secret_names(host: &Host) -> impl Iterator<Item = &str> {
+    let spec = host.spec.as_ref();
+    let status = host.status.as_ref();
+    let logins = status.map(|status| [&status.tried_credentials, &status.good_credentials]);
+    let logins = logins.into_iter().flatten().flatten().map(|login| login.name.as_str());
+    let bmc = spec.and_then(|spec| spec.bmc.as_ref()).map(|bmc| bmc.credentials_name.as_str());
+    let network = spec.map(|spec| spec.preprovisioning_network_data_name.as_str());
+    let claimed = host.progress.as_ref().and_then(|progress| progress.network_secret.as_deref());
+    logins.chain(bmc).chain(network).chain(claimed).filter(|name| !name.is_empty())
+}
+
+/// Returns the keys of the secrets that a host uses or has used.
+fn secrets_of(host: &Host) -> BTreeSet<String> {
+    let namespace = host.meta.as_ref().map_or("", |meta| &meta.namespace);
+    secret_names(host).map(|name| key(namespace, name)).collect()
 }
 
 impl HostLedgers {
@@ -94,8 +100,7 @@ impl HostLedgers {
             self.documents.write_by(STATUS_EVALUATOR, change).await?;
         }
         if !claimed.is_empty() || !released.is_empty() {
-            // Hosts that remain may use the same secrets.
-            let released: Vec<_> = released.into_iter().filter(|secret| self.users_of(secret) < 2).collect();
+            let released = self.unused(released);
             let change = move |draft: &mut Draft<'_, StoredSecret>| {
                 claimed.iter().for_each(|secret| claim(draft, secret));
                 released.iter().for_each(|secret| release(draft, secret));
@@ -106,15 +111,14 @@ impl HostLedgers {
         Ok(())
     }
 
-    /// Returns the number of hosts that name a secret.
-    fn users_of(&self, secret: &str) -> usize {
-        let hosts = self.hosts.view().all();
-        let users = hosts.iter().filter(|record| {
-            let namespace = record.meta().namespace.clone();
-            let name = HostName { namespace, ..HostName::default() };
-            secrets_of(&record.message, &name).iter().any(|used| used == secret)
-        });
-        users.count()
+    /// Returns those of the secrets that no other host uses than one that goes.
+    fn unused(&self, released: BTreeSet<String>) -> BTreeSet<String> {
+        if released.is_empty() {
+            return released;
+        }
+        let staying = self.hosts.view().all().into_iter().filter(|record| record.meta().deleted_at.is_none());
+        let used: BTreeSet<String> = staying.flat_map(|record| secrets_of(&record.message)).collect();
+        released.difference(&used).cloned().collect()
     }
 }
 

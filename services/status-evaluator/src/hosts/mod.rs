@@ -5,6 +5,7 @@
 //! nothing else: hosts wait.
 
 mod convert;
+mod counters;
 mod evidence;
 mod mirrors;
 mod rounds;
@@ -22,6 +23,7 @@ use rounds::HostRounds;
 /// # Errors
 /// The address of another service is invalid.
 pub(crate) fn start(context: &Context, role: Role) -> anyhow::Result<()> {
+    counters::describe();
     let queue = WorkQueue::closed();
     let mirrors = HostMirrors::start(context, &queue)?;
     let registry = chassis::channel(&context.settings.component_registry.url)?;

@@ -15,7 +15,7 @@ use chassis::{
 use domain::{
     core::{invalid::Invalid, time::Timestamp},
     host::{
-        decision::HostDecision,
+        decision::{HostDecision, HostMetric},
         evidence::{HostMoment, HostPolicy},
         record::progress::SlotClaim,
         slots::HostSlots,
@@ -29,7 +29,7 @@ use proto::host::{
 use tokio::time::Instant;
 use tonic::Status;
 
-use super::{convert, evidence, mirrors::HostMirrors};
+use super::{convert, counters, evidence, mirrors::HostMirrors};
 
 /// Hosts in one report.
 const BATCH: usize = 500;
@@ -82,6 +82,12 @@ fn claimed(limit: usize, hosts: &[Arc<HostRecord>]) -> HostSlots {
     slots
 }
 
+/// Decision that changes a host or is counted.
+struct DecidedHost {
+    report: wire::HostDecision,
+    metrics: Vec<HostMetric>,
+}
+
 /// Decides about hosts during one term.
 struct HostEvaluator {
     rounds: HostRounds,
@@ -99,9 +105,9 @@ impl HostEvaluator {
             self.rounds.mirrors.subjects_reached().await;
             let _turn = self.term.turn("evaluate-hosts");
             let now = clock::now();
-            let reports: Vec<_> = keys.iter().filter_map(|key| self.decide(key, now)).collect();
-            if !reports.is_empty() {
-                self.report(keys, reports).await;
+            let decided: Vec<_> = keys.iter().filter_map(|key| self.decide(key, now)).collect();
+            if !decided.is_empty() {
+                self.report(keys, decided).await;
             }
             let due: Vec<Arc<str>> =
                 self.slots.due().map(|key| key_text(&key.namespace, &key.name)).collect();
@@ -110,20 +116,21 @@ impl HostEvaluator {
     }
 
     /// Decides about one host, schedules the next decision, and returns the report, if there is anything to report.
-    fn decide(&mut self, key: &Arc<str>, now: Timestamp) -> Option<wire::HostDecision> {
+    fn decide(&mut self, key: &Arc<str>, now: Timestamp) -> Option<DecidedHost> {
         let Some(record) = self.rounds.mirrors.host(key) else {
             self.slots.settle(&parse_key(key), SlotClaim::Nothing);
             self.rounds.queue.unmark(key);
             return None;
         };
         match self.decide_one(&record, now) {
-            Ok((decision, report)) => {
+            Ok((decision, decided)) => {
                 self.slots.settle(&decision.host.meta.key, decision.slot());
                 self.schedule(key, &decision, now);
-                report
+                decided
             }
             Err(invalid) => {
                 tracing::error!(host = &**key, %invalid, "the record of a host cannot be read");
+                self.slots.settle(&parse_key(key), SlotClaim::Nothing);
                 self.rounds.queue.unmark(key);
                 None
             }
@@ -134,14 +141,17 @@ impl HostEvaluator {
         &self,
         record: &HostRecord,
         now: Timestamp,
-    ) -> Result<(HostDecision, Option<wire::HostDecision>), Invalid> {
+    ) -> Result<(HostDecision, Option<DecidedHost>), Invalid> {
         let host = evidence::host(&self.rounds.mirrors, record)?;
         let seen = evidence::evidence(&self.rounds.mirrors, record, self.slots.offer(&host.meta.key))?;
         let moment = HostMoment { now, jitter: pause::jitter() };
         let decision = step(&host, &seen, &self.rounds.policy, moment);
         let is_news = decision.host != host || !decision.events.is_empty() || !decision.companions.is_empty();
-        let report = is_news.then(|| convert::report(record, &host.meta.annotations, &decision));
-        Ok((decision, report))
+        let decided = is_news.then(|| DecidedHost {
+            report: convert::report(record, &host.meta.annotations, &decision),
+            metrics: decision.metrics.clone(),
+        });
+        Ok((decision, decided))
     }
 
     fn schedule(&self, key: &Arc<str>, decision: &HostDecision, now: Timestamp) {
@@ -153,13 +163,18 @@ impl HostEvaluator {
 
     /// Reports decisions, and waits until the mirror shows them, so that no host is decided about on an old record.
     /// Stale hosts have changed meanwhile: the change arrives at the mirror and queues them again.
-    async fn report(&mut self, keys: Vec<Arc<str>>, reports: Vec<wire::HostDecision>) {
-        let count = reports.len();
-        match self.send(reports).await {
+    async fn report(&mut self, keys: Vec<Arc<str>>, decided: Vec<DecidedHost>) {
+        let count = decided.len();
+        match self.send(decided.iter().map(|one| one.report.clone()).collect()).await {
             Ok(answer) => {
                 self.failures = 0;
                 let stale = answer.stale_names.len();
                 tracing::debug!(hosts = count, stale, "reported decisions about hosts");
+                let is_stale = |one: &&DecidedHost| {
+                    one.report.name.as_ref().is_some_and(|name| answer.stale_names.contains(name))
+                };
+                let stored = decided.iter().filter(|one| !is_stale(one));
+                stored.flat_map(|one| &one.metrics).for_each(counters::count);
                 self.rounds.mirrors.hosts_reached(answer.revision).await;
             }
             Err(status) => {
