@@ -379,11 +379,25 @@ pub fn written_by_who_holds_it(kind: &str, foreign: &[String]) -> Result<(), Str
     }
 }
 
-/// I10: once replicas and their database were undisturbed for a while, the role is held by one of those that are
-/// `able`. `holder` is the number of the holder's start.
-pub fn role_is_held(holder: Option<u64>, able: &BTreeSet<u64>) -> Result<(), String> {
+/// Facts about a role after replicas and their database were undisturbed for a while.
+#[derive(Debug, Clone, Default)]
+pub struct RoleScene {
+    /// Number of the holder's start.
+    pub holder: Option<u64>,
+    /// Starts of the replicas that run.
+    pub able: BTreeSet<u64>,
+    /// Whether the peers that a replica needs before it takes part have answered for a while. A replica that has started
+    /// without them waits for them.
+    pub has_peers: bool,
+}
+
+/// I10: once replicas and their database were undisturbed for a while, the role is held by one of those that can take
+/// part.
+pub fn role_is_held(scene: &RoleScene) -> Result<(), String> {
+    let RoleScene { holder, able, has_peers } = scene;
     match holder {
-        Some(holder) if able.contains(&holder) => Ok(()),
+        Some(holder) if able.contains(holder) => Ok(()),
+        Some(_) | None if able.is_empty() || !has_peers => Ok(()),
         Some(_) | None => Err(format!("{holder:?} holds the role, and not one of {able:?}")),
     }
 }

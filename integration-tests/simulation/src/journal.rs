@@ -275,11 +275,12 @@ impl Journal {
         self.tell(&state);
     }
 
-    /// Drops transitions without a call that are not on record any more.
-    pub fn forget_unasked(&self, on_record: &BTreeSet<Arc<str>>) {
-        let was_asked = |one: &Transition| one.delivery() != Delivery::Prepared;
+    /// Drops lost transitions: those of which the power controller has no record any more. One whose call may still
+    /// arrive stays. Whether an accepted one is open at the power service is judged there.
+    pub fn forget_lost(&self, on_record: &BTreeSet<Arc<str>>) {
+        let may_arrive = |one: &Transition| matches!(one.delivery(), Delivery::Sent | Delivery::Unknown);
         let mut state = self.state.lock();
-        state.transitions.retain(|id, one| was_asked(one) || on_record.contains(id.as_str()));
+        state.transitions.retain(|id, one| may_arrive(one) || on_record.contains(id.as_str()));
     }
 
     /// Returns whether the database of a part has lost commits.

@@ -1,10 +1,6 @@
 //! A run of one seed: a mesh, its people and its faults, from the start until everything has settled.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chassis::{Settings, kinds::options::OptionsRecord};
 use domain::boot::component::Component;
@@ -13,7 +9,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use crate::{
     chance, host,
-    invariants::{self, Violation},
+    invariants::{self, RoleScene, Violation},
     replica::{self, Replicas},
     story::People,
     trace,
@@ -149,15 +145,25 @@ async fn watch_roles(world: &World) {
 /// I10: judges that every role is held after long enough without events.
 fn roles_are_held(world: &World) {
     for part in SERVICES.into_iter().filter(|_| world.is_shared()) {
-        let able: BTreeSet<u64> = world.able(part).into_keys().collect();
         let Some(disk) = world.disk(part).filter(|disk| !disk.is_away()) else { continue };
-        if able.is_empty() || world.at_rest(part) < TAKEOVER {
+        if world.at_rest(part) < TAKEOVER {
             continue;
         }
-        if let Err(what) = invariants::role_is_held(disk.held_by(), &able) {
+        let able = world.able(part).into_keys().collect();
+        let scene = RoleScene { holder: disk.held_by(), able, has_peers: has_peers(world, part) };
+        if let Err(what) = invariants::role_is_held(&scene) {
             world.journal.violated("I10", format!("{}: {what}", part.name()));
         }
     }
+}
+
+/// Returns whether a replica of `part` that starts finds its peers: all but the registry take part only with its records.
+/// The registry needs as long as any part after an event, and a replica that has started needs that time once more.
+fn has_peers(world: &World, part: Part) -> bool {
+    let registry = Part::Registry;
+    let is_there =
+        world.disk(registry).is_some_and(|disk| !disk.is_away()) && !world.able(registry).is_empty();
+    part == registry || is_there && world.at_rest(registry) >= TAKEOVER * 2
 }
 
 /// Returns every component as it is stored.

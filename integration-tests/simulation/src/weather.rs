@@ -358,7 +358,7 @@ fn fail_over(world: &Arc<World>, part: Part, lost: Duration) {
         disk.look(|kept: &BTreeMap<Arc<str>, Arc<Component>>| world.journal.restored(kept));
     }
     if part == Part::Power {
-        world.journal.forget_unasked(&disk.keys(Transition::KIND).into_iter().collect());
+        world.journal.forget_lost(&disk.keys(Transition::KIND).into_iter().collect());
     }
     let away = Duration::from_millis(world.trouble.draw(|chance| chance.random_range(500..15_000)));
     later(world, away, move |world| set_away(world, part, false));

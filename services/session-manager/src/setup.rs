@@ -18,7 +18,7 @@ use chassis::{
     observe::work::WorkQueue,
     process::{clock::now, failpoint},
 };
-use domain::boot::session::{self, Progress, Session, inventory::EmptyInventory};
+use domain::boot::session::{self, Progress, Session, lacking::InventoryDoubt};
 use proto::component::AssignSessionRequest;
 use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;
@@ -123,7 +123,7 @@ impl SessionSetup {
         let intent = match &record.intent {
             Some(intent) => Arc::clone(intent),
             None => {
-                let planned = self.plan(record, &mut wait.empty_inventory).await;
+                let planned = self.plan(record, &mut wait.doubt).await;
                 planned.map_err(|error| {
                     let notice = wait.notice.as_ref();
                     let waited = notice.map(|one| one.waited_for(&error, Instant::now()));
@@ -143,9 +143,9 @@ impl SessionSetup {
     async fn plan(
         &self,
         record: &SessionRecord,
-        empty_inventory: &mut EmptyInventory,
+        doubt: &mut InventoryDoubt,
     ) -> Result<Arc<AssignSessionRequest>, DependencyError> {
-        let choice = choose(&self.shared, &self.peers, &record.session, empty_inventory).await?;
+        let choice = choose(&self.shared, &self.peers, &record.session, doubt).await?;
         let left_out = Some(Arc::clone(&choice.left_out));
         match choice.plan(&self.peers, &record.session).await {
             Ok(intent) => {

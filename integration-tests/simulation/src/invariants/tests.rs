@@ -159,10 +159,17 @@ fn writes_without_the_role_are_found() {
 
 #[test]
 fn role_without_an_able_holder_is_found() {
-    let able = BTreeSet::from([1, 4]);
-    assert!(role_is_held(Some(4), &able).is_ok());
-    assert!(role_is_held(Some(2), &able).is_err(), "its holder is gone");
-    assert!(role_is_held(None, &able).is_err());
+    for (holder, able, has_peers, is_ok) in [
+        (Some(4), &[1, 4][..], true, true),
+        (Some(2), &[1, 4], true, false),
+        (None, &[1, 4], true, false),
+        (None, &[1, 4], false, true),
+        (Some(2), &[1, 4], false, true),
+        (None, &[], true, true),
+    ] {
+        let scene = RoleScene { holder, able: able.iter().copied().collect(), has_peers };
+        assert_eq!(role_is_held(&scene).is_ok(), is_ok, "{scene:?}");
+    }
 }
 
 #[test]

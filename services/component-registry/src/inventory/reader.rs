@@ -3,6 +3,7 @@
 use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
 use chassis::{Fault, store::resource::Resource};
+use domain::boot::component::report::inventory::{LockAnswer, judge_locks};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::Instant,
@@ -109,7 +110,7 @@ impl InventoryHandle {
     pub(crate) async fn check_not_empty(&self) -> ReadResult<()> {
         match self.snapshot().await?.hardware().next() {
             Some(_) => Ok(()),
-            None => Err(Fault::unavailable(INVENTORY, "it lists no hardware at all")),
+            None => Err(nothing_listed()),
         }
     }
 
@@ -190,7 +191,7 @@ impl PendingCallers {
     /// includes the locks.
     ///
     /// # Errors
-    /// The error that the callers received too.
+    /// The failure of the read, which all callers received.
     async fn answer(
         self,
         driver: &InventorySource,
@@ -198,27 +199,65 @@ impl PendingCallers {
         known: &LatestResults,
     ) -> Result<(), Fault> {
         let Self { snapshots, locks } = self;
-        let answer_within = registry.answer_within();
-        // A read of the locks that covers everything publishes the listing too.
-        let locked = if !snapshots.is_empty() || !locks.is_empty() && !driver.has_queries() {
-            let read_at = Instant::now();
-            let snapshot = driver.snapshot(answer_within).await.map(Arc::new);
-            if let Ok(snapshot) = &snapshot {
-                known.listing.send_replace(Some(Arc::new(listing(snapshot, registry, read_at))));
-            }
-            settle(snapshots, &snapshot);
-            snapshot.map(|snapshot| Arc::clone(&snapshot.locked))
-        } else if !locks.is_empty() {
-            driver.locked(answer_within).await
-        } else {
+        if snapshots.is_empty() && locks.is_empty() {
             return Ok(());
+        }
+        let read_at = Instant::now();
+        let InventoryRead { locked, whole } = match read(driver, registry, !snapshots.is_empty()).await {
+            Ok(read) => read,
+            Err(fault) => {
+                settle(snapshots, &Err(fault.clone()));
+                settle(locks, &Err(fault.clone()));
+                return Err(fault);
+            }
         };
-        let outcome = locked.map(|locked| {
-            known.locked.send_replace(Some(locked));
-        });
+        let lists_hardware = whole.as_ref().map(|whole| whole.hardware().next().is_some());
+        if let Some(whole) = whole {
+            known.listing.send_replace(Some(Arc::new(listing(&whole, registry, read_at))));
+            settle(snapshots, &Ok(whole));
+        }
+        let outcome = match judge_locks(!locked.is_empty(), has_locks(registry), lists_hardware) {
+            LockAnswer::Counts => Ok(drop(known.locked.send_replace(Some(locked)))),
+            LockAnswer::NeedsListing | LockAnswer::Lost => Err(nothing_listed()),
+        };
         settle(locks, &outcome);
-        outcome
+        Ok(())
     }
+}
+
+/// Parts of the inventory that were read at once.
+struct InventoryRead {
+    locked: Arc<LockedIds>,
+    /// The whole inventory; `None`: the locks were enough.
+    whole: Option<Arc<InventorySnapshot>>,
+}
+
+/// Reads the locks. Reads the whole inventory if it `is_wanted`, if the source has no parts, or if the answer about the
+/// locks needs it.
+async fn read(
+    driver: &InventorySource,
+    registry: &RegistryState,
+    is_wanted: bool,
+) -> ReadResult<InventoryRead> {
+    let answer_within = registry.answer_within();
+    if !is_wanted && driver.has_queries() {
+        let locked = driver.locked(answer_within).await?;
+        if judge_locks(!locked.is_empty(), has_locks(registry), None) == LockAnswer::Counts {
+            return Ok(InventoryRead { locked, whole: None });
+        }
+    }
+    let whole = Arc::new(driver.snapshot(answer_within).await?);
+    Ok(InventoryRead { locked: Arc::clone(&whole.locked), whole: Some(whole) })
+}
+
+/// Returns whether a record of the registry says that its node is locked.
+fn has_locks(registry: &RegistryState) -> bool {
+    registry.components.view().all().iter().any(|component| component.locked)
+}
+
+/// Returns the error of an inventory without any records. Its reason follows "waiting for".
+fn nothing_listed() -> Fault {
+    Fault::unavailable(INVENTORY, "the inventory, which lists no hardware at all")
 }
 
 /// Returns the components of the registry that the snapshot lists. They share the memory of their ids.

@@ -273,6 +273,28 @@ async fn locks_are_followed_while_a_component_is_enabled() {
 }
 
 #[tokio::test]
+async fn inventory_that_lists_nothing_releases_no_lock() {
+    let smd = Smd::start().await;
+    smd.add_node(N0);
+    smd.lock(N0, true);
+    let site = Site::with_smd(&smd, |settings| settings.inventory.lock_poll_seconds = 0.5).await;
+    site.discovered(N0).await;
+    site.enable(N0, true).await;
+    eventually(async || site.is_locked(N0).await).await;
+
+    // The inventory has lost all records.
+    smd.lock(N0, false);
+    smd.lists(json!([]));
+    tokio::time::sleep(Duration::from_secs(13)).await;
+    assert!(site.is_locked(N0).await);
+
+    // The node is listed again, without its lock.
+    smd.add_node(N0);
+    eventually(async || !site.is_locked(N0).await).await;
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn a_hint_triggers_polls_at_once() {
     let smd = Smd::start().await;
     smd.add_node(N0);

@@ -6,6 +6,7 @@ pub mod event;
 mod expiry;
 mod filter;
 pub mod inventory;
+pub mod lacking;
 pub mod limit;
 pub mod membership;
 pub mod staging;

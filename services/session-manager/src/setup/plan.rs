@@ -12,9 +12,9 @@ use domain::{
         bos::options::Options,
         session::{
             Session,
-            inventory::EmptyInventory,
+            lacking::{InventoryDoubt, lacking},
             limit::Limit,
-            membership::{self, LeftOut, Membership, NoMembers, Selection, left_out},
+            membership::{self, LeftOut, Memberships, NoMembers, Selection, left_out},
         },
         template::{
             Operation, SessionTemplate,
@@ -42,7 +42,7 @@ pub(super) struct MemberChoice {
     template: SessionTemplate,
     options: Options,
     /// Members of every boot set, or the reason why there are none at all.
-    memberships: Result<BTreeMap<String, Membership>, String>,
+    memberships: Result<Memberships, String>,
     /// Nodes of the template that the session leaves out.
     pub(super) left_out: Arc<[LeftOut]>,
 }
@@ -52,7 +52,7 @@ pub(super) async fn choose(
     shared: &ManagerState,
     peers: &SetupPeers,
     session: &Session,
-    empty_inventory: &mut EmptyInventory,
+    doubt: &mut InventoryDoubt,
 ) -> Result<MemberChoice, DependencyError> {
     let options = shared.registry.options().await;
     let options = options.map_err(|fault| DependencyError::from_mesh(Dependency::Registry, fault))?;
@@ -62,7 +62,7 @@ pub(super) async fn choose(
     let template = shared.template(&session.tenant, &session.template_name);
     let template = template
         .ok_or_else(|| DependencyError::Fatal(no_template(&session.tenant, &session.template_name)))?;
-    let found = memberships(shared, peers, session, &template, &options, empty_inventory).await?;
+    let found = memberships(shared, peers, session, &template, &options, doubt).await?;
     let shown = shared.registry.wait_for_mirror(&shared.components).await;
     shown.map_err(|fault| DependencyError::from_mesh(Dependency::Registry, fault))?;
     let is_component = |id: &ComponentId| shared.components.get(id.as_str()).is_some();
@@ -98,19 +98,22 @@ fn no_template(tenant: &Tenant, name: &str) -> String {
     }
 }
 
-/// Returns the members of every boot set, or the reason why there are none. An inventory that lists nothing may be empty
-/// for a moment only: until a later answer confirms it, the setup waits. The inventory of the whole machine is dropped
-/// here, before the wait for images.
+/// Returns the members of every boot set, or the reason why there are none. An inventory may lack names of the session for
+/// a moment only: until a later answer confirms that, the setup waits, and asks for nothing. The inventory of the whole
+/// machine is dropped here, before the wait for images.
 async fn memberships(
     shared: &ManagerState,
     peers: &SetupPeers,
     session: &Session,
     template: &SessionTemplate,
     options: &Options,
-    empty_inventory: &mut EmptyInventory,
-) -> Result<Result<BTreeMap<String, Membership>, NoMembers>, DependencyError> {
+    doubt: &mut InventoryDoubt,
+) -> Result<Result<Memberships, NoMembers>, DependencyError> {
     let limit =
         Limit::parse(&session.limit).map_err(|invalid| DependencyError::Fatal(invalid.to_string()))?;
+    if doubt.ask_in(now()).is_some_and(|wait| !wait.is_zero()) {
+        check(doubt)?;
+    }
     let tenant_nodes = peers.tenants.confirmed_nodes(&session.tenant).await;
     let tenant_nodes = tenant_nodes.map_err(|error| match error {
         DependencyError::Fatal(_) if shared.compatibility.strict_bos => {
@@ -120,19 +123,25 @@ async fn memberships(
     })?;
     let deadline = Duration::from_secs(options.hsm_read_timeout.into()) + MARGIN;
     let inventory = peers.inventories.read(deadline).await?;
-    *empty_inventory = empty_inventory.believe(&inventory, now());
     let selection = Selection {
         limit: &limit,
         include_disabled: session.include_disabled,
         tenant_nodes: tenant_nodes.as_deref().map(|nodes| &nodes.elements),
         compatibility: shared.compatibility,
     };
-    match membership::resolve(template, &inventory, selection) {
-        Err(NoMembers::Nobody(_)) if empty_inventory.is_in_doubt() => {
-            let error = "it lists no hardware at all, which is being confirmed".to_owned();
-            Err(DependencyError::Retryable(DependencyOutage { what: Dependency::Content, error }))
-        }
-        found => Ok(found),
+    let found = membership::resolve(template, &inventory, selection);
+    if let Ok(memberships) | Err(NoMembers::Nobody(memberships)) = &found {
+        *doubt = doubt.believe(lacking(template, &limit, &inventory, memberships), now());
+        check(doubt)?;
+    }
+    Ok(found)
+}
+
+/// Returns an outage while names are in doubt.
+fn check(doubt: &InventoryDoubt) -> Result<(), DependencyError> {
+    match doubt.text() {
+        Some(error) => Err(DependencyError::Retryable(DependencyOutage { what: Dependency::Content, error })),
+        None => Ok(()),
     }
 }
 
@@ -150,7 +159,7 @@ async fn targets(
     peers: &SetupPeers,
     operation: Operation,
     template: &SessionTemplate,
-    memberships: &BTreeMap<String, Membership>,
+    memberships: &Memberships,
     options: &Options,
 ) -> Result<BTreeMap<String, TargetState>, DependencyError> {
     let peopled = memberships.iter().filter(|(_, membership)| !membership.members.is_empty());
@@ -195,10 +204,7 @@ async fn images<'a>(
     Ok(try_join_all(images).await?.into_iter().collect())
 }
 
-fn assignments(
-    memberships: &BTreeMap<String, Membership>,
-    targets: &BTreeMap<String, TargetState>,
-) -> Vec<Assignment> {
+fn assignments(memberships: &Memberships, targets: &BTreeMap<String, TargetState>) -> Vec<Assignment> {
     let peopled = targets.iter().filter_map(|(name, target)| Some((memberships.get(name)?, target)));
     peopled.map(|(membership, target)| assignment(&membership.members, target)).collect()
 }

@@ -1,9 +1,12 @@
 //! Schedule of session setups and their retries.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use chassis::{observe::work::WorkQueue, process::pause};
-use domain::boot::session::inventory::EmptyInventory;
+use chassis::{
+    observe::work::WorkQueue,
+    process::{clock, pause},
+};
+use domain::boot::session::lacking::InventoryDoubt;
 use tokio::time::Instant;
 
 use super::wait_notice::WaitNotice;
@@ -22,8 +25,17 @@ pub(super) enum SetupOutcome {
 pub(super) struct SetupWait {
     /// Notice in the record of the session, if there is one.
     pub(super) notice: Option<WaitNotice>,
-    /// Belief that the inventory lists nothing.
-    pub(super) empty_inventory: EmptyInventory,
+    /// Belief that the inventory lacks names of the session.
+    pub(super) doubt: InventoryDoubt,
+}
+
+impl SetupWait {
+    /// Returns the pause before the next try after some failures in a row. A doubt that is not old enough to be confirmed
+    /// needs one try only, and at that time.
+    fn pause(&self, failures: u32) -> Duration {
+        let confirmed_in = self.doubt.ask_in(clock::now()).filter(|wait| !wait.is_zero());
+        confirmed_in.unwrap_or_else(|| pause::after(failures))
+    }
 }
 
 /// Setups that are under way or wait for a retry. No session is set up twice at the same time.
@@ -70,8 +82,9 @@ impl SetupSchedule {
             SetupOutcome::Waits(wait) => {
                 let waiting = self.waiting.entry(Arc::clone(&key)).or_default();
                 waiting.failures = waiting.failures.saturating_add(1);
+                let pause = wait.pause(waiting.failures);
                 waiting.wait = wait;
-                self.queue.mark_at(Arc::clone(&key), Instant::now() + pause::after(waiting.failures));
+                self.queue.mark_at(Arc::clone(&key), Instant::now() + pause);
             }
         }
         if again {

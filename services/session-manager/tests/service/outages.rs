@@ -151,7 +151,7 @@ async fn empty_inventory_is_confirmed_before_a_session_ends() {
     for name in names {
         let shown = |session: &Session| session.end_time.is_some() || !session.waiting_for.is_empty();
         let session = world.session_when(name, shown).await;
-        let wanted = "content of the inventory: it lists no hardware at all, which is being confirmed \
+        let wanted = "content of the inventory: the inventory lists no hardware at all, which is being confirmed \
                       (waiting since ";
         assert!(session.waiting_for.starts_with(wanted), "{session:?}");
     }
@@ -159,6 +159,27 @@ async fn empty_inventory_is_confirmed_before_a_session_ends() {
     for name in names {
         let session = world.session_when(name, |session| !session.components.is_empty()).await;
         assert_eq!((session.waiting_for.as_str(), session.error), ("", None), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn lone_answer_that_lacks_names_takes_no_node_away() {
+    for (unlisted, lacks_groups) in [(&["n1"][..], false), (&[], true)] {
+        let world = World::start().await;
+        world.peers.paint_blue(&["n1", "n2"]);
+        let mut painted = template("", "t", &["n3"]);
+        let groups = StringList { values: vec!["blue".to_owned()] };
+        painted.boot_sets.values_mut().for_each(|set| set.node_groups = Some(groups.clone()));
+        world.put_template(painted).await.unwrap();
+        world.peers.inventory_lacks(unlisted, lacks_groups);
+        world.create(wish(Operation::Shutdown, "s", "t")).await.unwrap();
+        let waiting = world.waiting("s").await.waiting_for;
+        let wanted =
+            "content of the inventory: the inventory lacks a name of the session, which is being confirmed";
+        assert!(waiting.starts_with(wanted), "{waiting}");
+        world.peers.inventory_lacks(&[], false);
+        assert_eq!(world.running("s").await.components, ["n1", "n2", "n3"]);
+        assert_eq!(world.peers.listings(), 2, "a doubt costs one more list");
     }
 }
 

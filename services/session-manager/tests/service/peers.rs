@@ -59,6 +59,12 @@ struct State {
     inventory_answers: bool,
     /// Whether the inventory lists no hardware, although it has groups.
     inventory_is_empty: bool,
+    /// Nodes that the inventory lacks.
+    unlisted: Vec<String>,
+    /// Whether the inventory lacks its groups.
+    lacks_groups: bool,
+    /// Number of lists of the inventory.
+    listings: usize,
     images_answer: bool,
     assigning: Assigning,
     /// Members of the group `blue`.
@@ -107,6 +113,9 @@ impl Peers {
             applications: Vec::new(),
             inventory_answers: true,
             inventory_is_empty: false,
+            unlisted: Vec::new(),
+            lacks_groups: false,
+            listings: 0,
             images_answer: true,
             assigning: Assigning::Answers,
             blue: vec!["n0".to_owned(), "n1".to_owned()],
@@ -194,6 +203,18 @@ impl Peers {
 
     pub fn inventory_is_empty(&self, is_empty: bool) {
         self.state.lock().inventory_is_empty = is_empty;
+    }
+
+    /// Makes the inventory lack these nodes, and its groups or not.
+    pub fn inventory_lacks(&self, nodes: &[&str], lacks_groups: bool) {
+        let mut state = self.state.lock();
+        state.unlisted = nodes.iter().map(|&id| id.to_owned()).collect();
+        state.lacks_groups = lacks_groups;
+    }
+
+    /// Returns the number of lists of the inventory.
+    pub fn listings(&self) -> usize {
+        self.state.lock().listings
     }
 
     /// Holds or releases calls of the inventory. A session whose setup waits was created before all later events.
@@ -496,11 +517,13 @@ impl InventoryService for Peers {
         _: Request<ListInventoryRequest>,
     ) -> Result<Response<Self::ListInventoryStream>, Status> {
         drop(self.inventory_held.subscribe().wait_for(|held| !held).await.unwrap());
-        let state = self.state.lock();
+        let mut state = self.state.lock();
+        state.listings += 1;
         if !state.inventory_answers {
             return Err(Fault::unavailable("inventory", "it is being serviced").into());
         }
         let ids = state.components.keys().map(String::as_str).chain(["stranger"]);
+        let ids = ids.filter(|id| !state.unlisted.iter().any(|unlisted| unlisted == id));
         let hardware = ids.map(|id| Hardware {
             id: id.to_owned(),
             r#type: "Node".to_owned(),
@@ -509,7 +532,8 @@ impl InventoryService for Peers {
             enabled: true,
             ..Hardware::default()
         });
-        let groups = vec![Group { label: "blue".to_owned(), ids: state.blue.clone() }];
+        let blue = Group { label: "blue".to_owned(), ids: state.blue.clone() };
+        let groups = Some(blue).filter(|_| !state.lacks_groups).into_iter().collect();
         let hardware = hardware.filter(|_| !state.inventory_is_empty).collect();
         let message = ListInventoryResponse { hardware, groups, partitions: Vec::new() };
         Ok(Response::new(stream::iter([Ok(message)]).boxed()))

@@ -5,11 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::core::{
-    confirmed_set::{ConfirmedSet, SetAnswer},
-    id::ComponentId,
-    time::Timestamp,
-};
+use crate::core::id::ComponentId;
 
 /// Only kind of hardware that boots.
 pub const NODE: &str = "Node";
@@ -96,26 +92,6 @@ impl Inventory {
     /// Returns the set that a name in a limit means: a role, else a partition, else a group (BOS reference 5.4.2).
     pub fn named(&self, name: &str) -> Option<&BTreeSet<ComponentId>> {
         self.roles.get(name).or_else(|| self.partitions.get(name)).or_else(|| self.groups.get(name))
-    }
-}
-
-/// Belief of one pending session that the inventory lists nothing. An inventory that restarts, or has lost its database,
-/// lists nothing either; so an empty answer counts like any shrinking set only once it is confirmed. The belief is the
-/// session's own, since the inventory may have been filled and emptied between two sessions.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EmptyInventory(ConfirmedSet<()>);
-
-impl EmptyInventory {
-    /// Returns the belief after the inventory was read at `now`.
-    #[must_use]
-    pub fn believe(&self, inventory: &Inventory, now: Timestamp) -> Self {
-        let listed = (!inventory.is_empty()).then_some(());
-        Self(self.0.believe(SetAnswer::Elements(listed.into_iter().collect()), [()], now))
-    }
-
-    /// Returns whether the last answer was empty and is not confirmed yet.
-    pub fn is_in_doubt(&self) -> bool {
-        self.0.in_doubt_since().is_some()
     }
 }
 
@@ -206,26 +182,6 @@ pub(crate) mod tests {
                 expected.map(|e| ids(e).into_iter().collect()).as_ref(),
                 "{name}"
             );
-        }
-    }
-
-    #[test]
-    fn empty_inventory_is_in_doubt_until_it_is_confirmed() {
-        let machine = Inventory::new([node("n0")], [], []);
-        let only_groups = Inventory::new([], [group("g", "n0")], []);
-        let mut believed = EmptyInventory::default();
-        for (second, inventory, expected) in [
-            (0, &only_groups, true),
-            (9, &only_groups, true),
-            (10, &only_groups, false),
-            (11, &machine, false),
-            (12, &only_groups, true),
-            (15, &machine, false),
-            (22, &only_groups, true),
-            (32, &only_groups, false),
-        ] {
-            believed = believed.believe(inventory, Timestamp(second * 1000));
-            assert_eq!(believed.is_in_doubt(), expected, "{second} s");
         }
     }
 

@@ -57,6 +57,12 @@ impl Limit {
         self.items.is_empty()
     }
 
+    /// Returns the names in the limit that mean nothing in the inventory: no node, and no set with members.
+    pub fn lacking<'a>(&'a self, inventory: &'a Inventory) -> impl Iterator<Item = &'a str> {
+        let names = self.items.iter().filter(|item| !item.name.is_empty() && item.is_lacking(inventory));
+        names.map(|item| item.name.as_str())
+    }
+
     /// Returns the selected candidates: the items are applied from left to right to a selection that starts empty, so a
     /// limit that only removes selects nothing.
     pub fn select<'a>(
@@ -92,6 +98,14 @@ impl Item {
             _ => (Operator::Add, text),
         };
         Self { operator, name: name.to_owned() }
+    }
+
+    fn is_lacking(&self, inventory: &Inventory) -> bool {
+        match self.set(inventory) {
+            Set::All => false,
+            Set::Many(ids) => ids.is_empty(),
+            Set::One(name) => inventory.get(name).is_none(),
+        }
     }
 
     fn set<'a>(&'a self, inventory: &'a Inventory) -> Set<'a> {

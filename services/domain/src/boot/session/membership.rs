@@ -87,6 +87,9 @@ pub struct Membership {
     pub unheard: Vec<(String, LeftOutReason)>,
 }
 
+/// Membership of every boot set, by name.
+pub type Memberships = BTreeMap<String, Membership>;
+
 /// Nodes, groups or roles that a boot set names and its session leaves out, all for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
@@ -114,10 +117,7 @@ impl LeftOut {
 /// Returns the nodes that a session leaves out although its template names them, by boot set and reason. A member by
 /// another boot set is not left out; a member for which `is_component` is false is left out, because no service can act
 /// on it.
-pub fn left_out(
-    memberships: &BTreeMap<String, Membership>,
-    is_component: impl Fn(&ComponentId) -> bool,
-) -> Vec<LeftOut> {
+pub fn left_out(memberships: &Memberships, is_component: impl Fn(&ComponentId) -> bool) -> Vec<LeftOut> {
     let members: HashSet<_> = memberships.values().flat_map(|membership| &membership.members).collect();
     let mut all = Vec::new();
     for (boot_set, membership) in memberships {
@@ -154,7 +154,7 @@ pub struct Selection<'a> {
 pub enum NoMembers {
     /// Every boot set is empty, as these memberships show.
     #[error("No nodes were found to act upon.")]
-    Nobody(BTreeMap<String, Membership>),
+    Nobody(Memberships),
     /// A node list names nodes that the session's tenant does not have.
     #[error(
         "The session template includes nodes which do not exist or are not available to this tenant: {}",
@@ -179,7 +179,7 @@ pub fn resolve(
     template: &SessionTemplate,
     inventory: &Inventory,
     selection: Selection<'_>,
-) -> Result<BTreeMap<String, Membership>, NoMembers> {
+) -> Result<Memberships, NoMembers> {
     let mut memberships = BTreeMap::new();
     for (name, boot_set) in &template.boot_sets {
         memberships.insert(name.clone(), members(boot_set, inventory, selection)?);

@@ -7,6 +7,28 @@ use crate::{
     core::time::Timestamp,
 };
 
+/// Weight of an answer of the inventory about its locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockAnswer {
+    /// The answer is believed as far as each lock allows.
+    Counts,
+    /// The answer counts only if a listing of the same inventory has hardware.
+    NeedsListing,
+    /// The answer is not believed: the inventory has lost its records, the locks among them.
+    Lost,
+}
+
+/// Judges an answer about locks. An answer without any lock would end every recorded one, so it counts only while the
+/// same inventory lists hardware. `lists_hardware`: `None` if the inventory was asked about its locks alone.
+pub fn judge_locks(has_locks: bool, is_lock_recorded: bool, lists_hardware: Option<bool>) -> LockAnswer {
+    match lists_hardware {
+        _ if has_locks || !is_lock_recorded => LockAnswer::Counts,
+        Some(true) => LockAnswer::Counts,
+        Some(false) => LockAnswer::Lost,
+        None => LockAnswer::NeedsListing,
+    }
+}
+
 /// Records whether the inventory locks the node; `None`: the record is unchanged.
 pub fn lock(component: &Component, locked: bool) -> Option<Component> {
     (component.locked != locked).then(|| Component { locked, ..component.clone() })
@@ -87,6 +109,22 @@ mod tests {
             100 L+ Listed ask in rounds
         "#]]
         .assert_eq(&play("0:! 0:L- 1:- 2:! 10:- 11:- 12:L- 13:+ 14:! 15:L- 16:L+ 17:- 99:L- 100:L+"));
+    }
+
+    #[test]
+    fn answer_without_locks_counts_while_hardware_is_listed() {
+        use LockAnswer::{Counts, Lost, NeedsListing};
+        for (has_locks, is_lock_recorded, [alone, nothing_listed, listed]) in [
+            (true, true, [Counts, Counts, Counts]),
+            (true, false, [Counts, Counts, Counts]),
+            (false, false, [Counts, Counts, Counts]),
+            (false, true, [NeedsListing, Lost, Counts]),
+        ] {
+            for (lists, expected) in [(None, alone), (Some(false), nothing_listed), (Some(true), listed)] {
+                let row = (has_locks, is_lock_recorded, lists);
+                assert_eq!(judge_locks(has_locks, is_lock_recorded, lists), expected, "{row:?}");
+            }
+        }
     }
 
     #[test]
