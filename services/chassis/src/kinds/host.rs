@@ -46,20 +46,20 @@ pub trait NamedMessage: Message + Clone + Default + PartialEq + 'static {
 
 /// Record that is its message, with its key.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Keyed<M> {
+pub struct KeyedMessage<M> {
     key: Arc<str>,
     /// Message on the wire and in storage.
     pub message: M,
 }
 
-impl<M: NamedMessage> Keyed<M> {
+impl<M: NamedMessage> KeyedMessage<M> {
     /// Makes a record of `message`.
     pub fn of(message: M) -> Self {
         Self { key: message.name().into(), message }
     }
 }
 
-impl<M: NamedMessage> Resource for Keyed<M> {
+impl<M: NamedMessage> Resource for KeyedMessage<M> {
     const KIND: &'static str = M::KIND;
 
     fn key(&self) -> &str {
@@ -104,7 +104,7 @@ impl<M: NamedMessage> Resource for Keyed<M> {
 /// Facet of the namespace, by which the owner finds records.
 pub const NAMESPACE: &str = "namespace";
 
-impl<M: NamedMessage> WireForm for Keyed<M> {
+impl<M: NamedMessage> WireForm for KeyedMessage<M> {
     type Message = M;
     type Pool = ();
 
@@ -118,16 +118,16 @@ impl<M: NamedMessage> WireForm for Keyed<M> {
 }
 
 /// Record of a host.
-pub type HostRecord = Keyed<wire::Host>;
+pub type HostRecord = KeyedMessage<wire::Host>;
 
 /// Record of a companion of hosts.
-pub type DocumentRecord = Keyed<wire::HostDocument>;
+pub type DocumentRecord = KeyedMessage<wire::HostDocument>;
 
 /// Record of a secret, without its values.
-pub type SecretRecord = Keyed<wire::HostSecret>;
+pub type SecretRecord = KeyedMessage<wire::HostSecret>;
 
 /// Latest news of the driver of a host.
-pub type SightRecord = Keyed<wire::HostSight>;
+pub type SightRecord = KeyedMessage<wire::HostSight>;
 
 impl MirroredKind for HostRecord {}
 impl MirroredKind for DocumentRecord {}

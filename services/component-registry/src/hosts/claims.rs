@@ -1,17 +1,18 @@
 //! Companions of a host that its decisions change: its inventory, firmware records, data image, and claims on secrets
 //! and images. Every change can be repeated: a decision that turns out to be stale is made again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chassis::{
     Fault,
-    kinds::host::{DocumentRecord, document, document_key, key},
+    kinds::host::{DocumentRecord, HostRecord, document, document_key, key},
     process::clock,
-    store::ledger::Draft,
+    store::{ledger::Draft, resource::Resource as _},
 };
 use domain::core::event::Actor;
 use proto::host::{
-    DocumentKind, Host, HostDecision, HostDocument, ObjectMeta, OwnerReference, companion_change::Change,
+    CompanionChange, DocumentKind, Host, HostDecision, HostDocument, HostProgress, HostSpec, HostStatus,
+    ObjectMeta, OwnerReference, companion_change::Change,
 };
 use serde_json::{Value, json};
 
@@ -41,24 +42,35 @@ const OWNED: [DocumentKind; 3] =
 #[derive(Default)]
 pub(super) struct CompanionWork {
     documents: Vec<(Host, Change)>,
-    claimed: Vec<String>,
+    /// Secrets that hosts use for the first time.
+    claimed: BTreeSet<String>,
+    /// Secrets that hosts use no more.
     released: BTreeSet<String>,
+    /// Secrets that the hosts of the report use from now on, by the key of the host.
+    used: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl CompanionWork {
-    /// Adds what a decision about `host` asks for.
-    pub(super) fn add(&mut self, host: &Host, decision: &HostDecision) {
-        let name = decision.name.clone().unwrap_or_default();
-        self.claimed.extend(tried_secret(host, decision).map(|secret| key(&name.namespace, &secret)));
+    /// Adds what a decision about `record` asks for.
+    pub(super) fn add(&mut self, record: &HostRecord, decision: &HostDecision) {
+        let host = &record.message;
+        let namespace = &record.meta().namespace;
+        self.claimed.extend(tried_secret(host, decision).map(|secret| key(namespace, &secret)));
+        let is_released = |one: &CompanionChange| matches!(one.change, Some(Change::ReleaseAll(_)));
+        let mut after = BTreeSet::new();
+        if !decision.companions.iter().any(is_released) {
+            let (status, progress) = (decision.status.as_ref(), decision.progress.as_ref());
+            after.extend(secret_names(host.spec.as_ref(), status, progress).map(|name| key(namespace, name)));
+        }
+        self.released.extend(secrets_of(record).difference(&after).cloned());
+        self.used.insert(record.key().to_owned(), after);
         for change in decision.companions.iter().filter_map(|one| one.change.clone()) {
-            if let Change::ClaimNetworkSecret(secret) = &change {
-                self.claimed.push(key(&name.namespace, secret));
-                continue;
+            match change {
+                Change::ClaimNetworkSecret(secret) => {
+                    self.claimed.insert(key(namespace, &secret));
+                }
+                other => self.documents.push((host.clone(), other)),
             }
-            if let Change::ReleaseAll(_) = &change {
-                self.released.extend(secrets_of(host));
-            }
-            self.documents.push((host.clone(), change));
         }
     }
 }
@@ -70,28 +82,32 @@ fn tried_secret(host: &Host, decision: &HostDecision) -> Option<String> {
     (before.map(|login| &login.name) != Some(&now.name)).then(|| now.name.clone())
 }
 
-/// Returns the names of the secrets that a host uses or has used.
-fn secret_names(host: &Host) -> impl Iterator<Item = &str> {
-    let spec = host.spec.as_ref();
-    let status = host.status.as_ref();
+/// Returns the names of the secrets that a host uses.
+fn secret_names<'a>(
+    spec: Option<&'a HostSpec>,
+    status: Option<&'a HostStatus>,
+    progress: Option<&'a HostProgress>,
+) -> impl Iterator<Item = &'a str> {
     let logins = status.map(|status| [&status.tried_credentials, &status.good_credentials]);
     let logins = logins.into_iter().flatten().flatten().map(|login| login.name.as_str());
     let bmc = spec.and_then(|spec| spec.bmc.as_ref()).map(|bmc| bmc.credentials_name.as_str());
     let network = spec.map(|spec| spec.preprovisioning_network_data_name.as_str());
-    let claimed = host.progress.as_ref().and_then(|progress| progress.network_secret.as_deref());
+    let claimed = progress.and_then(|progress| progress.network_secret.as_deref());
     logins.chain(bmc).chain(network).chain(claimed).filter(|name| !name.is_empty())
 }
 
-/// Returns the keys of the secrets that a host uses or has used.
-fn secrets_of(host: &Host) -> BTreeSet<String> {
-    let namespace = host.meta.as_ref().map_or("", |meta| &meta.namespace);
-    secret_names(host).map(|name| key(namespace, name)).collect()
+/// Returns the keys of the secrets that a host uses.
+fn secrets_of(record: &HostRecord) -> BTreeSet<String> {
+    let host = &record.message;
+    let names = secret_names(host.spec.as_ref(), host.status.as_ref(), host.progress.as_ref());
+    names.map(|name| key(&record.meta().namespace, name)).collect()
 }
 
 impl HostLedgers {
     /// Carries out changes of companions.
     pub(super) async fn change_companions(&self, work: CompanionWork) -> Result<(), Fault> {
-        let CompanionWork { documents, claimed, released } = work;
+        let released = self.unused(&work);
+        let CompanionWork { documents, claimed, .. } = work;
         if !documents.is_empty() {
             let change = move |draft: &mut Draft<'_, DocumentRecord>| {
                 documents.iter().for_each(|(host, change)| change_document(draft, host, change));
@@ -100,7 +116,6 @@ impl HostLedgers {
             self.documents.write_by(STATUS_EVALUATOR, change).await?;
         }
         if !claimed.is_empty() || !released.is_empty() {
-            let released = self.unused(released);
             let change = move |draft: &mut Draft<'_, StoredSecret>| {
                 claimed.iter().for_each(|secret| claim(draft, secret));
                 released.iter().for_each(|secret| release(draft, secret));
@@ -111,14 +126,17 @@ impl HostLedgers {
         Ok(())
     }
 
-    /// Returns those of the secrets that no other host uses than one that goes.
-    fn unused(&self, released: BTreeSet<String>) -> BTreeSet<String> {
-        if released.is_empty() {
-            return released;
+    /// Returns those of the released secrets that no host uses any more.
+    fn unused(&self, work: &CompanionWork) -> BTreeSet<String> {
+        let mut unused = work.released.clone();
+        if unused.is_empty() {
+            return unused;
         }
-        let staying = self.hosts.view().all().into_iter().filter(|record| record.meta().deleted_at.is_none());
-        let used: BTreeSet<String> = staying.flat_map(|record| secrets_of(&record.message)).collect();
-        released.difference(&used).cloned().collect()
+        for record in self.hosts.view().all() {
+            let now = work.used.get(record.key()).cloned().unwrap_or_else(|| secrets_of(&record));
+            unused.retain(|secret| !now.contains(secret));
+        }
+        unused
     }
 }
 

@@ -22,9 +22,9 @@ use proto::{
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{
-    hosts::missing,
     ledgers::{self, HostLedgers, ObjectWrite},
     object::{self, ObjectChange, ObjectRecord as _},
+    records::missing,
 };
 
 /// Documents in one message of a list.

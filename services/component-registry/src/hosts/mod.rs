@@ -4,15 +4,15 @@
 //! in one transaction.
 //!
 //! - `object`: creation, replacement and deletion of any record; `edit`: hosts; `claims`: companions of a host
-//! - `hosts`, `documents`, `secrets`, `reports`: gRPC services; `events`: histories; `vault`: encryption of values
+//! - `records`, `documents`, `secrets`, `reports`: gRPC services; `events`: histories; `vault`: encryption of values
 
 mod claims;
 mod documents;
 mod edit;
 mod events;
-mod hosts;
 mod ledgers;
 mod object;
+mod records;
 mod reports;
 mod secrets;
 mod vault;

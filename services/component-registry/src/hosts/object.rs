@@ -20,7 +20,7 @@ pub(super) trait ObjectRecord: Resource + PartialEq {
     /// Facts about the record.
     fn meta(&self) -> &ObjectMeta;
 
-    /// The same, to be changed.
+    /// Facts about the record, to be changed.
     fn meta_mut(&mut self) -> &mut ObjectMeta;
 
     /// Returns whether the wishes of people are the same in both.

@@ -19,9 +19,9 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     claims::{CompanionWork, STATUS_EVALUATOR},
-    hosts::key_of,
     ledgers::HostLedgers,
     object::{self, ObjectChange, ObjectRecord as _},
+    records::key_of,
 };
 
 /// Kind of the events that decisions bring along. Their reasons are the words of the contract.
@@ -55,7 +55,7 @@ impl HostLedgers {
             let key = key_of(&decision.name.clone().unwrap_or_default());
             let host = self.hosts.view().get(&key).filter(|host| host.revision() == decision.revision);
             if let Some(host) = host {
-                work.add(&host.message, decision);
+                work.add(&host, decision);
             }
         }
         work

@@ -26,9 +26,9 @@ use proto::{
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{
-    hosts::missing,
     ledgers::{self, HostLedgers, ObjectWrite},
     object::{self, ObjectRecord as _},
+    records::missing,
 };
 use crate::store::StoredSecret;
 

@@ -8,12 +8,12 @@ use proto::{
     event::{EventBody, EventFilter, ListEventsRequest, event_service_client::EventServiceClient},
     host::{
         AbortHostRequest, BmcDetails, CompanionChange, CreateHostRequest, CreateHostSecretRequest,
-        DeleteHostRequest, DocumentKind, DocumentName, GetHostDocumentRequest, GetHostRequest, Host,
-        HostDecision, HostInventory, HostName, HostSecret, HostSpec, HostStatus, LabelCondition,
-        LabelOperator, ListHostsRequest, ObjectFilter, ObjectMeta, Precondition, ProvisioningStatus,
-        ReadSecretValuesRequest, RebootHostRequest, ReplaceHostRequest, ReplaceHostSecretRequest,
-        ReportHostDecisionsRequest, RetryHostRequest, SecretName, WatchHostsRequest,
-        companion_change::Change, host_document_service_client::HostDocumentServiceClient,
+        CredentialsRecord, DeleteHostRequest, DocumentKind, DocumentName, GetHostDocumentRequest,
+        GetHostRequest, GetHostSecretRequest, Host, HostDecision, HostInventory, HostName, HostSecret,
+        HostSpec, HostStatus, LabelCondition, LabelOperator, ListHostsRequest, ObjectFilter, ObjectMeta,
+        Precondition, ProvisioningStatus, ReadSecretValuesRequest, RebootHostRequest, ReplaceHostRequest,
+        ReplaceHostSecretRequest, ReportHostDecisionsRequest, RetryHostRequest, SecretName,
+        WatchHostsRequest, companion_change::Change, host_document_service_client::HostDocumentServiceClient,
         host_report_service_client::HostReportServiceClient,
         host_secret_service_client::HostSecretServiceClient, host_service_client::HostServiceClient,
     },
@@ -75,6 +75,19 @@ impl Site {
         let request = ReplaceHostRequest { host: Some(host), precondition, validate_only: false };
         let answer = self.hosts().replace_host(request).await;
         answer.map(|answer| answer.into_inner().host.unwrap()).map_err(|status| status.code())
+    }
+
+    async fn make_secret(&self, name: &str) {
+        let host_secret = Some(HostSecret { meta: Some(meta(name)), ..HostSecret::default() });
+        let request = CreateHostSecretRequest { host_secret, ..CreateHostSecretRequest::default() };
+        self.secrets().create_host_secret(request).await.unwrap();
+    }
+
+    /// Returns the number of claims on a secret.
+    async fn claims(&self, name: &str) -> usize {
+        let name = SecretName { namespace: "m".to_owned(), name: name.to_owned() };
+        let answer = self.secrets().get_host_secret(GetHostSecretRequest { name: Some(name) }).await;
+        answer.unwrap().into_inner().host_secret.unwrap().meta.unwrap().finalizers.len()
     }
 
     /// Reports a decision; returns whether it was stale.
@@ -232,6 +245,34 @@ async fn decisions_are_stored_about_the_record_they_were_made_on() {
             "status-evaluator life_cycle InspectionComplete",
         ]
     );
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn secret_is_claimed_while_a_host_uses_it() {
+    let site = site().await;
+    site.make_secret("login").await;
+    site.make_secret("other").await;
+    let made = site.make(host("h1", "redfish://bmc1")).await;
+    let uses = |host: &Host, tried: &str, good: &str| {
+        let login = |name: &str| CredentialsRecord { name: name.to_owned(), version: "1".to_owned() };
+        let mut wanted = decision(host, "registering");
+        let status = wanted.status.as_mut().unwrap();
+        status.tried_credentials = Some(login(tried));
+        status.good_credentials = Some(login(good));
+        wanted
+    };
+    let claims = async || [site.claims("login").await, site.claims("other").await];
+    site.decided(uses(&made, "login", "login")).await;
+    assert_eq!(claims().await, [1, 0]);
+    let mut moved = site.host("h1").await.unwrap();
+    moved.spec.as_mut().unwrap().bmc.as_mut().unwrap().credentials_name = "other".to_owned();
+    let moved = site.put(moved, 0).await.unwrap();
+    site.decided(uses(&moved, "other", "login")).await;
+    assert_eq!(claims().await, [1, 1], "the new login is not known to work");
+    let tried = site.host("h1").await.unwrap();
+    site.decided(uses(&tried, "other", "other")).await;
+    assert_eq!(claims().await, [0, 1]);
     site.stop().await;
 }
 
