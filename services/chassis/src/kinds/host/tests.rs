@@ -456,7 +456,7 @@ fn status_is_restored_from_the_form_of_the_contract() {
     assert_eq!(status.last_updated, Some(Timestamp(1_735_690_800_000)));
     assert_eq!(status.history.register.start, Some(Timestamp(1_735_689_601_000)));
     assert_eq!((status.good_credentials.is_some(), status.tried_credentials), (true, None));
-    for (known, unknown) in [("errorCount", "errors"), ("provisioned", "installed"), ("2025-01", "25-1")] {
+    for (known, unknown) in [("errorCount", "errors"), ("provisioned", "installed"), ("2025-01", "new-01")] {
         assert_eq!(read(&text.replace(known, unknown)), None, "{unknown}");
     }
 }
