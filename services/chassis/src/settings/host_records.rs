@@ -16,7 +16,7 @@ pub struct HostSettings {
     /// CPU architecture of hosts of which none is known.
     pub architecture: String,
     /// Keys that encrypt the values of secrets, of 64 hexadecimal digits each. The first one encrypts, every one
-    /// decrypts; empty: a key in the data directory, made at the first start.
+    /// decrypts; empty: a key in the data directory, made with the first secret.
     pub secret_keys: SecretKeys,
 }
 

@@ -1,7 +1,13 @@
 //! Encryption of the values of secrets at rest: AES-256-GCM, with the key of the record as associated data, so that a
 //! sealed text of one secret is none of another.
 
-use std::{fs, io, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path};
+use std::{
+    fs, io,
+    io::Write as _,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
 
 use anyhow::{Context as _, bail};
 use aws_lc_rs::{
@@ -26,7 +32,10 @@ const KEY_FILE: &str = "host-secrets.key";
 
 /// Keys by which values are sealed. The first one seals; every one opens.
 pub(crate) struct SecretVault {
-    keys: Vec<SealingKey>,
+    /// File with the key, where the settings have none.
+    file: PathBuf,
+    /// Keys; empty until the file is needed, so that a site without hosts has none.
+    keys: OnceLock<Vec<SealingKey>>,
 }
 
 struct SealingKey {
@@ -35,17 +44,29 @@ struct SealingKey {
 }
 
 impl SecretVault {
-    /// Takes the keys of the settings, or that of a file, which is made at the first start.
+    /// Takes the keys of the settings, or that of a file, which is made once a secret needs it.
     ///
     /// # Errors
-    /// A key is none, or the file cannot be read or made.
+    /// A key of the settings is none.
     pub(crate) fn open(settings: &Settings) -> anyhow::Result<Self> {
-        let mut keys: Vec<String> = settings.hosts.secret_keys.texts().to_vec();
-        if keys.is_empty() {
-            keys.push(key_of_file(&settings.data_dir.join(KEY_FILE))?);
+        let vault = Self { file: settings.data_dir.join(KEY_FILE), keys: OnceLock::new() };
+        let texts = settings.hosts.secret_keys.texts();
+        if !texts.is_empty() {
+            let keys: anyhow::Result<Vec<_>> = texts.iter().map(|text| SealingKey::read(text)).collect();
+            let keys = keys.context("hosts.secret_keys")?;
+            vault.keys.get_or_init(|| keys);
         }
-        let keys: anyhow::Result<Vec<_>> = keys.iter().map(|text| SealingKey::read(text)).collect();
-        Ok(Self { keys: keys.context("hosts.secret_keys")? })
+        Ok(vault)
+    }
+
+    /// Returns the keys, of which there is one at least.
+    fn keys(&self) -> Result<&[SealingKey], Fault> {
+        if let Some(keys) = self.keys.get() {
+            return Ok(keys);
+        }
+        let key = key_of_file(&self.file).and_then(|text| SealingKey::read(&text));
+        let key = key.map_err(|error| Fault::unavailable("secret", format_args!("{error:#}")))?;
+        Ok(self.keys.get_or_init(|| vec![key]))
     }
 
     /// Seals the values of the secret `name`.
@@ -53,7 +74,7 @@ impl SecretVault {
     /// # Errors
     /// The library fails, which has no known reason.
     pub(super) fn seal(&self, name: &str, values: &ReadSecretValuesResponse) -> Result<Vec<u8>, Fault> {
-        let Some(first) = self.keys.first() else { return Err(Fault::Internal("no key".into())) };
+        let Some(first) = self.keys()?.first() else { return Err(Fault::Internal("no key".into())) };
         let mut text = values.encode_to_vec();
         let nonce = first.key.seal_in_place_append_tag(Aad::from(name.as_bytes()), &mut text);
         let nonce = nonce.map_err(|_| Fault::Internal("values cannot be encrypted".into()))?;
@@ -71,13 +92,14 @@ impl SecretVault {
 
     /// Returns whether the first key has sealed a text.
     pub(super) fn is_current(&self, sealed: &[u8]) -> bool {
-        self.keys.first().is_some_and(|key| sealed.starts_with(&key.id))
+        let first = self.keys().ok().and_then(|keys| keys.first());
+        first.is_some_and(|key| sealed.starts_with(&key.id))
     }
 
     fn opened(&self, name: &str, sealed: &[u8]) -> Option<ReadSecretValuesResponse> {
         let (id, rest) = sealed.split_at_checked(ID_BYTES)?;
         let (nonce, text) = rest.split_at_checked(NONCE_BYTES)?;
-        let key = self.keys.iter().find(|key| key.id == id)?;
+        let key = self.keys().ok()?.iter().find(|key| key.id == id)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let mut text = text.to_vec();
         let plain = key.key.open_in_place(nonce, Aad::from(name.as_bytes()), &mut text).ok()?;
@@ -133,7 +155,7 @@ mod tests {
 
     fn vault(keys: &[&str]) -> SecretVault {
         let keys = keys.iter().map(|digit| SealingKey::read(&digit.repeat(2 * KEY_BYTES)).unwrap());
-        SecretVault { keys: keys.collect() }
+        SecretVault { file: PathBuf::new(), keys: OnceLock::from(keys.collect::<Vec<_>>()) }
     }
 
     fn values() -> ReadSecretValuesResponse {
