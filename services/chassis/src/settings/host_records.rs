@@ -15,8 +15,9 @@ pub struct HostSettings {
     pub provisioning_retries: u32,
     /// CPU architecture of hosts of which none is known.
     pub architecture: String,
-    /// Keys that encrypt the values of secrets, of 64 hexadecimal digits each. The first one encrypts, every one
-    /// decrypts; empty: a key in the data directory, made with the first secret.
+    /// Keys that encrypt the values of secrets, of 64 hexadecimal digits each, or `file:` with the path of a file that
+    /// has them. The first one encrypts, every one decrypts; empty: a key in the data directory, made with the first
+    /// secret.
     pub secret_keys: SecretKeys,
 }
 
@@ -40,6 +41,12 @@ impl SecretKeys {
     /// Texts of the keys.
     pub fn texts(&self) -> &[String] {
         &self.0
+    }
+}
+
+impl From<Vec<String>> for SecretKeys {
+    fn from(keys: Vec<String>) -> Self {
+        Self(keys)
     }
 }
 

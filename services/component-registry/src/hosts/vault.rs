@@ -27,6 +27,9 @@ const ID_BYTES: usize = 8;
 /// Bytes of a nonce, after the id.
 const NONCE_BYTES: usize = 12;
 
+/// Beginning of a setting that names a file.
+const FILE: &str = "file:";
+
 /// File with the key, where the settings have none.
 const KEY_FILE: &str = "host-secrets.key";
 
@@ -52,7 +55,7 @@ impl SecretVault {
         let vault = Self { file: settings.data_dir.join(KEY_FILE), keys: OnceLock::new() };
         let texts = settings.hosts.secret_keys.texts();
         if !texts.is_empty() {
-            let keys: anyhow::Result<Vec<_>> = texts.iter().map(|text| SealingKey::read(text)).collect();
+            let keys: anyhow::Result<Vec<_>> = texts.iter().map(|text| named_key(text)).collect();
             let keys = keys.context("hosts.secret_keys")?;
             vault.keys.get_or_init(|| keys);
         }
@@ -123,6 +126,14 @@ fn hexadecimal(text: &str) -> Option<Vec<u8>> {
     digits.map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
+/// Returns the key that a setting names: its digits, or a file with them.
+fn named_key(text: &str) -> anyhow::Result<SealingKey> {
+    match text.strip_prefix(FILE) {
+        Some(file) => SealingKey::read(&fs::read_to_string(file).with_context(|| file.to_owned())?),
+        None => SealingKey::read(text),
+    }
+}
+
 /// Reads the key in `file`, which is made if it does not exist.
 fn key_of_file(file: &Path) -> anyhow::Result<String> {
     match fs::read_to_string(file) {
@@ -189,6 +200,10 @@ mod tests {
         let settings = Settings { data_dir: directory.path().join("data"), ..Settings::default() };
         let sealed = SecretVault::open(&settings).unwrap().seal("m/s", &values()).unwrap();
         assert_eq!(SecretVault::open(&settings).unwrap().open_values("m/s", &sealed), Ok(values()));
+        let mut named = Settings::default();
+        let file = settings.data_dir.join(KEY_FILE).display().to_string();
+        named.hosts.secret_keys = vec![format!("{FILE}{file}")].into();
+        assert_eq!(SecretVault::open(&named).unwrap().open_values("m/s", &sealed), Ok(values()));
         let mode = fs::metadata(settings.data_dir.join(KEY_FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
