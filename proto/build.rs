@@ -22,6 +22,11 @@ const FILES: &[&str] = &[
     "reveille/configuration/v1/configuration.proto",
     "reveille/evaluation/v1/evaluation.proto",
     "reveille/event/v1/event.proto",
+    "reveille/host/v1/document_service.proto",
+    "reveille/host/v1/host_service.proto",
+    "reveille/host/v1/report_service.proto",
+    "reveille/host/v1/secret_service.proto",
+    "reveille/host/v1/sight.proto",
     "reveille/inventory/v1/inventory.proto",
     "reveille/meta/v1/trouble.proto",
     "reveille/option/v1/option.proto",
@@ -43,6 +48,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let files = compiler.file_descriptor_set();
     let mut generator = prost_build::Config::new();
     generator.include_file("packages.rs").service_generator(Box::new(Services::new(&files)));
+    // Equal records have equal bytes.
+    generator.btree_map([".reveille.host"]);
     generator.compile_fds(files)?;
     Ok(())
 }
@@ -89,6 +96,11 @@ impl Services {
         self.fields.get(&method.output_proto_type).map_or(&[], Vec::as_slice)
     }
 
+    /// Returns whether a request to watch has more than the revision.
+    fn is_filtered(&self, method: &Method) -> bool {
+        self.fields.get(&method.input_proto_type).is_some_and(|fields| fields.len() > 1)
+    }
+
     /// Returns the field of the resources in the answers of a list or watch, and their type.
     fn resources(&self, service: &Service, method: &Method) -> Option<(String, String)> {
         let package = format!(".{}.", service.package);
@@ -108,6 +120,7 @@ impl Services {
             return is_plain.then(|| format!("impl From<Vec<{kind}>> for {response} {{ {whole} }}"));
         }
         let path = format!("/{}.{}/{name}", service.package, service.proto_name);
+        let unfiltered = if self.is_filtered(method) { ", ..Self::default()" } else { "" };
         let (given, taken) = match self.has(method, "deletions") {
             true => ("deletions: batch.deletions,", "response.deletions"),
             // Its resources cannot be deleted.
@@ -120,7 +133,7 @@ impl Services {
                 type Response = {response};
             }}
             impl crate::WatchRequest for {request} {{
-                fn resuming(resume_revision: u64) -> Self {{ Self {{ resume_revision }} }}
+                fn resuming(resume_revision: u64) -> Self {{ Self {{ resume_revision{unfiltered} }} }}
                 fn resume_revision(&self) -> u64 {{ self.resume_revision }}
             }}
             impl From<crate::WatchBatch<{kind}>> for {response} {{

@@ -18,6 +18,7 @@ pub use reveille::component::v1 as component;
 pub use reveille::configuration::v1 as configuration;
 pub use reveille::evaluation::v1 as evaluation;
 pub use reveille::event::v1 as event;
+pub use reveille::host::v1 as host;
 pub use reveille::inventory::v1 as inventory;
 pub use reveille::meta::v1 as meta;
 pub use reveille::option::v1 as option;

@@ -71,12 +71,16 @@ impl BosProblem {
             Fault::Invalid(invalid) => {
                 RequestProblem::bad_request(format!("{} - '{}'", invalid.reason, invalid.field))
             }
+            Fault::Violations(_) => RequestProblem::bad_request(fault.to_string()),
             // Only reports of the actual state are ever locked out (BOS reference 2.6.6).
             Fault::Locked { .. } => RequestProblem::titled(StatusCode::CONFLICT, LOCKED_TITLE, LOCKED_DETAIL),
             Fault::Unavailable { what, reason } => unavailable(&format!("{what}: {reason}")),
             Fault::Busy { reason, retry_after } => RequestProblem::busy(reason, retry_after),
             Fault::Stale { .. } => {
                 RequestProblem::internal("a call without leases was told that they are over")
+            }
+            Fault::Conflict { .. } => {
+                RequestProblem::internal("a call that expects no revision was told that it is another one")
             }
             Fault::ResumeExpired(_) => {
                 RequestProblem::internal("a call that resumes nothing was told to start over")

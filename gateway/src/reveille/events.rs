@@ -150,7 +150,7 @@ impl WantedLists {
         let is_everything = ids.is_empty() && session.is_none();
         let request = |keys: Vec<String>| {
             let is_wanted = is_everything || !keys.is_empty();
-            let filter = EventFilter { keys, kinds: kinds.clone(), since };
+            let filter = EventFilter { keys, kinds: kinds.clone(), since, resource: String::new() };
             is_wanted.then_some(ListEventsRequest { filter: Some(filter), page_size: limit })
         };
         let sessions = request(session.into_iter().collect());
@@ -178,6 +178,7 @@ async fn listed(
 fn refused(fault: Fault) -> RequestProblem {
     match fault {
         Fault::Invalid(invalid) => RequestProblem::bad_request(invalid.to_string()),
+        Fault::Violations(_) => RequestProblem::bad_request(fault.to_string()),
         Fault::Busy { reason, retry_after } => RequestProblem::busy(reason, retry_after),
         Fault::Unavailable { .. } => {
             let problem = RequestProblem::of_status(StatusCode::SERVICE_UNAVAILABLE, fault.to_string());
@@ -186,6 +187,7 @@ fn refused(fault: Fault) -> RequestProblem {
         Fault::NotFound { .. }
         | Fault::AlreadyExists { .. }
         | Fault::Locked { .. }
+        | Fault::Conflict { .. }
         | Fault::Stale { .. }
         | Fault::ResumeExpired(_)
         | Fault::Internal(_) => RequestProblem::internal(&fault.to_string()),

@@ -9,6 +9,7 @@
 //! - `rpc`: gRPC services; `store`: tables; `convert`: conversion between messages and domain types
 //! - `inventory`: the hardware inventory; `discovery`, `locks`, `presence`: its parts in the records; `hints`:
 //!   earlier polls
+//! - `hosts`: bare-metal hosts, their companions and secrets
 //! - `expiry`: deletes expired reports of nodes; `compaction`: deletes unused boot artifacts
 
 mod compaction;
@@ -16,6 +17,7 @@ mod convert;
 mod discovery;
 mod expiry;
 mod hints;
+mod hosts;
 mod inventory;
 mod locks;
 mod presence;
@@ -37,15 +39,25 @@ use proto::{
     component::{
         component_service_server::ComponentServiceServer, report_service_server::ReportServiceServer,
     },
+    event::event_service_server::EventServiceServer,
+    host::{
+        host_document_service_server::HostDocumentServiceServer,
+        host_report_service_server::HostReportServiceServer,
+        host_secret_service_server::HostSecretServiceServer, host_service_server::HostServiceServer,
+    },
     inventory::inventory_service_server::InventoryServiceServer,
     option::options_service_server::OptionsServiceServer,
 };
 use tokio::time::Instant;
 
 use hints::PollHints;
+use hosts::{HostLedgers, RegistryEvents};
 use inventory::{InventoryHandle, InventorySource, subscription};
 use rpc::TimeStampRenewals;
-pub use store::{BootToken, BootTokens, ComponentTable, RegistryMigrator, StoredOptions};
+pub use store::{
+    BootToken, BootTokens, ComponentTable, DocumentTable, HostTable, RegistryMigrator, SecretTable,
+    StoredOptions, StoredSecret,
+};
 
 /// State that the calls and tasks of the registry share.
 pub(crate) struct RegistryState {
@@ -91,6 +103,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         compatibility: Compatibility { strict_bos: settings.compat.strict_bos },
     });
     registry.store_default_options().await?;
+    let hosts = HostLedgers::open(&context, database.clone()).await?;
 
     let mut server = Server::default();
     server.add(
@@ -100,7 +113,8 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         .add(ReportServiceServer::from_arc(Arc::clone(&registry)).max_decoding_message_size(LARGEST_MESSAGE));
     server.add(OptionsServiceServer::from_arc(Arc::clone(&registry)));
     server.add(InventoryServiceServer::from_arc(Arc::clone(&registry)));
-    server.add(registry.components.event_service());
+    add_hosts(&mut server, &hosts);
+    server.add(EventServiceServer::new(RegistryEvents::new(&registry.components, &hosts)));
     let ready = chassis::serve(&context, "component-registry", listener, server).await?;
     let tasks = &context.tasks;
     tasks.spawn_until_shutdown("logging-level", registry.options.clone().log_as_they_say());
@@ -120,6 +134,15 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     tasks.spawn_until_shutdown("inventory", inventory::run(registry, driver, questions));
     ready.now();
     Ok(())
+}
+
+/// Serves hosts, their companions and secrets.
+fn add_hosts(server: &mut Server, hosts: &Arc<HostLedgers>) {
+    let hosts = || Arc::clone(hosts);
+    server.add(HostServiceServer::from_arc(hosts()).max_decoding_message_size(LARGEST_MESSAGE));
+    server.add(HostDocumentServiceServer::from_arc(hosts()).max_decoding_message_size(LARGEST_MESSAGE));
+    server.add(HostSecretServiceServer::from_arc(hosts()).max_decoding_message_size(LARGEST_MESSAGE));
+    server.add(HostReportServiceServer::from_arc(hosts()).max_decoding_message_size(LARGEST_MESSAGE));
 }
 
 impl RegistryState {

@@ -10,6 +10,7 @@
 //!
 //! Comments cite sections such as "host reference 1.12" and defects such as "Q14"; `HOST.md` says what they are about.
 
+pub mod address;
 mod conditions;
 mod credentials;
 pub mod decision;
@@ -38,5 +39,6 @@ mod table;
 mod tests;
 mod transition;
 mod turn;
+pub mod validate;
 
 pub use step::step;

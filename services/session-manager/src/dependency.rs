@@ -120,10 +120,15 @@ impl DependencyError {
         let error = match fault {
             Fault::Unavailable { reason, .. } => reason,
             Fault::Internal(cause) => cause,
-            Fault::Locked { .. } | Fault::Busy { .. } | Fault::Stale { .. } | Fault::ResumeExpired(_) => {
-                fault.to_string()
-            }
-            Fault::NotFound { .. } | Fault::AlreadyExists { .. } | Fault::Invalid(_) => {
+            Fault::Locked { .. }
+            | Fault::Conflict { .. }
+            | Fault::Busy { .. }
+            | Fault::Stale { .. }
+            | Fault::ResumeExpired(_) => fault.to_string(),
+            Fault::NotFound { .. }
+            | Fault::AlreadyExists { .. }
+            | Fault::Invalid(_)
+            | Fault::Violations(_) => {
                 return Self::Fatal(format!("{what}: {fault}"));
             }
         };

@@ -13,6 +13,7 @@
 
 mod convert;
 mod evaluator;
+mod hosts;
 mod mirrors;
 mod rpc;
 
@@ -58,6 +59,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     server.add(EvaluationServiceServer::new(rpc));
     let ready = chassis::serve(&context, "status-evaluator", listener, server).await?;
 
+    hosts::start(&context, role.clone())?;
     let peers = EvaluatorPeers { mirrors: mirrors.clone(), queue, registry, announced, compatibility };
     let complete = mirrors.clone();
     context.tasks.spawn_until_shutdown("evaluator-readiness", async move {

@@ -7,6 +7,7 @@
 pub mod component;
 pub mod configuration;
 mod digest;
+pub mod host;
 mod intern;
 pub mod observation;
 pub mod options;

@@ -35,6 +35,17 @@ pub enum Fault {
     /// The request breaks a rule; mend it and try again.
     #[error(transparent)]
     Invalid(#[from] Invalid),
+    /// The request breaks several rules, each by a field.
+    #[error("{}", several(.0))]
+    Violations(Vec<Invalid>),
+    /// The record is not the one that the request expects; read it and decide again.
+    #[error("{kind} '{name}' has changed since it was read")]
+    Conflict {
+        /// Kind of resource, such as `host`.
+        kind: String,
+        /// Name of the resource.
+        name: String,
+    },
     /// The resource is in a state that does not allow this now; try again later.
     #[error("{kind} '{name}': {reason}")]
     Locked {
@@ -91,12 +102,22 @@ impl Fault {
         Self::Stale { part: part.into() }
     }
 
+    /// Returns the refusal of a request that breaks these rules; `None`: it breaks none.
+    pub fn of_violations(mut violations: Vec<Invalid>) -> Option<Self> {
+        match violations.len() {
+            0 => None,
+            1 => violations.pop().map(Self::Invalid),
+            _ => Some(Self::Violations(violations)),
+        }
+    }
+
     /// Code and reason on the wire. The reasons are part of the API.
     fn code(&self) -> (Code, &'static str) {
         match self {
             Self::NotFound { .. } => (Code::NotFound, "NOT_FOUND"),
             Self::AlreadyExists { .. } => (Code::AlreadyExists, "ALREADY_EXISTS"),
-            Self::Invalid(_) => (Code::InvalidArgument, "INVALID"),
+            Self::Invalid(_) | Self::Violations(_) => (Code::InvalidArgument, "INVALID"),
+            Self::Conflict { .. } => (Code::Aborted, "CONFLICT"),
             Self::Locked { .. } => (Code::FailedPrecondition, "LOCKED"),
             Self::Unavailable { .. } => (Code::Unavailable, "UNAVAILABLE"),
             Self::Busy { .. } => (Code::ResourceExhausted, "BUSY"),
@@ -110,7 +131,9 @@ impl Fault {
     fn details(&self, reason: &str) -> ErrorDetails {
         let mut details = ErrorDetails::with_error_info(reason, DOMAIN, HashMap::new());
         match self {
-            Self::NotFound { kind, name } | Self::AlreadyExists { kind, name } => {
+            Self::NotFound { kind, name }
+            | Self::AlreadyExists { kind, name }
+            | Self::Conflict { kind, name } => {
                 details.set_resource_info(kind, name, "", "");
             }
             Self::Locked { kind, name, reason } => {
@@ -118,6 +141,11 @@ impl Fault {
             }
             Self::Invalid(invalid) => {
                 details.add_bad_request_violation(&invalid.field, &invalid.reason);
+            }
+            Self::Violations(violations) => {
+                for one in violations {
+                    details.add_bad_request_violation(&one.field, &one.reason);
+                }
             }
             Self::Unavailable { what, reason } => {
                 details.set_resource_info("upstream", what, "", reason);
@@ -164,7 +192,9 @@ impl From<Status> for Fault {
             }
             "STALE" => Self::Stale { part: name },
             "RESUME_TOKEN_EXPIRED" => Self::ResumeExpired(name.parse().unwrap_or_default()),
-            "INVALID" => Self::Invalid(first_violation(&details)),
+            "CONFLICT" => Self::Conflict { kind, name },
+            "INVALID" => Self::of_violations(violations(&details))
+                .unwrap_or_else(|| Invalid::new("", "invalid").into()),
             _ => Self::without_details(&status),
         }
     }
@@ -197,12 +227,14 @@ fn transport_words(status: &Status) -> String {
     status.source().map_or_else(|| status.message().to_owned(), cause::root)
 }
 
-fn first_violation(details: &ErrorDetails) -> Invalid {
-    let first = details.bad_request().and_then(|bad| bad.field_violations.first());
-    first.map_or_else(
-        || Invalid::new("", "invalid"),
-        |violation| Invalid::new(&violation.field, &violation.description),
-    )
+fn violations(details: &ErrorDetails) -> Vec<Invalid> {
+    let violations = details.bad_request().map_or(&[][..], |bad| &bad.field_violations);
+    violations.iter().map(|violation| Invalid::new(&violation.field, &violation.description)).collect()
+}
+
+fn several(violations: &[Invalid]) -> String {
+    let texts: Vec<_> = violations.iter().map(ToString::to_string).collect();
+    texts.join("; ")
 }
 
 impl From<sea_orm::DbErr> for Fault {
@@ -239,6 +271,11 @@ mod tests {
             Fault::not_found("component", "x1"),
             Fault::AlreadyExists { kind: "session".into(), name: "s1".into() },
             Fault::Invalid(Invalid::new("limit", "has an empty item")),
+            Fault::Violations(vec![
+                Invalid::new("spec.image.url", "is missing"),
+                Invalid::new("spec.bmc.address", "is no address"),
+            ]),
+            Fault::Conflict { kind: "host".into(), name: "m/h1".into() },
             Fault::Locked { kind: "component".into(), name: "x1".into(), reason: "is powering off".into() },
             Fault::unavailable("database", "connection refused"),
             Fault::Busy { reason: "too many lists".into(), retry_after: Duration::from_secs(3) },
@@ -266,6 +303,8 @@ mod tests {
             NOT_FOUND: NotFound: component 'x1' does not exist
             ALREADY_EXISTS: AlreadyExists: session 's1' already exists
             INVALID: InvalidArgument: limit: has an empty item
+            INVALID: InvalidArgument: spec.image.url: is missing; spec.bmc.address: is no address
+            CONFLICT: Aborted: host 'm/h1' has changed since it was read
             LOCKED: FailedPrecondition: component 'x1': is powering off
             UNAVAILABLE: Unavailable: database: connection refused
             BUSY: ResourceExhausted: too many lists

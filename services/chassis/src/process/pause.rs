@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use domain::core::backoff::Jitter;
+
 /// Pause after the first failure: most outages are restarts, which last about as long.
 const FIRST: Duration = Duration::from_millis(100);
 
@@ -22,6 +24,11 @@ pub fn after(failures: u32) -> Duration {
 /// Time after which a refused caller should try again.
 pub fn retry_after() -> Duration {
     Duration::from_secs(rand::random_range(RETRY_AFTER))
+}
+
+/// Random fraction for the back-off of a rule.
+pub fn jitter() -> Jitter {
+    Jitter(rand::random())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 mod database;
+mod host_records;
 mod leases;
 mod limits;
 mod profile;
@@ -16,6 +17,7 @@ mod upstreams;
 
 pub use database::DatabaseSettings;
 pub(crate) use database::without_password;
+pub use host_records::{HostSettings, SecretKeys};
 pub use leases::LeaseSettings;
 pub use limits::LimitSettings;
 pub use profile::DriverProfile;
@@ -53,6 +55,8 @@ pub struct Settings {
     pub power_controller: OwnerSettings,
     /// The config coordinator.
     pub config_coordinator: OwnerSettings,
+    /// The host provisioner.
+    pub host_provisioner: OwnerSettings,
     /// The HTTP gateway.
     pub gateway: GatewaySettings,
     /// TOML file that lists nodes and their BMCs, for the drivers that need no other service; empty: none.
@@ -69,6 +73,8 @@ pub struct Settings {
     pub images: Images,
     /// Source of the tenants' nodes.
     pub tenants: TenantSettings,
+    /// Records of bare-metal hosts and decisions about them.
+    pub hosts: HostSettings,
     /// Conditions for the end of sessions.
     pub sessions: SessionSettings,
     /// Use of the database by each part.
@@ -221,6 +227,7 @@ impl Default for Settings {
             configuration: ConfigurationSettings::default(),
             images: Images::default(),
             tenants: TenantSettings::default(),
+            hosts: HostSettings::default(),
             sessions: SessionSettings { complete_applied: false },
             database: DatabaseSettings::default(),
             leases: LeaseSettings::default(),
@@ -232,6 +239,7 @@ impl Default for Settings {
             power_controller: OwnerSettings::on_port(7704),
             config_coordinator: OwnerSettings::on_port(7705),
             simulator: SimulatorSettings::on_port(7706),
+            host_provisioner: OwnerSettings::on_port(7707),
         }
     }
 }
@@ -295,6 +303,7 @@ impl Settings {
             &mut shown.status_evaluator,
             &mut shown.power_controller,
             &mut shown.config_coordinator,
+            &mut shown.host_provisioner,
         ] {
             owner.database_url = without_password(&owner.database_url);
         }
@@ -313,6 +322,7 @@ impl Settings {
                 peer.url = without_password(&peer.url);
             }
         }
+        shown.hosts.secret_keys = SecretKeys::default();
         shown.to_toml()
     }
 
@@ -410,11 +420,12 @@ mod tests {
             &mut settings.status_evaluator,
             &mut settings.power_controller,
             &mut settings.config_coordinator,
+            &mut settings.host_provisioner,
         ] {
             owner.database_url = "postgres://bos:s3cret@db.example/bos".into();
         }
         for shown in [settings.shown().unwrap(), format!("{settings:?}")] {
-            assert_eq!(shown.matches("postgres://…@db.example/bos").count(), 5, "{shown}");
+            assert_eq!(shown.matches("postgres://…@db.example/bos").count(), 6, "{shown}");
             assert!(!shown.contains("s3cret"), "{shown}");
         }
         settings.power.pcs.url = "https://bos:s3cret@pcs.example/v1".into();

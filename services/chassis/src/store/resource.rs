@@ -137,6 +137,22 @@ pub struct Batch<R> {
     pub synced: bool,
 }
 
+impl<R: Resource> Batch<R> {
+    /// Returns the batch as a watch of the resources that are `wanted` sees it.
+    pub(crate) fn picking(&self, wanted: impl Fn(&R) -> bool) -> Self {
+        let (changed, others): (Vec<_>, Vec<_>) =
+            self.changed.iter().cloned().partition(|resource| wanted(resource));
+        let mut deleted = self.deleted.clone();
+        deleted.extend(
+            others.iter().map(|resource| ResourceDeletion {
+                key: resource.shared_key(),
+                revision: resource.revision(),
+            }),
+        );
+        Self { changed, deleted, revision: self.revision, synced: self.synced }
+    }
+}
+
 impl<R: WireForm> Batch<R> {
     /// Returns the batch as it goes out.
     pub(crate) fn to_wire(&self) -> WatchBatch<R::Message> {

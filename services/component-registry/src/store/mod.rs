@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod components;
+mod hosts;
 mod options;
 mod tokens;
 mod unused_artifacts;
@@ -11,6 +12,7 @@ use sea_orm_migration::{MigrationTrait, MigratorTrait};
 
 pub use components::ComponentTable;
 pub(crate) use components::create;
+pub use hosts::{DocumentTable, HostTable, SecretTable, StoredSecret};
 pub use options::StoredOptions;
 pub use tokens::{BootToken, BootTokens};
 pub(crate) use unused_artifacts::delete_unused_artifacts;
@@ -26,6 +28,9 @@ impl MigratorTrait for RegistryMigrator {
             .kind::<ComponentTable>()
             .kind::<BootTokens>()
             .kind::<StoredOptions>()
+            .kind::<HostTable>()
+            .kind::<DocumentTable>()
+            .kind::<SecretTable>()
             .with(lease::Migration)
             .with(lease::RoleMigration)
             .into_vec()

@@ -18,6 +18,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 
 mod events;
+mod hosts;
 mod presence;
 mod reporting;
 mod scopes;

@@ -15,6 +15,14 @@ pub enum ConditionStatus {
 }
 
 impl ConditionStatus {
+    /// Every truth.
+    pub const ALL: [Self; 3] = [Self::True, Self::False, Self::Unknown];
+
+    /// Returns the truth of that word, if there is one.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.word() == word)
+    }
+
     /// The word in records.
     pub fn word(self) -> &'static str {
         match self {

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use domain::core::event::EventContent;
+
 use super::{
     events::{ChangeOrigin, EventRecorder, RecordedEvents},
     facets::OneOf,
@@ -78,14 +80,19 @@ impl<R: Resource> Draft<'_, R> {
     }
 
     /// As [`Self::put`]; `reason` is the word for the rule that decided, for the events of the change.
-    pub fn put_because(&mut self, mut resource: R, reason: &str) {
+    pub fn put_because(&mut self, resource: R, reason: &str) {
+        self.put_with(resource, reason, Vec::new());
+    }
+
+    /// As [`Self::put_because`], with further events of the change beside those of the rule.
+    pub fn put_with(&mut self, mut resource: R, reason: &str, further: Vec<EventContent>) {
         let key = resource.shared_key();
         resource.set_revision(0);
         if self.events.is_on() {
             let before = self.get(&key);
             let previous = before.as_ref().map_or(0, |before| before.last_event());
             resource.set_last_event(previous);
-            self.events.record(&key, (before.as_deref(), Some(&resource)), previous, reason);
+            self.events.record(&key, (before.as_deref(), Some(&resource)), previous, (reason, further));
         }
         self.own.insert(key, Some(Arc::new(resource)));
     }
@@ -108,7 +115,7 @@ impl<R: Resource> Draft<'_, R> {
         if self.has_row(key) {
             let shared: Arc<str> = key.into();
             if let Some(before) = self.get(key).filter(|_| self.events.is_on()) {
-                self.events.record(&shared, (Some(&before), None), before.last_event(), "");
+                self.events.record(&shared, (Some(&before), None), before.last_event(), ("", Vec::new()));
             }
             self.own.insert(shared, None);
         }

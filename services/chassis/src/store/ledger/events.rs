@@ -133,16 +133,18 @@ impl<R> EventRecorder<R> {
         self.rule.is_some()
     }
 
-    /// Records the events of a change from `before` to `after`, whose previous events are of the revision `previous`.
+    /// Records the events of a change from `before` to `after`, whose previous events are of the revision `previous`:
+    /// those of the rule, and further ones.
     pub(super) fn record(
         &mut self,
         key: &Arc<str>,
         (before, after): (Option<&R>, Option<&R>),
         previous: u64,
-        reason: &str,
+        (reason, further): (&str, Vec<EventContent>),
     ) {
         let Some(rule) = self.rule else { return };
-        let events = rule(before, after, self.origin.actor, reason);
+        let mut events = rule(before, after, self.origin.actor, reason);
+        events.extend(further);
         if events.is_empty() {
             return;
         }

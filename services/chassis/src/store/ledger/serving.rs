@@ -8,6 +8,7 @@ use futures_util::{
 };
 use proto::{Encoded, WatchedMessage};
 use tonic::{Response, Status};
+use uuid::Uuid;
 
 use super::{Ledger, LedgerView, LedgerWatch, OneOf, ResumeToken, Table, incarnation, view::ListPage};
 use crate::{
@@ -75,7 +76,41 @@ impl<T: Table> Ledger<T> {
     where
         T::Kind: WireForm<Message: WatchedMessage>,
     {
-        let resume = resume.into();
+        let (watch, incarnation) = self.begin_watch(resume.into()).await?;
+        let view = Arc::clone(&self.view);
+        let messages =
+            watch.parts().map(move |part| Ok(view.encoded(&*part?, |batch| batch.to_wire().into())));
+        let messages = messages.take_until(self.shutdown.clone().cancelled_owned());
+        let mut response = Response::new(messages.boxed());
+        incarnation::name(response.metadata_mut(), incarnation);
+        Ok(response)
+    }
+
+    /// Answers a watch of the resources that are `wanted`, as [`Self::serve_watch`] does. A resource that is not, or no
+    /// longer, is delivered as a deletion.
+    ///
+    /// # Errors
+    /// As [`Self::serve_watch`].
+    pub async fn serve_watch_of(
+        &self,
+        resume: impl Into<ResumeToken>,
+        wanted: impl Fn(&T::Kind) -> bool + Send + 'static,
+    ) -> Result<Response<Responses<Encoded<WatchResponse<T::Kind>>>>, Status>
+    where
+        T::Kind: WireForm<Message: WatchedMessage>,
+    {
+        let (watch, incarnation) = self.begin_watch(resume.into()).await?;
+        let messages = watch.batches().map(move |batch| {
+            let batch = batch?.picking(&wanted).to_wire();
+            Ok(Encoded::from(WatchResponse::<T::Kind>::from(batch)))
+        });
+        let messages = messages.take_until(self.shutdown.clone().cancelled_owned());
+        let mut response = Response::new(messages.boxed());
+        incarnation::name(response.metadata_mut(), incarnation);
+        Ok(response)
+    }
+
+    async fn begin_watch(&self, resume: ResumeToken) -> Result<(LedgerWatch<T::Kind>, Uuid), Status> {
         if let Err(fault) = self.fresh().await {
             if resume.revision > self.view.revision() {
                 return Err(fault.into());
@@ -85,13 +120,8 @@ impl<T: Table> Ledger<T> {
         // The first batch may hold references to a whole fleet.
         streams::wait_for_room().await?;
         let watch = LedgerWatch::start(Arc::clone(&self.view), resume)?;
-        let (view, incarnation) = (Arc::clone(&self.view), watch.incarnation());
-        let messages =
-            watch.parts().map(move |part| Ok(view.encoded(&*part?, |batch| batch.to_wire().into())));
-        let messages = messages.take_until(self.shutdown.clone().cancelled_owned());
-        let mut response = Response::new(messages.boxed());
-        incarnation::name(response.metadata_mut(), incarnation);
-        Ok(response)
+        let incarnation = watch.incarnation();
+        Ok((watch, incarnation))
     }
 
     /// Answers a list with every write that any replica had acknowledged at this call, of resources in their form on the

@@ -18,6 +18,21 @@ pub enum ConditionKind {
 }
 
 impl ConditionKind {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Manageable,
+        Self::AvailableForProvisioning,
+        Self::Provisioned,
+        Self::Ready,
+        Self::Progressing,
+        Self::Healthy,
+    ];
+
+    /// Returns the kind of that word, if there is one.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.word() == word)
+    }
+
     /// The word in records.
     pub fn word(self) -> &'static str {
         match self {
@@ -61,6 +76,38 @@ pub enum ConditionReason {
 }
 
 impl ConditionReason {
+    /// Every reason.
+    pub const ALL: [Self; 23] = [
+        Self::NotManaged,
+        Self::Manageable,
+        Self::RegistrationFailed,
+        Self::PowerFailure,
+        Self::NotAvailable,
+        Self::Available,
+        Self::NotProvisioned,
+        Self::Provisioned,
+        Self::NotProgressing,
+        Self::Registering,
+        Self::Inspecting,
+        Self::Preparing,
+        Self::Provisioning,
+        Self::Deprovisioning,
+        Self::PoweringOffBeforeDelete,
+        Self::Deleting,
+        Self::Error,
+        Self::Servicing,
+        Self::Detached,
+        Self::Healthy,
+        Self::Warning,
+        Self::CriticalError,
+        Self::Unknown,
+    ];
+
+    /// Returns the reason of that word, if there is one.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.word() == word)
+    }
+
     /// The word in records.
     pub fn word(self) -> &'static str {
         match self {

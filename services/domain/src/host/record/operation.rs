@@ -32,6 +32,28 @@ pub enum OperationKind {
 }
 
 impl OperationKind {
+    /// Every operation.
+    pub const ALL: [Self; 13] = [
+        Self::Register,
+        Self::Inspect,
+        Self::Prepare,
+        Self::Service,
+        Self::Provision,
+        Self::Adopt,
+        Self::Deprovision,
+        Self::PowerOn,
+        Self::PowerOff,
+        Self::Detach,
+        Self::Delete,
+        Self::AttachDataImage,
+        Self::DetachDataImage,
+    ];
+
+    /// Returns the operation of that word, if there is one.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.word() == word)
+    }
+
     /// Returns whether the backend works on the host meanwhile, so that it needs a slot.
     pub fn needs_slot(self) -> bool {
         matches!(self, Self::Inspect | Self::Provision | Self::Deprovision)

@@ -60,6 +60,42 @@ pub enum WaitReason {
 }
 
 impl WaitReason {
+    /// Every reason.
+    pub const ALL: [Self; 27] = [
+        Self::Continuing,
+        Self::Settled,
+        Self::Unmanaged,
+        Self::Paused,
+        Self::Detached,
+        Self::DeletionHeld,
+        Self::Gone,
+        Self::HeldOff,
+        Self::CredentialsMissing,
+        Self::CredentialsIncomplete,
+        Self::CredentialsUnreadable,
+        Self::DriverNotReady,
+        Self::AwaitingAnswer,
+        Self::DriverWorking,
+        Self::DriverUnreachable,
+        Self::DriverBusy,
+        Self::AnswerIncomplete,
+        Self::BackingOff,
+        Self::AwaitingSlot,
+        Self::AwaitingRamdisk,
+        Self::AwaitingPowerReading,
+        Self::AwaitingFirmwareReading,
+        Self::FirmwareUnjudged,
+        Self::DataImageFailed,
+        Self::DeployDataUnreadable,
+        Self::HardwareDetailsUnreadable,
+        Self::RetriesExhausted,
+    ];
+
+    /// Returns the reason of that word, if there is one.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.word() == word)
+    }
+
     /// The word in records, events, metrics and logs.
     pub fn word(self) -> &'static str {
         match self {

@@ -90,6 +90,25 @@ pub enum BootMode {
     Legacy,
 }
 
+impl BootMode {
+    /// Every boot mode.
+    pub const ALL: [Self; 3] = [Self::Uefi, Self::UefiSecureBoot, Self::Legacy];
+
+    /// Returns the boot mode of that word, if there is one.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.word() == word)
+    }
+
+    /// The word in records.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Uefi => "UEFI",
+            Self::UefiSecureBoot => "UEFISecureBoot",
+            Self::Legacy => "legacy",
+        }
+    }
+}
+
 /// Means of inspection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum InspectionMode {
@@ -100,6 +119,25 @@ pub enum InspectionMode {
     Fast,
     /// The host is not inspected.
     Disabled,
+}
+
+impl InspectionMode {
+    /// Every means.
+    pub const ALL: [Self; 3] = [Self::Agent, Self::Fast, Self::Disabled];
+
+    /// Returns the means of that word, if there is one.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.word() == word)
+    }
+
+    /// The word in records.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Fast => "fast",
+            Self::Disabled => "disabled",
+        }
+    }
 }
 
 /// Properties of the disk that gets the image. Absent ones do not matter.

@@ -1,0 +1,98 @@
+//! Annotations that steer a host, read from their texts (host reference 1.2, 1.12, 1.14, 1.15).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use domain::host::record::{
+    annotations::{
+        AnnotationName, DetachMark, HostAnnotations, InspectRequest, RebootMode, RebootRequest,
+        UnreadableText,
+    },
+    status::HostInventory,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::status_text;
+
+/// Annotation that pauses a host.
+pub const PAUSED: &str = "baremetalhost.metal3.io/paused";
+
+/// Annotation that detaches a host.
+pub const DETACHED: &str = "baremetalhost.metal3.io/detached";
+
+/// Finalizer of a host.
+pub const FINALIZER: &str = "baremetalhost.metal3.io";
+
+/// Beginning of the names of reboot annotations that hold the power off.
+const HOLD: &str = "reboot.metal3.io/";
+
+/// Value of the annotation against inspection.
+const NO_INSPECTION: &str = "disabled";
+
+/// Value of a detach mark.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct DetachValue {
+    force: bool,
+    #[serde(rename = "deleteAction")]
+    delete_action: String,
+}
+
+/// Value of a reboot annotation.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RebootValue {
+    mode: String,
+    force: bool,
+}
+
+/// Reads the annotations that rules read.
+pub fn from_wire(annotations: &BTreeMap<String, String>) -> HostAnnotations {
+    let value = |name: AnnotationName| annotations.get(name.word()).map(String::as_str);
+    HostAnnotations {
+        paused: annotations.contains_key(PAUSED),
+        detached: annotations.get(DETACHED).map(|text| detach_mark(text)),
+        reboots: reboots(annotations),
+        inspect: value(AnnotationName::Inspect).map(inspect_request),
+        hardware_details: value(AnnotationName::HardwareDetails).map(inventory),
+        status: value(AnnotationName::Status).map(|text| status_text::read(text).map(Box::new)),
+    }
+}
+
+fn detach_mark(text: &str) -> DetachMark {
+    let value: DetachValue = serde_json::from_str(text).unwrap_or_default();
+    DetachMark { force: value.force, delays_deletion: value.delete_action == "delay" }
+}
+
+fn reboots(annotations: &BTreeMap<String, String>) -> Vec<RebootRequest> {
+    let requests = annotations.iter().filter_map(|(name, text)| {
+        let key = if name == AnnotationName::Reboot.word() { None } else { Some(name.strip_prefix(HOLD)?) };
+        Some(reboot(key.map(Into::into), text))
+    });
+    requests.collect()
+}
+
+fn reboot(key: Option<Arc<str>>, text: &str) -> RebootRequest {
+    let value = if text.is_empty() { Ok(RebootValue::default()) } else { serde_json::from_str(text) };
+    let is_unreadable = value.is_err();
+    let value = value.unwrap_or_default();
+    let mode = if value.mode == "hard" { RebootMode::Hard } else { RebootMode::Soft };
+    RebootRequest { key, mode, force: value.force, is_unreadable }
+}
+
+fn inspect_request(text: &str) -> InspectRequest {
+    if text == NO_INSPECTION { InspectRequest::Disabled } else { InspectRequest::Again }
+}
+
+/// Reads an inventory in the form of the contract.
+///
+/// # Errors
+/// The text is no JSON object.
+pub fn inventory(text: &str) -> Result<Arc<HostInventory>, UnreadableText> {
+    let value: Value = serde_json::from_str(text).map_err(|_| UnreadableText)?;
+    if !value.is_object() {
+        return Err(UnreadableText);
+    }
+    let architecture = value.pointer("/cpu/arch").and_then(Value::as_str).unwrap_or_default();
+    Ok(Arc::new(HostInventory { architecture: architecture.into(), details: text.into() }))
+}

@@ -1,0 +1,38 @@
+//! Host as the rules read it.
+
+use domain::{
+    core::invalid::Invalid,
+    host::record::{Host, HostDeletion, HostKey, HostMeta, status::HostStatus},
+};
+use proto::host as wire;
+
+use super::{annotations, progress, spec, status};
+
+/// Reads a host for the rules.
+///
+/// # Errors
+/// A word in the record is unknown; the error names the field.
+pub fn host(host: &wire::Host) -> Result<Host, Invalid> {
+    let none = wire::ObjectMeta::default();
+    let meta = host.meta.as_ref().unwrap_or(&none);
+    Ok(Host {
+        meta: HostMeta {
+            key: HostKey { namespace: meta.namespace.as_str().into(), name: meta.name.as_str().into() },
+            change: host.change,
+            deletion: deletion(host, meta),
+            has_finalizer: meta.finalizers.iter().any(|name| name == annotations::FINALIZER),
+            annotations: annotations::from_wire(&meta.annotations),
+        },
+        spec: host.spec.as_ref().map(spec::from_wire).transpose()?.unwrap_or_default(),
+        status: host.status.as_ref().map_or_else(|| Ok(HostStatus::default()), status::from_wire)?,
+        progress: host.progress.as_ref().map(progress::from_wire).transpose()?.unwrap_or_default(),
+    })
+}
+
+fn deletion(host: &wire::Host, meta: &wire::ObjectMeta) -> Option<HostDeletion> {
+    match host.deletion() {
+        wire::DeletionKind::Orderly => Some(HostDeletion::Orderly),
+        wire::DeletionKind::Forced => Some(HostDeletion::Forced),
+        wire::DeletionKind::Unspecified => meta.deleted_at.map(|_| HostDeletion::Orderly),
+    }
+}

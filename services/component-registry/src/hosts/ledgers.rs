@@ -1,0 +1,129 @@
+//! Ledgers of hosts, companions and secrets, and writes to any of them.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use chassis::{
+    Context, Fault,
+    kinds::host::NAMESPACE,
+    store::{
+        ledger::{Ledger, Selection, Table},
+        resource::Resource,
+    },
+};
+use domain::core::event::Actor;
+use proto::host::ObjectFilter;
+use sea_orm::DatabaseConnection;
+
+use super::{
+    object::{self, ObjectChange, ObjectRecord},
+    vault::SecretVault,
+};
+use crate::store::{DocumentTable, HostTable, SecretTable};
+
+/// Ledgers of hosts, companions and secrets.
+pub(crate) struct HostLedgers {
+    pub(super) hosts: Ledger<HostTable>,
+    pub(super) documents: Ledger<DocumentTable>,
+    pub(super) secrets: Ledger<SecretTable>,
+    pub(super) vault: SecretVault,
+}
+
+/// Write to one record.
+pub(super) struct ObjectWrite {
+    /// Key of the record.
+    pub(super) key: String,
+    /// Whether nothing is stored.
+    pub(super) validate_only: bool,
+    /// Author, for events.
+    pub(super) author: Actor,
+    /// Word for the reason, for events.
+    pub(super) reason: &'static str,
+}
+
+impl ObjectWrite {
+    /// A write of a person or a tool.
+    pub(super) fn of(key: String, validate_only: bool) -> Self {
+        Self { key, validate_only, author: Actor::Client, reason: "" }
+    }
+}
+
+impl HostLedgers {
+    /// Opens the ledgers, and encrypts values again that an earlier key has encrypted.
+    ///
+    /// # Errors
+    /// A table cannot be read, or the keys cannot be used.
+    pub(crate) async fn open(context: &Context, database: DatabaseConnection) -> anyhow::Result<Arc<Self>> {
+        let ledgers = Self {
+            hosts: Ledger::open(context, database.clone()).await?,
+            documents: Ledger::open(context, database.clone()).await?,
+            secrets: Ledger::open(context, database).await?,
+            vault: SecretVault::open(&context.settings)?,
+        };
+        ledgers.seal_again().await?;
+        Ok(Arc::new(ledgers))
+    }
+}
+
+/// Writes one record by a rule; returns it as stored, or as it last was, and whether it is gone.
+pub(super) async fn write<T>(
+    ledger: &Ledger<T>,
+    write: ObjectWrite,
+    rule: impl FnOnce(Option<&T::Kind>) -> Result<ObjectChange<T::Kind>, Fault> + Send + 'static,
+) -> Result<(T::Kind, bool), Fault>
+where
+    T: Table<Kind: ObjectRecord>,
+{
+    let ObjectWrite { key, validate_only, author, reason } = write;
+    if validate_only {
+        ledger.fresh().await?;
+        return Ok(judged(rule(ledger.view().get(&key).as_deref())?));
+    }
+    let written = key.clone();
+    let change = ledger.write_by(author, move |draft| {
+        let change = rule(draft.get(&key).as_deref())?;
+        match &change {
+            ObjectChange::Stored(record) => draft.put_because(record.clone(), reason),
+            ObjectChange::Gone(record) => {
+                draft.put_because(record.clone(), reason);
+                draft.delete(&key);
+            }
+            ObjectChange::Unchanged(_) => {}
+        }
+        Ok(judged(change))
+    });
+    let ((record, is_gone), _) = change.await?;
+    // The record in memory has its revision.
+    let stored = ledger.view().get(&written).filter(|_| !is_gone);
+    Ok((stored.map_or(record, |stored| T::Kind::clone(&stored)), is_gone))
+}
+
+fn judged<R>(change: ObjectChange<R>) -> (R, bool) {
+    match change {
+        ObjectChange::Stored(record) | ObjectChange::Unchanged(record) => (record, false),
+        ObjectChange::Gone(record) => (record, true),
+    }
+}
+
+/// Returns the record of that key, with every write that was acknowledged before.
+pub(super) async fn read<T: Table>(ledger: &Ledger<T>, key: &str) -> Result<Arc<T::Kind>, Fault> {
+    ledger.fresh().await?;
+    ledger.view().get(key).ok_or_else(|| Fault::not_found(T::Kind::KIND, key))
+}
+
+/// Returns the selection of a list.
+pub(super) fn selection<R: ObjectRecord>(
+    filter: Option<ObjectFilter>,
+    after: String,
+    page_size: u32,
+    wanted: impl Fn(&R) -> bool + Send + 'static,
+) -> Selection<R> {
+    let filter = filter.unwrap_or_default();
+    let conditions = filter.namespace.iter().map(|namespace| vec![(NAMESPACE, namespace.clone())]).collect();
+    Selection {
+        keys: BTreeSet::new(),
+        after,
+        most: if page_size == 0 { usize::MAX } else { page_size as usize },
+        conditions,
+        wanted: Box::new(move |record| wanted(record) && object::passes(record.meta(), &filter)),
+    }
+}

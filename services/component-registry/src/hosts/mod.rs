@@ -1,0 +1,21 @@
+//! Bare-metal hosts, their companions and secrets: what people write, what parts report, and who reads secrets.
+//!
+//! The rules about one record are pure functions ([`object`], [`edit`]); [`ledgers`] applies them to the newest record
+//! in one transaction.
+//!
+//! - `object`: creation, replacement and deletion of any record; `edit`: hosts; `claims`: companions of a host
+//! - `records`, `documents`, `secrets`, `reports`: gRPC services; `events`: histories; `vault`: encryption of values
+
+mod claims;
+mod documents;
+mod edit;
+mod events;
+mod ledgers;
+mod object;
+mod records;
+mod reports;
+mod secrets;
+mod vault;
+
+pub(crate) use events::RegistryEvents;
+pub(crate) use ledgers::HostLedgers;
