@@ -173,8 +173,10 @@ pub(crate) fn waiting_for_end(transition: &Transition, aborts: bool) -> Trouble 
     let since = transition.withdrawn_at.map(time::from_wire).unwrap_or_default();
     let (id, since) = (&transition.upstream_id, bos_time::text(since));
     let waiting = match aborts {
-        true => format!("its withdrawal is requested since {since}Z, and it has not ended"),
-        false => format!("its time was over at {since}Z, it cannot be withdrawn and has not ended"),
+        true => format!("its withdrawal is requested since {since}Z, and no end of it is known yet"),
+        false => {
+            format!("its time was over at {since}Z, it cannot be withdrawn, and no end of it is known yet")
+        }
     };
     Trouble::no_results_from(format_args!("transition {id} of the power upstream: {waiting}"))
 }
@@ -183,18 +185,29 @@ pub(crate) fn waiting_for_end(transition: &Transition, aborts: bool) -> Trouble 
 pub(crate) fn not_withdrawn(transition: &Transition, failure: &DriverFailure) -> Trouble {
     let id = &transition.upstream_id;
     Trouble::no_results_from(format_args!(
-        "transition {id} of the power upstream: it has not ended, and is not withdrawn: {failure}"
+        "transition {id} of the power upstream: no end of it is known yet, and it is not withdrawn: {failure}"
     ))
 }
 
-/// Returns the trouble of a node whose power is open until a transition of this service has ended. `silence`: the reason
-/// why the upstream does not answer about the transition.
-pub(crate) fn waiting_for_transition(upstream_id: &str, silence: Option<&str>) -> Trouble {
+/// Returns the trouble of a node whose power is open until a transition of this service has ended. `withdrawn_at`: time at
+/// which the transition had outlasted its time; `aborts`: the upstream was asked to end it then; `silence`: the reason why
+/// the upstream does not answer about the transition.
+pub(crate) fn waiting_for_transition(
+    upstream_id: &str,
+    withdrawn_at: Option<Timestamp>,
+    aborts: bool,
+    silence: Option<&str>,
+) -> Trouble {
     let transition = format!("transition {upstream_id} of the power upstream");
+    let overdue = withdrawn_at.map(|since| match aborts {
+        true => format!("whose withdrawal is requested since {}Z, and ", bos_time::text(since)),
+        false => format!("whose time was over at {}Z, and ", bos_time::text(since)),
+    });
+    let overdue = overdue.unwrap_or_default();
     match silence {
-        None => Trouble::waiting_for(format_args!("{transition}, which has not ended")),
+        None => Trouble::waiting_for(format_args!("{transition}, {overdue}of which no end is known yet")),
         Some(why) => {
-            Trouble::waiting_for(format_args!("{transition}, about which there is no answer: {why}"))
+            Trouble::waiting_for(format_args!("{transition}, {overdue}about which there is no answer: {why}"))
         }
     }
 }

@@ -114,7 +114,7 @@ impl PowerSources {
         tokio::try_join!(
             runtime.attend(&mut memory),
             runtime.decide(),
-            runtime.deliver(),
+            Arc::clone(&runtime).deliver(),
             Arc::clone(&runtime).ask(inbox),
             runtime.journal.keep_clear(),
             poller.run()

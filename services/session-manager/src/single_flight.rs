@@ -41,20 +41,48 @@ impl<K: Eq + Hash, V: Clone> SingleFlight<K, V> {
     where
         F: Future<Output = Result<V, DependencyError>>,
     {
-        let answer = self.newest_or(question, ask).await;
+        self.get_within(self.age, question, ask).await
+    }
+
+    /// Returns an answer like [`Self::get`] whose call begins after this one, whatever the age that others accept.
+    ///
+    /// # Errors
+    /// See [`Self::get`].
+    pub(crate) async fn get_anew<F>(&self, question: K, ask: impl FnOnce() -> F) -> Result<V, DependencyError>
+    where
+        F: Future<Output = Result<V, DependencyError>>,
+    {
+        self.get_within(Duration::ZERO, question, ask).await
+    }
+
+    async fn get_within<F>(
+        &self,
+        age: Duration,
+        question: K,
+        ask: impl FnOnce() -> F,
+    ) -> Result<V, DependencyError>
+    where
+        F: Future<Output = Result<V, DependencyError>>,
+    {
+        let answer = self.newest_or(age, question, ask).await;
         // An answer may be as large as the machine, and the next question may be days away.
         self.forget_useless(&mut self.newest.lock(), Instant::now());
         answer
     }
 
-    async fn newest_or<F>(&self, question: K, ask: impl FnOnce() -> F) -> Result<V, DependencyError>
+    async fn newest_or<F>(
+        &self,
+        age: Duration,
+        question: K,
+        ask: impl FnOnce() -> F,
+    ) -> Result<V, DependencyError>
     where
         F: Future<Output = Result<V, DependencyError>>,
     {
         let asked = Instant::now();
         let newest = self.newest(question, asked);
         let mut newest = newest.lock().await;
-        if let Some(answered) = newest.as_ref().filter(|answered| answered.serves(asked, self.age)) {
+        if let Some(answered) = newest.as_ref().filter(|answered| answered.serves(asked, age)) {
             return answered.answer.clone();
         }
         let began = Instant::now();
@@ -163,5 +191,6 @@ mod tests {
             assert_eq!(answers.get("b", || async { Ok(3) }).await, Ok(3));
         }
         assert_eq!((kept.newest.lock().len(), fresh.newest.lock().len()), (2, 0));
+        assert_eq!(kept.get_anew("a", || async { Ok(4) }).await, Ok(4));
     }
 }

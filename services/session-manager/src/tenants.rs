@@ -82,7 +82,7 @@ pub(crate) struct TenantLookup {
     believed: Mutex<HashMap<Tenant, Arc<TenantNodes>>>,
     sessions: Ledger<SessionTable>,
     members: Arc<SessionMembers>,
-    /// Notified when an answer puts nodes in doubt.
+    /// Notified when an answer puts nodes or a tenant in doubt.
     doubted: Notify,
 }
 
@@ -120,34 +120,40 @@ impl TenantLookup {
     /// [`DependencyError::Retryable`] if the service does not answer, [`DependencyError::Fatal`] if the tenant does
     /// not exist.
     pub(crate) async fn nodes(&self, tenant: &Tenant) -> Result<Nodes, DependencyError> {
-        match &self.driver {
-            TenantDriver::Tapms(tapms) if !tenant.is_none() => {
-                self.nodes.get(tenant.clone(), || self.ask(tapms, tenant)).await.map(Some)
-            }
-            TenantDriver::Tapms(_) | TenantDriver::None => Ok(None),
-        }
+        let Some(tapms) = self.tapms(tenant) else { return Ok(None) };
+        self.nodes.get(tenant.clone(), || self.ask(tapms, tenant)).await.map(Some)
     }
 
-    /// Returns the nodes like [`Self::nodes`], for callers that start work on nodes: no node may be in doubt.
+    /// Returns the nodes like [`Self::nodes`], for callers that start work on nodes: no node may be in doubt. The nodes of a
+    /// session are decided once, so the answer is to a call that begins now.
     ///
     /// # Errors
     /// See [`Self::nodes`]; [`DependencyError::Retryable`] also while nodes are in doubt.
     pub(crate) async fn confirmed_nodes(&self, tenant: &Tenant) -> Result<Nodes, DependencyError> {
-        let nodes = self.nodes(tenant).await?;
-        match nodes.as_deref().and_then(in_doubt) {
+        let Some(tapms) = self.tapms(tenant) else { return Ok(None) };
+        let nodes = self.nodes.get_anew(tenant.clone(), || self.ask(tapms, tenant)).await?;
+        match in_doubt(&nodes) {
             Some(error) => {
                 Err(DependencyError::Retryable(DependencyOutage { what: Dependency::Membership, error }))
             }
-            None => Ok(nodes),
+            None => Ok(Some(nodes)),
         }
     }
 
-    /// Returns whether nodes of any tenant are in doubt.
-    pub(crate) fn is_in_doubt(&self) -> bool {
-        self.believed.lock().values().any(|nodes| !nodes.in_doubt.is_empty())
+    /// Returns the service that knows the nodes of `tenant`; `None`: every node may be used.
+    fn tapms(&self, tenant: &Tenant) -> Option<&TapmsClient> {
+        match &self.driver {
+            TenantDriver::Tapms(tapms) if !tenant.is_none() => Some(tapms),
+            TenantDriver::Tapms(_) | TenantDriver::None => None,
+        }
     }
 
-    /// Waits until an answer puts nodes in doubt.
+    /// Returns whether nodes of any tenant are in doubt, or a tenant itself.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.believed.lock().values().any(|nodes| nodes.is_in_doubt())
+    }
+
+    /// Waits until an answer puts nodes or a tenant in doubt.
     pub(crate) async fn doubted(&self) {
         self.doubted.notified().await;
     }
@@ -162,7 +168,7 @@ impl TenantLookup {
         let (listing, doubt) = match tapms.lists(tenant).await {
             Ok(true) => (SetListing::Has, "lists it".to_owned()),
             Ok(false) => (SetListing::Lacks, "is asked again".to_owned()),
-            Err(failure) => (SetListing::Unknown, format!("lists no tenants: {failure}")),
+            Err(failure) => (SetListing::Unknown, format!("its list of tenants cannot be read: {failure}")),
         };
         if nodes.is_missing(listing, self.has_sessions(tenant), now()) {
             return Err(DependencyError::Fatal(error));
@@ -188,9 +194,11 @@ impl TenantLookup {
             all.insert(tenant.clone(), Arc::clone(&believed));
         }
         drop(all);
+        if believed.is_in_doubt() && !before.is_in_doubt() {
+            self.doubted.notify_one();
+        }
         let (missing, doubted) = (believed.in_doubt.len(), before.in_doubt.len());
         if missing > doubted {
-            self.doubted.notify_one();
             let tenant = tenant.as_str();
             tracing::warn!(
                 tenant,

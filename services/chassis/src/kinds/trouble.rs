@@ -73,7 +73,7 @@ fn kind_of_untyped(text: &str) -> TroubleKind {
         TroubleKind::Held
     } else if [ERROR_ABSENT, ERROR_DOUBTFUL].contains(&text) {
         TroubleKind::NotListed
-    } else if text == ERROR_RETRIES_EXHAUSTED {
+    } else if text.starts_with(ERROR_RETRIES_EXHAUSTED) {
         TroubleKind::Exhausted
     } else {
         TroubleKind::Failed
@@ -121,7 +121,10 @@ mod tests {
             (ERROR_TURNED_TOO_OFTEN, TroubleKind::Held),
             (ERROR_ABSENT, TroubleKind::NotListed),
             (ERROR_DOUBTFUL, TroubleKind::NotListed),
-            (ERROR_RETRIES_EXHAUSTED, TroubleKind::Exhausted),
+            (
+                "the retry limit was reached and no service gave a reason for the failure",
+                TroubleKind::Exhausted,
+            ),
             ("no such node", TroubleKind::Failed),
         ] {
             assert_eq!(from_wire(0, text), Trouble::new(kind, text.into()), "{text}");

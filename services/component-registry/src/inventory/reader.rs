@@ -217,7 +217,10 @@ impl PendingCallers {
             settle(snapshots, &Ok(whole));
         }
         let outcome = match judge_locks(!locked.is_empty(), has_locks(registry), lists_hardware) {
-            LockAnswer::Counts => Ok(drop(known.locked.send_replace(Some(locked)))),
+            LockAnswer::Counts => {
+                known.locked.send_replace(Some(locked));
+                Ok(())
+            }
             LockAnswer::NeedsListing | LockAnswer::Lost => Err(nothing_listed()),
         };
         settle(locks, &outcome);

@@ -54,9 +54,9 @@ pub const ERROR_CONFIGURATION_REFUSED: &str = "Error encountered setting CFS inf
 /// and a node reports a boot once.
 pub const ERROR_REPORT_AWAITED: &str = "waiting for the node to report the boot that its last action began; the \
      report may have been lost, so the wait ends max_boot_wait_time after that action";
-/// Every attempt was used up and no upstream gave a reason.
-pub const ERROR_RETRIES_EXHAUSTED: &str =
-    "the retry limit was reached and no service gave a reason for the failure";
+/// Beginning of the text of a component whose attempts were all used up while no upstream gave a reason; the effect
+/// follows.
+pub const ERROR_RETRIES_EXHAUSTED: &str = "the retry limit was reached";
 /// [`ERROR_RETRIES_EXHAUSTED`] in the words of BOS.
 const BOS_RETRIES_EXHAUSTED: &str =
     "The retry limit has been hit for this component, but no services have reported specific errors";
@@ -272,8 +272,9 @@ fn give_up_when_exhausted(
     options: &Options,
     now: Timestamp,
 ) {
-    let exhausted = |action| component.attempts(action) >= component.retry_limit(options);
-    let out_of_attempts = match progress(decision, component) {
+    let exhausted =
+        |action| Some(action).filter(|action| component.attempts(*action) >= component.retry_limit(options));
+    let exhausted_action = match progress(decision, component) {
         ComponentProgress::PowerOnPending => exhausted(Action::PoweringOn),
         ComponentProgress::PowerOffPending => exhausted(Action::PoweringOffGracefully),
         // Force follows only a shutdown that the node was asked for.
@@ -282,29 +283,41 @@ fn give_up_when_exhausted(
         }
         ComponentProgress::PowerOffGracefullyCalled | ComponentProgress::PowerOffForcefullyCalled => {
             match last_force(component, evidence, options, now) {
-                LastForce::NotYet => false,
+                LastForce::NotYet => None,
                 LastForce::Pending { until } => {
                     decision.until = Some(until);
-                    false
+                    None
                 }
                 LastForce::Unread => {
                     decision.until = None;
-                    false
+                    None
                 }
-                LastForce::InVain => true,
+                LastForce::InVain => Some(Action::PoweringOffForcefully),
             }
         }
-        ComponentProgress::PowerOnCalled | ComponentProgress::Configuring | ComponentProgress::Stable => {
-            false
-        }
+        ComponentProgress::PowerOnCalled | ComponentProgress::Configuring | ComponentProgress::Stable => None,
     };
-    if !out_of_attempts {
-        return;
-    }
+    let Some(action) = exhausted_action else { return };
     fail(decision, Reason::RetriesExhausted);
     if decision.error.text().unwrap_or(component.error_text()).is_empty() {
-        decision.error = ErrorChange::Show(Trouble::own(TroubleKind::Exhausted, ERROR_RETRIES_EXHAUSTED));
+        let text = exhausted_text(component, action);
+        decision.error = ErrorChange::Show(Trouble::own(TroubleKind::Exhausted, &text));
     }
+}
+
+/// Returns the text of a component whose attempts at `action` had no effect, as far as it is known.
+fn exhausted_text(component: &Component, action: Action) -> String {
+    let attempts = component.attempts(action);
+    let effect = match action {
+        Action::PoweringOn => format!("off after {attempts} power-ons"),
+        Action::PoweringOffForcefully => format!("on after {attempts} forced power-offs"),
+        Action::PoweringOffGracefully
+        | Action::ActualStateCleanup
+        | Action::ApplyStaged
+        | Action::NewlyDiscovered
+        | Action::SessionSetup => format!("on after {attempts} requests to shut down"),
+    };
+    format!("{ERROR_RETRIES_EXHAUSTED}: the node is {effect}, and no service reported a failure")
 }
 
 /// Outcome of the last attempt to force a component off.

@@ -121,16 +121,21 @@ impl<T: Ord + Clone> ConfirmedSet<T> {
     }
 
     /// Returns whether there is no such set at `now`, by what the list of all sets says too. Something before the system
-    /// that keeps the set may have denied it. So a set that the list has exists; and if other records depend on the set
-    /// (`is_at_stake`), the list has to lack it, and the denial has to be confirmed like any absence.
+    /// that keeps the set may have denied it, in any form, and may have failed the list too. So the list has to lack the
+    /// set; and if other records depend on the set (`is_at_stake`), the denial has to be confirmed like any absence.
     pub fn is_missing(&self, listing: SetListing, is_at_stake: bool, now: Timestamp) -> bool {
         let is_lasting = self.denied_since.is_some_and(|since| now.since(since) >= CONFIRMATION);
         self.is_denied()
             && match listing {
-                SetListing::Has => false,
+                SetListing::Has | SetListing::Unknown => false,
                 SetListing::Lacks => is_lasting || !is_at_stake,
-                SetListing::Unknown => !is_at_stake,
             }
+    }
+
+    /// Returns whether a later answer is needed: elements are in doubt, or the set was denied and that is not confirmed.
+    pub fn is_in_doubt(&self) -> bool {
+        let is_lasting = |since| self.answered_at.is_some_and(|last| last.since(since) >= CONFIRMATION);
+        !self.in_doubt.is_empty() || self.denied_since.is_some_and(|since| !is_lasting(since))
     }
 
     /// Returns whether no element is known that the next answer has to be compared with.
@@ -256,9 +261,10 @@ mod tests {
         let rows = [0, 7200, 7215, 14400].map(|second: i64| {
             let now = Timestamp(second * 1000);
             believed = believed.believe(SetAnswer::NoSuchSet, [], now);
-            (second, believed.is_missing(SetListing::Lacks, true, now))
+            (second, believed.is_missing(SetListing::Lacks, true, now), believed.is_in_doubt())
         });
-        assert_eq!(rows, [(0, false), (7200, false), (7215, true), (14400, true)]);
+        let expected = [(0, false, true), (7200, false, true), (7215, true, false), (14400, true, false)];
+        assert_eq!(rows, expected);
     }
 
     #[test]
@@ -356,7 +362,7 @@ mod tests {
             Has at stake: 0 s in doubt, 9 s in doubt, 10 s in doubt, 11 s in doubt
             Lacks : 0 s missing, 9 s missing, 10 s missing, 11 s missing
             Lacks at stake: 0 s in doubt, 9 s in doubt, 10 s missing, 11 s missing
-            Unknown : 0 s missing, 9 s missing, 10 s missing, 11 s missing
+            Unknown : 0 s in doubt, 9 s in doubt, 10 s in doubt, 11 s in doubt
             Unknown at stake: 0 s in doubt, 9 s in doubt, 10 s in doubt, 11 s in doubt
         "#]]
         .assert_eq(&rows);

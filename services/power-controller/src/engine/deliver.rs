@@ -35,6 +35,13 @@ pub(crate) struct AttemptAnnouncement {
     gone: Vec<ComponentId>,
 }
 
+impl AttemptAnnouncement {
+    /// Returns the transitions as they were before and after they were sorted.
+    fn all(&self) -> impl Iterator<Item = &Transition> {
+        self.before.iter().chain(&self.due).chain(&self.later)
+    }
+}
+
 impl PowerEngine {
     /// Takes open transitions without an answer of the upstream a step further.
     pub(super) fn step(&mut self, ids: &[TransitionId], seen: EventContext<'_>) -> Vec<EngineCommand> {
@@ -45,6 +52,8 @@ impl PowerEngine {
         for id in ids {
             let Some(transition) = self.transitions.get(id) else { continue };
             match transition.delivery() {
+                // The answer of the registry continues it.
+                Delivery::Prepared if self.transitions.is_announced(id) => {}
                 Delivery::Prepared | Delivery::Unknown if transition.abandoned_at.is_some() => {
                     abandoned.push(id);
                 }
@@ -80,6 +89,9 @@ impl PowerEngine {
         let (announcement, mut reports) = self.sort(prepared, &options, seen);
         // Effects are noted before the report, which a registry with a newer generation refuses: a reader of the newer
         // generation must see these effects too.
+        for transition in announcement.all() {
+            self.transitions.begin_announcement(&transition.id);
+        }
         for transition in &announcement.due {
             self.nodes.begin(transition);
             reports.extend(self.beginnings(transition));
@@ -95,6 +107,7 @@ impl PowerEngine {
         stale: &HashSet<String>,
         seen: EventContext<'_>,
     ) -> Vec<EngineCommand> {
+        announcement.all().for_each(|transition| self.transitions.end_announcement(&transition.id));
         let AttemptAnnouncement { before, due, later, mut gone } = announcement;
         let (abandoned, mut due): (Vec<_>, Vec<_>) =
             due.into_iter().partition(|transition| self.transitions.is_abandoned(&transition.id));

@@ -76,6 +76,8 @@ impl PowerEngine {
             tracing::warn!(transition = id, upstream_id, "transition outlasts its time, withdrawing it");
             transition.withdrawn_at = Some(time::to_wire(seen.now.at));
             commands.push(self.put(transition.clone()));
+            // It is shown once, and at once: an earlier text of the same transition does not keep it away.
+            self.transitions.take_shown(&id);
             let trouble = convert::waiting_for_end(&transition, self.upstream.aborts);
             commands.push(self.show_unresolved(&transition, &trouble, seen.now));
         }

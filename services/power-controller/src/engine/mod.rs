@@ -37,7 +37,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chassis::process::clock;
+use chassis::{mesh::time, process::clock};
 use domain::{
     boot::{
         bos::options::Options,
@@ -282,7 +282,10 @@ impl PowerEngine {
 
     /// Returns the trouble of a node whose power is open until the transition of its `holder` has ended.
     pub(crate) fn waits_for(&self, holder: &NodeHolder) -> Trouble {
-        convert::waiting_for_transition(&holder.upstream_id, self.transitions.silence(&holder.transition))
+        let transition = self.transitions.get(&holder.transition);
+        let withdrawn_at = transition.and_then(|one| one.withdrawn_at).map(time::from_wire);
+        let silence = self.transitions.silence(&holder.transition);
+        convert::waiting_for_transition(&holder.upstream_id, withdrawn_at, self.upstream.aborts, silence)
     }
 }
 

@@ -58,6 +58,8 @@ struct TransitionRecord {
     unreached: bool,
     /// Number of times that the transition was in doubt since the upstream took it last.
     doubts: u32,
+    /// Whether the registry is being told that the attempts begin.
+    announced: bool,
     /// Whether the upstream's record under the id of the transition was found to match the request.
     read_back: bool,
     /// Time at which the upstream took the request to end the transition early.
@@ -169,6 +171,21 @@ impl TransitionRecords {
     /// Returns whether an operator has abandoned the transition.
     pub(crate) fn is_abandoned(&self, id: &str) -> bool {
         self.get(id).is_some_and(|transition| transition.abandoned_at.is_some())
+    }
+
+    /// Begins the announcement of attempts to the registry, whose answer continues the transition.
+    pub(crate) fn begin_announcement(&mut self, id: &str) {
+        self.with(id, |record| record.announced = true);
+    }
+
+    /// Ends the announcement, which the registry has answered.
+    pub(crate) fn end_announcement(&mut self, id: &str) {
+        self.with(id, |record| record.announced = false);
+    }
+
+    /// Returns whether the attempts of the transition are being announced.
+    pub(crate) fn is_announced(&self, id: &str) -> bool {
+        self.records.get(id).is_some_and(|record| record.announced)
     }
 
     /// Begins a poll; `false`: one is under way.

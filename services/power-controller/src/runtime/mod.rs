@@ -118,13 +118,23 @@ impl PowerRuntime {
         }
     }
 
-    /// Has open transitions take a step whenever they are queued.
-    pub(crate) async fn deliver(&self) -> anyhow::Result<Infallible> {
+    /// Has open transitions take a step whenever they are queued. A step may wait for the registry, which must not delay
+    /// others: transitions in doubt are searched for and abandoned ones end meanwhile.
+    pub(crate) async fn deliver(self: Arc<Self>) -> anyhow::Result<Infallible> {
+        let mut steps = JoinSet::new();
         loop {
-            let ids = self.queues.undelivered.next(MOST_STEPS).await;
-            let _turn = self.known.term.turn("deliver");
-            self.handle(EngineEvent::Due(ids)).await;
+            tokio::select! {
+                ids = self.queues.undelivered.next(MOST_STEPS) => {
+                    steps.spawn(Arc::clone(&self).step(ids).in_current_span());
+                }
+                Some(done) = steps.join_next() => done.context("a step of transitions")?,
+            }
         }
+    }
+
+    async fn step(self: Arc<Self>, ids: Vec<TransitionId>) {
+        let _turn = self.known.term.turn("deliver");
+        self.handle(EngineEvent::Due(ids)).await;
     }
 
     /// Makes the upstream calls of the engine, and polls transitions when they are due.

@@ -51,6 +51,8 @@ struct RegistryWorld {
     options: Options,
     /// Whether the options are withheld from all readers.
     keeps_options: bool,
+    /// Component whose reports are held.
+    held: String,
 }
 
 type Responses<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -89,6 +91,11 @@ impl FakeRegistry {
     /// Withholds the options from later readers, or releases them to all that wait.
     pub(crate) fn keep_options(&self, keep: bool) {
         self.world.send_modify(|world| world.keeps_options = keep);
+    }
+
+    /// Holds the reports about this component, and releases those about others.
+    pub(crate) fn hold_reports(&self, id: &str) {
+        self.world.send_modify(|world| id.clone_into(&mut world.held));
     }
 
     /// Returns the reports so far, one line each.
@@ -200,7 +207,10 @@ impl ReportService for FakeRegistry {
         request: Request<ReportActionsRequest>,
     ) -> Result<Response<ReportActionsResponse>, Status> {
         let mut stale_ids = Vec::new();
-        for wire in request.into_inner().reports {
+        let reports = request.into_inner().reports;
+        let is_held = |world: &RegistryWorld| reports.iter().any(|report| report.id == world.held);
+        drop(self.world.subscribe().wait_for(|world| !is_held(world)).await);
+        for wire in reports {
             let report = report::ActionReport {
                 id: ComponentId::parse(&wire.id).unwrap(),
                 generation: wire.generation,

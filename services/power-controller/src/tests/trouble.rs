@@ -28,6 +28,27 @@ async fn a_lost_answer_is_found_and_nothing_is_sent_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn report_that_waits_for_the_registry_delays_no_search() {
+    let mesh = ControllerMesh::started().await;
+    mesh.pcs.trouble("create", Some(PcsTrouble::LosesAnswers));
+    mesh.pcs.trouble("list", Some(PcsTrouble::Answers(500, String::new())));
+    mesh.power_on(&["x2"]);
+    mesh.until_taken(1).await;
+    mesh.until_component("x2", "shows why it waits", |one| one.waits_for_power_upstream()).await;
+    mesh.registry.hold_reports("x1");
+    mesh.power_on(&["x1"]);
+    mesh.until_delivery(Delivery::Prepared).await;
+    // The announcement of x1 is on its way, and is not answered.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    mesh.pcs.trouble("list", None);
+    let is_found = |one: &Transition| one.delivery() == Delivery::Accepted && one.members[0].id == "x2";
+    until("the search", || async { mesh.transitions().await.into_iter().find(is_found) }).await;
+    assert_eq!(mesh.pcs.taken(), ["On x2"]);
+    mesh.registry.hold_reports("");
+    assert_eq!(mesh.until_taken(2).await[1], "On x1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_lost_answer_is_found_whatever_the_clock_of_the_upstream_says() {
     for ahead in [-3600, 3600] {
         let mesh = ControllerMesh::started().await;

@@ -104,6 +104,7 @@ async fn tenants_apply_to_their_own_nodes() {
     let answer = world.apply("a", &["n7", "n2", "strange", "n1", "n7"]).await.unwrap();
     assert_eq!(lists(&answer), ["n2 n1", "", "n7 strange n7"]);
     site.says("/v1alpha3/tenants/stranger", 404, r#"{"message": "Tenant stranger not found"}"#);
+    site.says("/v1alpha3/tenants", 200, "[]");
     assert_eq!(world.apply("stranger", &[]).await.unwrap_err(), Fault::not_found("tenant", "stranger"));
     site.says("/v1alpha3/tenants/silent", 500, "{}");
     let silent = world.apply("silent", &["n1"]).await.unwrap_err();

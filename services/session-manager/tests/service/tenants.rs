@@ -167,6 +167,7 @@ async fn tenants_are_served_to_other_services() {
     has(&site, &["n2", "n1", "n3"]);
     site.says("/v1alpha3/tenants/bare", 200, r#"{"status": {}}"#);
     site.says("/v1alpha3/tenants/stranger", 404, DENIAL);
+    site.says(LIST, 200, "[]");
     let mut rows = String::new();
     for (name, among) in [
         ("", &[][..]),
@@ -265,6 +266,7 @@ async fn the_failure_of_one_tenant_concerns_no_other() {
 async fn nothing_is_stored_for_a_tenant_that_does_not_exist() {
     let (world, site) = world().await;
     site.says("/v1alpha3/tenants/stranger", 404, DENIAL);
+    site.says(LIST, 200, "[]");
     world.template("t", &["n1"]).await;
     let unknown = Fault::not_found("tenant", "stranger");
     // The tenant is checked before most errors of the template, and before its existence.
@@ -476,18 +478,37 @@ async fn answers_of_a_proxy_deny_no_tenant() {
 }
 
 #[tokio::test]
-async fn first_denial_is_believed_only_where_nothing_contradicts_it() {
+async fn first_denial_is_believed_only_where_the_list_agrees() {
     let (world, site) = world().await;
-    site.says(A, 404, DENIAL);
     let unknown = Fault::not_found("tenant", "a");
-    for (status, list, believed) in
-        [(200, "[]", true), (404, "no such thing", true), (200, r#"[{"spec": {"tenantname": "a"}}]"#, false)]
-    {
-        site.says(LIST, status, list);
-        let told = world.tenant("a", &[]).await.unwrap_err();
-        assert_eq!(told == unknown, believed, "{list}: {told:?}");
-        assert!(believed || matches!(told, Fault::Unavailable { .. }), "{told:?}");
+    let proxies = [r#"{"message":"no Route matched with those values"}"#, r#"{"detail":"Not Found"}"#];
+    for denial in [DENIAL, proxies[0], proxies[1]] {
+        site.says(A, 404, denial);
+        for (status, list, believed) in [
+            (200, "[]", true),
+            (404, denial, false),
+            (404, "no such thing", false),
+            (200, r#"[{"spec": {"tenantname": "a"}}]"#, false),
+        ] {
+            site.says(LIST, status, list);
+            let told = world.tenant("a", &[]).await.unwrap_err();
+            assert_eq!(told == unknown, believed, "{denial}, {list}: {told:?}");
+            assert!(believed || matches!(told, Fault::Unavailable { .. }), "{told:?}");
+        }
     }
+}
+
+#[tokio::test]
+async fn setup_asks_for_the_nodes_of_its_tenant_anew() {
+    let (world, site) = world().await;
+    has(&site, &["n1"]);
+    world.put_template(template("a", "t", &["n1", "n3"])).await.unwrap();
+    assert_eq!(world.tenant("a", &[]).await.unwrap().nodes.unwrap().ids, ["n1"]);
+    has(&site, &["n1", "n3"]);
+    world.create(owned("a", "s", "t")).await.unwrap();
+    let started = |session: &Session| session.end_time.is_some() || !session.components.is_empty();
+    let session = world.session_when("s", started).await;
+    assert_eq!((session.components, session.error), (strings(&["n1", "n3"]), None));
 }
 
 #[tokio::test]
@@ -513,7 +534,9 @@ async fn denial_that_the_list_of_tenants_does_not_confirm_ends_no_session() {
     let (world, site) = running_session().await;
     site.says(A, 404, r#"{"message": "no Route matched with those values"}"#);
     let lists_none = |session: &Session| {
-        session.waiting_for.contains("TAPMS says that tenant 'a' does not exist, and lists no tenants: ")
+        session
+            .waiting_for
+            .contains("TAPMS says that tenant 'a' does not exist, and its list of tenants cannot be read: ")
     };
     world.session_when("s", lists_none).await;
     site.says(LIST, 200, r#"{"items": [{"spec": {"tenantname": "a"}}]}"#);

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     boot::bos::options::Options,
     core::{
-        confirmed_set::CONFIRMATION,
+        confirmed_set::{CONFIRMATION, LONGEST_GAP},
         time::Timestamp,
         trouble::{Trouble, TroubleKind},
     },
@@ -83,11 +83,12 @@ impl InventoryPresence {
     }
 
     /// Returns the presence after an answer at `now` that lists the node or lacks it. A listed node counts at once, an
-    /// absence once a later answer confirms it.
+    /// absence once a later answer confirms it. A doubt that no answer has confirmed in time begins anew.
     pub(crate) fn after(&self, is_listed: bool, now: Timestamp) -> Self {
         match self {
             _ if is_listed => Self::Listed,
             Self::Unknown { .. } | Self::Listed => Self::Doubtful { since: now },
+            Self::Doubtful { since } if now.since(*since) > LONGEST_GAP => Self::Doubtful { since: now },
             Self::Doubtful { since } if now.since(*since) >= CONFIRMATION => Self::Absent { since: *since },
             Self::Doubtful { .. } | Self::Absent { .. } => self.clone(),
         }

@@ -277,7 +277,10 @@ fn failed_polls_are_shown_and_nodes_are_read_until_polls_succeed() {
         "waiting for transition t-1 of the power upstream, about which there is no answer: PCS is away"
     );
     scene.poll(1, Ok(progress("", false)));
-    assert_eq!(waits(&scene), "waiting for transition t-1 of the power upstream, which has not ended");
+    assert_eq!(
+        waits(&scene),
+        "waiting for transition t-1 of the power upstream, of which no end is known yet"
+    );
     check(
         &scene,
         &expect![[r#"
@@ -301,6 +304,29 @@ fn failed_polls_are_shown_and_nodes_are_read_until_polls_succeed() {
 }
 
 #[test]
+fn withdrawal_is_shown_right_after_another_trouble() {
+    let mut scene = EngineScene::power_on(&["x1"]);
+    scene.accepted();
+    scene.poll(1, Ok(progress("x1:pending", false)));
+    scene.pass(TASK_DEADLINE.as_secs() + 60);
+    let failure = DriverFailure::Unreachable("PCS is away".to_owned());
+    let transition = scene.transition(1);
+    let earlier = Trouble::no_results_from(&failure);
+    scene.engine.transitions.show(&transition.id, &earlier, scene.now.instant);
+    scene.log.clear();
+    scene.tell("T1 is due for a poll", EngineEvent::PollDue(scene.id(1)));
+    check(
+        &scene,
+        &expect![[r#"
+        T1 is due for a poll:
+            write T1 Accepted [x1], withdrawn
+            report x1 attempt 1 'no results from transition t-1 of the power upstream: its withdrawal is requested since 2024-11-20T16:12:01Z, and no end of it is known yet'
+            withdraw t-1
+    "#]],
+    );
+}
+
+#[test]
 fn shutdown_that_never_begins_is_withdrawn_when_its_own_time_is_over() {
     let mut scene = EngineScene::power_off(&["x1"]);
     scene.facts.options.max_power_off_wait_time = 10;
@@ -314,12 +340,16 @@ fn shutdown_that_never_begins_is_withdrawn_when_its_own_time_is_over() {
     scene.log.clear();
     scene.poll(1, Ok(not_begun));
     scene.tell("it is withdrawn", EngineEvent::Withdrawn { id: scene.id(1), answer: Ok(()) });
+    let waits = scene.engine.waits_for_holder("x1", 2).unwrap();
+    let text = "waiting for transition t-1 of the power upstream, whose withdrawal is requested since \
+                2024-11-20T16:10:12Z, and of which no end is known yet";
+    assert_eq!(waits.text().as_ref(), text, "a newer generation shows it too");
     check(
         &scene,
         &expect![[r#"
         T1 is due for a poll:
             write T1 Accepted [x1], withdrawn
-            report x1 attempt 1 'no results from transition t-1 of the power upstream: its withdrawal is requested since 2024-11-20T16:10:12Z, and it has not ended'
+            report x1 attempt 1 'no results from transition t-1 of the power upstream: its withdrawal is requested since 2024-11-20T16:10:12Z, and no end of it is known yet'
             withdraw t-1
         the answer is processed:
             poll T1 in 6 s, failure 0
@@ -423,6 +453,7 @@ fn transition_abandoned_during_its_announcement_is_not_sent() {
     marked.abandoned_at = Some(chassis::mesh::time::to_wire(scene.now.at));
     scene.log.clear();
     scene.tell("an operator abandons T1", EngineEvent::Abandoned(Arc::new(marked)));
+    scene.due(1);
     let answer = EngineEvent::Announced { announcement: announcement.unwrap(), stale: HashSet::new() };
     scene.tell("the registry answers", answer);
     assert!(scene.engine.transitions.get(&scene.id(1)).is_none());
@@ -431,10 +462,36 @@ fn transition_abandoned_during_its_announcement_is_not_sent() {
         &expect![[r#"
         an operator abandons T1:
             step T1 in 0 s
+        T1 is due:
         the registry answers:
             write T1 Finished [x1]
             read x1
             decide on x1 in 0 s
+    "#]],
+    );
+}
+
+#[test]
+fn transition_is_announced_once_at_a_time() {
+    let mut scene = EngineScene::power_on(&["x1"]);
+    scene.decide();
+    let step = |scene: &mut EngineScene| {
+        scene.engine.apply(EngineEvent::Due(vec![scene.id(1)]), &scene.facts, scene.now)
+    };
+    let mut commands = step(&mut scene);
+    assert!(step(&mut scene).is_empty(), "the registry has not answered yet");
+    let Some(EngineCommand::Announce { announcement, .. }) = commands.pop() else { panic!("{commands:?}") };
+    let stale = HashSet::from(["x1".to_owned()]);
+    scene.log.clear();
+    scene.tell("the registry refuses", EngineEvent::Announced { announcement, stale });
+    assert!(step(&mut scene).is_empty(), "the transition is gone");
+    check(
+        &scene,
+        &expect![[r#"
+        the registry refuses:
+            write without T1
+            decide on x1 in 0.1 s
+            read x1
     "#]],
     );
 }

@@ -105,10 +105,11 @@ mod tests {
              15 L- Doubtful { since: Timestamp(15000) } ask in 10s
              16 L+ Listed ask in rounds
              17 -  Doubtful { since: Timestamp(17000) } ask in 10s
-             99 L- Absent { since: Timestamp(17000) } ask in 15s
-            100 L+ Listed ask in rounds
+             99 L- Doubtful { since: Timestamp(99000) } ask in 10s
+            159 L- Absent { since: Timestamp(99000) } ask in 15s
+            200 L+ Listed ask in rounds
         "#]]
-        .assert_eq(&play("0:! 0:L- 1:- 2:! 10:- 11:- 12:L- 13:+ 14:! 15:L- 16:L+ 17:- 99:L- 100:L+"));
+        .assert_eq(&play("0:! 0:L- 1:- 2:! 10:- 11:- 12:L- 13:+ 14:! 15:L- 16:L+ 17:- 99:L- 159:L- 200:L+"));
     }
 
     #[test]
