@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use tower::{Service, ServiceExt};
 
 mod document;
+mod kubernetes;
 mod registry;
 mod tenants;
 
