@@ -7,6 +7,10 @@ use proto::{
     boot::boot_script_service_client::BootScriptServiceClient,
     component::component_service_client::ComponentServiceClient,
     event::event_service_client::EventServiceClient,
+    host::{
+        host_document_service_client::HostDocumentServiceClient,
+        host_secret_service_client::HostSecretServiceClient, host_service_client::HostServiceClient,
+    },
     inventory::inventory_service_client::InventoryServiceClient,
     option::options_service_client::OptionsServiceClient,
     session::session_service_client::SessionServiceClient,
@@ -51,6 +55,12 @@ pub(crate) struct MeshClients {
     pub options: OptionsServiceClient<MeshChannel>,
     /// Hints about the inventory, for the component registry.
     pub inventory: InventoryServiceClient<MeshChannel>,
+    /// Bare-metal hosts, at the component registry.
+    pub hosts: HostServiceClient<MeshChannel>,
+    /// Companions of hosts and namespaces, at the component registry.
+    pub host_documents: HostDocumentServiceClient<MeshChannel>,
+    /// Secrets of hosts, at the component registry.
+    pub host_secrets: HostSecretServiceClient<MeshChannel>,
     /// The component registry, for its health.
     pub registry: MeshChannel,
     /// Sessions, at the session manager.
@@ -82,6 +92,11 @@ impl MeshHandle {
             component_events: EventClient::new(registry.clone()),
             options: OptionsServiceClient::new(registry.clone()),
             inventory: InventoryServiceClient::new(registry.clone()),
+            hosts: HostServiceClient::new(registry.clone()).max_decoding_message_size(LARGEST_MESSAGE),
+            host_documents: HostDocumentServiceClient::new(registry.clone())
+                .max_decoding_message_size(LARGEST_MESSAGE),
+            host_secrets: HostSecretServiceClient::new(registry.clone())
+                .max_decoding_message_size(LARGEST_MESSAGE),
             registry,
             sessions: SessionServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             session_events: EventClient::new(manager.clone()),

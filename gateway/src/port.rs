@@ -1,4 +1,4 @@
-//! The port that the faces `bos` and `reveille` share. Paths and methods that neither knows are refused as BOS does.
+//! The port that the faces share. Paths and methods that none knows are refused as BOS does.
 
 use std::{any::Any, convert::Infallible};
 
@@ -8,7 +8,7 @@ use axum::{
     middleware::from_fn,
     response::{IntoResponse, Response},
 };
-use chassis::{Settings, process::capacity::ProcessCapacity};
+use chassis::Settings;
 use http::{Method, StatusCode};
 use tower::{Layer, Service};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -23,6 +23,7 @@ use crate::{
         problem::RequestProblem,
         trace::traced,
     },
+    kubernetes,
     mesh::MeshHandle,
     reveille,
 };
@@ -39,21 +40,31 @@ const ABOUT: ApiAbout = ApiAbout {
     source: "BOS reference",
 };
 
-/// Returns the service of the whole port. Requests are traced around the routes and not within, so that answers to
+/// Returns the service of the whole port, with the face of Kubernetes under its prefix. Requests are traced around the routes and not within, so that answers to
 /// unknown paths carry an id too.
 pub(crate) fn app(
     settings: &Settings,
-) -> anyhow::Result<
-    impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Unpin + 'static,
-> {
-    let mesh = MeshHandle::new(settings)?;
-    let places = AdmissionPlaces::new(&settings.gateway, &ProcessCapacity::of_process(settings));
-    Ok(from_fn(traced).layer(router(BosFace::new(mesh, settings), &places)))
+    mesh: MeshHandle,
+    places: &AdmissionPlaces,
+    kubernetes: Router,
+) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Unpin + use<>
+{
+    let common = router(BosFace::new(mesh, settings), places);
+    from_fn(traced).layer(common.nest_service(kubernetes::PREFIX, kubernetes))
+}
+
+/// Returns the service of a port of its own for the face of Kubernetes.
+pub(crate) fn kubernetes_app(
+    kubernetes: Router,
+) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Unpin + use<>
+{
+    from_fn(traced).layer(kubernetes)
 }
 
 /// Returns whether a request needs no place, because its answer costs next to nothing.
 pub(crate) fn is_vital(method: &Method, path: &str) -> bool {
-    bos::paths::class_of(method, path).or_else(|| reveille::class_of(method, path)).is_none()
+    let class = bos::paths::class_of(method, path).or_else(|| reveille::class_of(method, path));
+    class.or_else(|| kubernetes::class_of(method, path)).is_none()
 }
 
 fn router(face: BosFace, places: &AdmissionPlaces) -> Router {

@@ -1,17 +1,32 @@
 //! The gateway in front of a registry with scripted answers.
 
+use std::convert::Infallible;
+
 use axum::{body::Body, extract::Request};
-use chassis::{Context, Settings};
+use chassis::{Context, Settings, process::capacity::ProcessCapacity};
 use expect_test::{Expect, expect};
 use http::{Method, StatusCode, header::CONTENT_TYPE};
 use tokio::net::TcpListener;
 use tower::{Service, ServiceExt};
 
 mod document;
+mod kubernetes;
 mod registry;
 mod tenants;
 
 use registry::Registry;
+
+use crate::{http::admission::AdmissionPlaces, mesh::MeshHandle};
+
+/// Returns the common port, without the face of Kubernetes.
+pub(crate) fn app(
+    settings: &Settings,
+) -> impl Service<Request, Response = http::Response<Body>, Error = Infallible, Future: Send> + Clone + use<>
+{
+    let mesh = MeshHandle::new(settings).unwrap();
+    let places = AdmissionPlaces::new(&settings.gateway, &ProcessCapacity::of_process(settings));
+    crate::port::app(settings, mesh, &places, axum::Router::new())
+}
 
 /// Gateway whose registry runs, and whose session manager does not, or knows tenants and nothing else.
 struct Site {
@@ -41,6 +56,13 @@ impl Site {
         site
     }
 
+    fn app(
+        &self,
+    ) -> impl Service<Request, Response = http::Response<Body>, Error = Infallible, Future: Send> + Clone + use<>
+    {
+        app(&self.settings)
+    }
+
     async fn stop(self) {
         self.context.tasks.shutdown().cancel();
         self.context.tasks.finished(std::time::Duration::from_secs(5)).await.unwrap();
@@ -62,7 +84,7 @@ impl Site {
             Some(body) => request.header(CONTENT_TYPE, "application/json").body(body.to_owned().into()),
             None => request.body(Body::empty()),
         };
-        let Ok(response) = crate::port::app(&self.settings).unwrap().oneshot(request.unwrap()).await;
+        let Ok(response) = self.app().oneshot(request.unwrap()).await;
         response
     }
 
@@ -389,7 +411,7 @@ async fn bodies_must_be_json_by_type() {
         let request = Request::put("/v2/components/a");
         let request = kind.into_iter().fold(request, |request, kind| request.header(CONTENT_TYPE, kind));
         let request = request.body(Body::from(body)).unwrap();
-        let Ok(response) = crate::port::app(&site.settings).unwrap().oneshot(request).await;
+        let Ok(response) = site.app().oneshot(request).await;
         let status = response.status().as_u16();
         let told = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
         lines.push_str(&format!("{kind:?} {body:?} -> {status} {}\n", String::from_utf8_lossy(&told)));
@@ -418,7 +440,7 @@ async fn a_body_beyond_the_limit_is_not_read() {
 #[tokio::test]
 async fn request_ids_go_through_to_the_registry_and_back() {
     let site = Site::start().await;
-    let mut app = crate::port::app(&site.settings).unwrap();
+    let mut app = site.app();
     let request =
         Request::get("/v2/components/a").header("x-request-id", "id-1").body(Body::empty()).unwrap();
     let Ok(response) = app.call(request).await;

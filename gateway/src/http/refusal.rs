@@ -9,27 +9,24 @@ use std::{
 
 use chassis::mesh::request_id;
 use http::StatusCode;
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::problem::RequestProblem;
 
 /// A connection on which a bare refusal by the library becomes a problem document.
-pub(crate) struct RefusalStream {
-    stream: TcpStream,
+pub(crate) struct RefusalStream<S> {
+    stream: S,
     /// Bytes that replace the refusal, and the number of them that has been sent.
     instead: Option<(Vec<u8>, usize)>,
 }
 
-impl RefusalStream {
+impl<S: AsyncWrite + Unpin> RefusalStream<S> {
     /// Watches the bytes written to `stream`.
-    pub(crate) fn around(stream: TcpStream) -> Self {
+    pub(crate) fn around(stream: S) -> Self {
         Self { stream, instead: None }
     }
 
-    pub(crate) fn stream(&mut self) -> &mut TcpStream {
+    pub(crate) fn stream(&mut self) -> &mut S {
         &mut self.stream
     }
 
@@ -50,7 +47,7 @@ impl RefusalStream {
     }
 }
 
-impl AsyncRead for RefusalStream {
+impl<S: AsyncRead + Unpin> AsyncRead for RefusalStream<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -60,7 +57,7 @@ impl AsyncRead for RefusalStream {
     }
 }
 
-impl AsyncWrite for RefusalStream {
+impl<S: AsyncWrite + Unpin> AsyncWrite for RefusalStream<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         ready!(this.poll_instead(context))?;

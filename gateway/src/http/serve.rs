@@ -25,12 +25,13 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use tokio::{
-    io::AsyncReadExt,
+    io::{AsyncRead, AsyncReadExt},
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::{either::Either, sync::CancellationToken};
 use tower::{Service, ServiceExt};
 
 use super::{paced::PacedStream, problem::RequestProblem, refusal::RefusalStream};
@@ -70,10 +71,16 @@ pub(crate) struct ConnectionLimits {
     pub pace: Pace,
 }
 
+/// Listener, and what makes its connections secret; `None`: they are plain.
+pub(crate) struct ServedListener {
+    pub listener: TcpListener,
+    pub tls: Option<TlsAcceptor>,
+}
+
 /// Serves `app` until shutdown; then answers the requests that have arrived. `is_vital` selects requests that need no
 /// place.
 pub(crate) async fn serve<A>(
-    listener: TcpListener,
+    ServedListener { listener, tls }: ServedListener,
     app: A,
     is_vital: fn(&Method, &str) -> bool,
     limits: ConnectionLimits,
@@ -95,6 +102,7 @@ pub(crate) async fn serve<A>(
         let (stream, seat) = accepted;
         let connection = ClientConnection {
             app: app.clone(),
+            tls: tls.clone(),
             is_vital,
             limits,
             shutdown: shutdown.clone(),
@@ -244,6 +252,7 @@ impl Drop for AtWork {
 
 struct ClientConnection<A> {
     app: A,
+    tls: Option<TlsAcceptor>,
     is_vital: fn(&Method, &str) -> bool,
     limits: ConnectionLimits,
     shutdown: CancellationToken,
@@ -264,7 +273,7 @@ where
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "connection closed before it was served");
         }
-        let Self { app, is_vital, limits, shutdown, places } = self;
+        let Self { app, tls, is_vital, limits, shutdown, places } = self;
         let (place, spare) = match seat {
             ConnectionSeat::Place(place) => (Some(place), None),
             ConnectionSeat::Spare(spare) => (None, Some(spare)),
@@ -273,6 +282,12 @@ where
         let spare = Arc::new(Mutex::new(spare));
         let enlisted = places.enlist();
         let activity = Arc::clone(&enlisted.activity);
+        let secured = tokio::select! {
+            secured = secured(stream, tls, limits.patience) => secured,
+            () = shutdown.cancelled() => None,
+            () = activity.leave.cancelled() => None,
+        };
+        let Some(stream) = secured else { return };
         let own = Arc::clone(&activity);
         let answer = service_fn(move |request: hyper::Request<Incoming>| {
             let needs_place = is_spare && !is_vital(request.method(), request.uri().path());
@@ -315,6 +330,21 @@ where
             linger(stream.get_mut().stream()).await;
         }
         drop((place, enlisted));
+    }
+}
+
+/// Connection, plain or secret.
+type ClientStream = Either<TcpStream, Box<tokio_rustls::server::TlsStream<TcpStream>>>;
+
+/// Returns the connection once its secrets are agreed on; none if the client does not take part in time.
+async fn secured(stream: TcpStream, tls: Option<TlsAcceptor>, patience: Duration) -> Option<ClientStream> {
+    let Some(tls) = tls else { return Some(Either::Left(stream)) };
+    match tokio::time::timeout(patience, tls.accept(stream)).await.ok()? {
+        Ok(stream) => Some(Either::Right(Box::new(stream))),
+        Err(error) => {
+            tracing::debug!(%error, "a connection was not secured");
+            None
+        }
     }
 }
 
@@ -366,7 +396,7 @@ fn crowded() -> RequestProblem {
 }
 
 /// Waits until the client has closed its end, or has had its time.
-async fn linger(stream: &mut TcpStream) {
+async fn linger(stream: &mut (impl AsyncRead + Unpin)) {
     let mut left_over = stream.take(MOST_LEFT_OVER);
     let mut sink = tokio::io::sink();
     let drained = tokio::io::copy(&mut left_over, &mut sink);

@@ -19,7 +19,7 @@ fn paths(document: &Value) -> BTreeMap<String, BTreeSet<String>> {
 
 #[tokio::test]
 async fn the_document_has_every_path_and_method_that_is_served() {
-    let app = crate::port::app(&chassis::Settings::default()).unwrap();
+    let app = super::app(&chassis::Settings::default());
     for (path, described) in paths(&description_at("")) {
         let request = Request::options(path.replace(['{', '}'], "")).body(axum::body::Body::empty()).unwrap();
         let Ok(answer) = app.clone().oneshot(request).await;

@@ -192,7 +192,7 @@ mod tests {
         ] {
             let request = Request::builder().uri(format!("/boot/v1/bootscript?{query}"));
             let request = request.header("host", "gateway:7700").body(Body::empty()).unwrap();
-            let Ok(response) = crate::port::app(settings).unwrap().oneshot(request).await;
+            let Ok(response) = crate::tests::app(settings).oneshot(request).await;
             let status = response.status().as_u16();
             let kind = response.headers()["content-type"].clone();
             let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();

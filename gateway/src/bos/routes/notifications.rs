@@ -80,7 +80,7 @@ mod tests {
     async fn told(settings: &Settings, body: String) -> String {
         let request = Request::post("/scn").header(CONTENT_TYPE, "application/json");
         let request = request.body(Body::from(body)).unwrap();
-        let Ok(response) = crate::port::app(settings).unwrap().oneshot(request).await;
+        let Ok(response) = crate::tests::app(settings).oneshot(request).await;
         let status = response.status().as_u16();
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
         format!("{status} {}", String::from_utf8(body.to_vec()).unwrap())

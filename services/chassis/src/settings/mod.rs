@@ -158,6 +158,25 @@ pub struct GatewaySettings {
     pub body_bytes: u32,
     /// Most bytes that lists under way may take; a quarter of the memory limit at most. Further lists wait.
     pub list_bytes: u32,
+    /// Bare-metal hosts for clients of Kubernetes.
+    pub kubernetes: KubernetesSettings,
+}
+
+/// Bare-metal hosts for clients of Kubernetes, such as kubectl.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KubernetesSettings {
+    /// Whether they are served at all: under `/kubernetes` of the gateway.
+    pub serve: bool,
+    /// Address of a port of their own, such as `127.0.0.1:7708`; empty: none.
+    pub listen: String,
+    /// PEM file with the certificate of that port, and those that it was signed by; empty: one is made at the first start
+    /// and kept in the data directory.
+    pub certificate: PathBuf,
+    /// PEM file with the key of the certificate.
+    pub key: PathBuf,
+    /// Serve that port without TLS, which only clients of this machine may use. kubectl then sends no token.
+    pub plain: bool,
 }
 
 /// A part that owns a database.
@@ -364,6 +383,13 @@ impl GatewaySettings {
             body_bytes: 128 << 20,
             // All of them.
             list_bytes: 192 << 20,
+            kubernetes: KubernetesSettings {
+                serve: true,
+                listen: String::new(),
+                certificate: PathBuf::new(),
+                key: PathBuf::new(),
+                plain: false,
+            },
         }
     }
 }

@@ -1,0 +1,187 @@
+//! Durable events of hosts as `Event`s.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use proto::event::{
+    Event, EventBody, EventFilter, ListEventsRequest, WatchEventsRequest, WatchEventsResponse,
+};
+use serde_json::json;
+use tonic::{Request, Streaming};
+
+use super::{
+    super::{
+        failure::ApiFailure,
+        kinds::{self, ResourceKind},
+        object::ApiObject,
+        select::FieldSelector,
+        store::{RecordCache, VersionBase},
+    },
+    hosts,
+    json::{ShownMembers, shown_time},
+    refusal::failed,
+};
+use crate::{http::call::call, mesh::EventClient};
+
+/// Word of the registry for hosts in events.
+const HOST: &str = "host";
+
+/// Words in kinds and reasons of events that are no good news.
+const WARNINGS: [&str; 4] = ["error", "fail", "refus", "trouble"];
+
+/// Reader of events of hosts.
+#[derive(Clone)]
+pub(crate) struct EventReader {
+    client: EventClient,
+    hosts: Arc<RecordCache>,
+}
+
+/// Events of one moment.
+#[derive(Debug)]
+pub(crate) struct EventList {
+    pub events: Vec<ApiObject>,
+    pub version: u64,
+}
+
+fn kind() -> &'static ResourceKind {
+    kinds::find("", "v1", "events").expect("the table has events")
+}
+
+impl EventReader {
+    pub(crate) fn new(client: EventClient, hosts: Arc<RecordCache>) -> Self {
+        Self { client, hosts }
+    }
+
+    /// Returns the events of a namespace, or all, the oldest first.
+    ///
+    /// # Errors
+    /// When the registry does not answer.
+    pub(crate) async fn list(
+        &self,
+        namespace: Option<&str>,
+        fields: &FieldSelector,
+    ) -> Result<EventList, ApiFailure> {
+        let base = self.base()?;
+        let filter = Some(filter(namespace, fields));
+        let request = ListEventsRequest { filter, page_size: 0 };
+        let answer = self.client.clone().list_events(call(request)).await;
+        let answer = answer.map_err(|status| failed(kind(), "", status).refused(kind(), ""))?.into_inner();
+        let events = answer.events.into_iter().filter_map(|event| self.shown(event, base));
+        let events = events.filter(|event| is_within(event, namespace) && fields.matches(event));
+        Ok(EventList { events: events.collect(), version: base.version(answer.revision) })
+    }
+
+    /// Watches events after a version.
+    ///
+    /// # Errors
+    /// When the registry does not answer, or the version is too old.
+    pub(crate) async fn watch(
+        &self,
+        namespace: Option<&str>,
+        fields: &FieldSelector,
+        version: u64,
+    ) -> Result<Streaming<WatchEventsResponse>, ApiFailure> {
+        let base = self.base()?;
+        let too_old = || ApiFailure::expired(format!("too old resource version: {version}"));
+        let resume_revision = Some(base.revision(version).ok_or_else(too_old)?);
+        let filter = Some(filter(namespace, fields));
+        let request = Request::new(WatchEventsRequest { filter, resume_revision });
+        match self.client.clone().watch_events(request).await {
+            Ok(answer) => Ok(answer.into_inner()),
+            Err(status) if status.code() == tonic::Code::OutOfRange => Err(too_old()),
+            Err(status) => Err(failed(kind(), "", status).refused(kind(), "")),
+        }
+    }
+
+    /// Returns the events of an answer that are selected.
+    pub(crate) fn selected(
+        &self,
+        answer: WatchEventsResponse,
+        namespace: Option<&str>,
+        fields: &FieldSelector,
+    ) -> Vec<ApiObject> {
+        let Ok(base) = self.base() else { return Vec::new() };
+        let events = answer.events.into_iter().filter_map(|event| self.shown(event, base));
+        events.filter(|event| is_within(event, namespace) && fields.matches(event)).collect()
+    }
+
+    fn base(&self) -> Result<VersionBase, ApiFailure> {
+        let unknown = || ApiFailure::unavailable("the component registry has not answered yet");
+        self.hosts.base().ok_or_else(unknown)
+    }
+
+    /// Returns an event as an object; none if it is about something else.
+    fn shown(&self, event: Event, base: VersionBase) -> Option<ApiObject> {
+        let Event { key, resource, revision, time, actor, body, .. } = event;
+        let (namespace, name) = key.split_once('/').filter(|_| resource == HOST)?;
+        let EventBody { kind: word, reason, text, details } = body.unwrap_or_default();
+        let time = time.unwrap_or_default();
+        let involved = ShownMembers::default()
+            .always("apiVersion", hosts::kind().api_version())
+            .always("kind", hosts::kind().kind)
+            .always("namespace", namespace)
+            .always("name", name)
+            .maybe("uid", self.hosts.get(namespace, name).map(|host| host.uid.clone()));
+        let metadata = ShownMembers::default()
+            .always("name", format!("{name}.{revision:x}.{}", camel(&word).to_lowercase()))
+            .always("namespace", namespace)
+            .always("uid", format!("{namespace}/{name}/{revision}/{word}"))
+            .always("resourceVersion", base.version(revision).to_string())
+            .always("creationTimestamp", shown_time(time));
+        let is_warning = WARNINGS.iter().any(|warning| word.contains(warning) || reason.contains(warning));
+        let details = details.iter().map(|detail| format!("{}={}", detail.name, detail.value));
+        let details: Vec<_> =
+            [text, reason].into_iter().filter(|text| !text.is_empty()).chain(details).collect();
+        let message = match details.is_empty() {
+            true => word.replace('_', " "),
+            false => details.join(", "),
+        };
+        let shown = ShownMembers::default()
+            .always("apiVersion", "v1")
+            .always("kind", "Event")
+            .always("metadata", metadata)
+            .always("involvedObject", involved)
+            .always("reason", camel(&word))
+            .always("message", message)
+            .always("source", json!({ "component": actor }))
+            .always("reportingComponent", actor)
+            .always("reportingInstance", "")
+            .always("type", if is_warning { "Warning" } else { "Normal" })
+            .always("count", 1)
+            .always("firstTimestamp", shown_time(time))
+            .always("lastTimestamp", shown_time(time))
+            .always("eventTime", micro_time(time));
+        Some(shown.into_map())
+    }
+}
+
+fn filter(namespace: Option<&str>, fields: &FieldSelector) -> EventFilter {
+    EventFilter { keys: keys(namespace, fields), resource: HOST.to_owned(), ..EventFilter::default() }
+}
+
+/// Returns the keys of the hosts that a selector asks for; none: any host.
+fn keys(namespace: Option<&str>, fields: &FieldSelector) -> Vec<String> {
+    let namespace = namespace.or_else(|| fields.wanted("involvedObject.namespace"));
+    let name = fields.wanted("involvedObject.name");
+    namespace.zip(name).map(|(namespace, name)| format!("{namespace}/{name}")).into_iter().collect()
+}
+
+fn is_within(event: &ApiObject, namespace: Option<&str>) -> bool {
+    namespace.is_none_or(|namespace| super::super::object::namespace(event) == namespace)
+}
+
+/// Returns a word such as `power_action_began` as `PowerActionBegan`.
+fn camel(word: &str) -> String {
+    let parts = word.split('_').map(|part| {
+        let mut letters = part.chars();
+        let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect::<String>()
+    });
+    parts.collect()
+}
+
+fn micro_time(time: prost_types::Timestamp) -> String {
+    let nanos = u32::try_from(time.nanos).unwrap_or_default();
+    let time = DateTime::<Utc>::from_timestamp(time.seconds, nanos).unwrap_or_default();
+    time.to_rfc3339_opts(SecondsFormat::Micros, true)
+}
