@@ -242,7 +242,11 @@ async fn drive(hosts: Mirror<HostRecord>, sights: Ledger<SightTable>, works: Arc
             let is_new = work.as_ref().is_some_and(|work| last.is_none_or(|last| last.number < work.number));
             if let Some(work) = work.filter(|_| is_new) {
                 let news = answered(&record.message, known.as_deref(), &work, clock::now());
-                sights.write(move |draft| Ok(draft.put(news))).await.unwrap();
+                let write = sights.write(move |draft| {
+                    draft.put(news);
+                    Ok(())
+                });
+                write.await.unwrap();
             }
         }
     }
