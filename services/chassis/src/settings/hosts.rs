@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::upstreams::{Peer, word};
+use super::upstreams::word;
 
 /// Operations on bare-metal hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,30 +15,20 @@ pub struct HostOperationSettings {
     pub listing_seconds: f64,
     /// Most operations that are being asked about at the same time, for each backend.
     pub calls_in_flight: u32,
-    /// Seconds in which a soft power-off has to show its effect.
-    pub soft_off_seconds: f64,
-    /// Call settings of every BMC; its `url` and `credentials` are not used.
-    pub redfish: Peer,
 }
 
 /// Drivers of hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostDriverName {
+    /// No driver: hosts are not worked on.
+    None,
     /// The rack of the simulator.
     Simulated,
-    /// The BMC of each host, by Redfish.
-    Redfish,
 }
 
 impl Default for HostOperationSettings {
     fn default() -> Self {
-        Self {
-            driver: HostDriverName::Simulated,
-            listing_seconds: 10.0,
-            calls_in_flight: 64,
-            soft_off_seconds: 180.0,
-            redfish: Peer { calls_in_flight: 64, largest_answer: 4 << 20, ..Peer::of(1) },
-        }
+        Self { driver: HostDriverName::Simulated, listing_seconds: 10.0, calls_in_flight: 64 }
     }
 }
