@@ -98,7 +98,8 @@ fn an_operation_is_begun_once_for_its_id() {
         3010 RACK_OPERATION_DELETE h: done (gone)
         3011 RACK_OPERATION_DELETE h: done (gone)
         begun: 5
-    "#]].assert_eq(&lines);
+    "#]]
+    .assert_eq(&lines);
 }
 
 #[test]
@@ -150,7 +151,8 @@ fn a_rack_without_delay_is_done_at_once_and_faults_are_named() {
         0 RACK_OPERATION_SOFT_POWER_OFF d: busy: RACK_OPERATION_INSPECT (off)
         0 RACK_OPERATION_HARD_POWER_OFF e: done (off)
         begun: 3
-    "#]].assert_eq(&lines.concat());
+    "#]]
+    .assert_eq(&lines.concat());
 }
 
 #[test]
