@@ -31,8 +31,9 @@ fn services_do_not_know_each_other() {
         gateway: chassis proto
         host-provisioner: chassis domain proto upstream; tests: simulator test-databases
         integration-tests: chassis proto reveille test-databases upstreams; tests: component-registry domain gateway session-manager simulator
-        power-controller: chassis domain proto upstream; tests: test-databases
+        power-controller: chassis domain proto redfish upstream; tests: test-databases
         proto:
+        redfish: upstream
         reveille: chassis component-registry config-coordinator domain gateway host-provisioner power-controller proto session-manager simulator status-evaluator upstreams
         session-manager: chassis domain proto upstream; tests: test-databases
         simulation: chassis component-registry config-coordinator domain power-controller proto session-manager simulator status-evaluator
