@@ -18,11 +18,12 @@ mod engine;
 mod listings;
 mod logins;
 mod rpc;
+mod settings;
 mod sources;
 mod store;
 mod tasks;
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc};
 
 use anyhow::Context as _;
 use chassis::{
@@ -46,7 +47,8 @@ mod tests;
 pub use store::{HostSightTable, Migrator};
 
 use crate::{
-    driver::HostDriver, engine::HostEngine, logins::LoginReader, rpc::HostSightRpc, sources::HostSources,
+    driver::HostDriver, engine::HostEngine, logins::LoginReader, rpc::HostSightRpc, settings::seconds,
+    sources::HostSources,
 };
 
 /// Starts the host provisioner on `listener`. Without a driver it only serves: it is switched off.
@@ -95,10 +97,4 @@ async fn work(role: Role, sources: Arc<HostSources>, ready: Ready) -> anyhow::Re
     sources.hosts.reached(1).await;
     ready.now();
     role.while_held(|term| Arc::new(HostEngine { sources: Arc::clone(&sources), term }).run()).await
-}
-
-/// Parses a length of time in seconds.
-fn seconds(key: &str, seconds: f64) -> anyhow::Result<Duration> {
-    let duration = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
-    duration.with_context(|| format!("{key}: '{seconds}' is no number of seconds above 0"))
 }

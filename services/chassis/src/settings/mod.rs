@@ -332,6 +332,7 @@ impl Settings {
             &mut shown.inventory.hsm,
             &mut shown.power.pcs,
             &mut shown.power.redfish,
+            &mut shown.host_operations.redfish,
             &mut shown.boot_parameters.bss,
             &mut shown.configuration.cfs,
             &mut shown.images.s3,

@@ -11,6 +11,7 @@
 //!
 //! The future of either may be dropped anywhere.
 
+mod redfish;
 mod simulated;
 mod target;
 
@@ -28,6 +29,7 @@ use domain::{
 };
 use tokio::sync::Semaphore;
 
+pub(crate) use redfish::RedfishHostDriver;
 pub(crate) use simulated::SimulatedRackDriver;
 pub(crate) use target::{BmcLogin, HostTarget, WorkOrder};
 
@@ -36,6 +38,8 @@ pub(crate) use target::{BmcLogin, HostTarget, WorkOrder};
 pub(crate) enum HostDriver {
     /// The rack of the simulator.
     Simulated(SimulatedRackDriver),
+    /// The BMC of each host.
+    Redfish(RedfishHostDriver),
 }
 
 /// Listing of a backend.
@@ -58,15 +62,17 @@ impl HostDriver {
     /// # Errors
     /// Names the setting that cannot be used.
     pub(crate) fn new(settings: &Settings) -> anyhow::Result<Option<Self>> {
-        let calls = settings.host_operations.calls_in_flight.max(1);
+        let operations = &settings.host_operations;
+        let calls = operations.calls_in_flight.max(1);
         let calls = usize::try_from(calls)?.min(Semaphore::MAX_PERMITS);
-        match settings.host_operations.driver {
+        match operations.driver {
             HostDriverName::None => Ok(None),
             HostDriverName::Simulated => {
                 let driver =
                     SimulatedRackDriver::new(&settings.simulator.url, calls).context("simulator.url")?;
                 Ok(Some(Self::Simulated(driver)))
             }
+            HostDriverName::Redfish => Ok(Some(Self::Redfish(RedfishHostDriver::new(operations)?))),
         }
     }
 
@@ -74,6 +80,7 @@ impl HostDriver {
     pub(crate) fn lists_by_login(&self) -> bool {
         match self {
             Self::Simulated(_) => false,
+            Self::Redfish(_) => true,
         }
     }
 
@@ -81,6 +88,7 @@ impl HostDriver {
     pub(crate) async fn list(&self, hosts: &[Arc<HostTarget>]) -> Result<BackendListing, BackendOutage> {
         let mut listing = match self {
             Self::Simulated(driver) => driver.list().await?,
+            Self::Redfish(driver) => driver.list(hosts).await,
         };
         for host in hosts {
             let boots_from_image =
@@ -94,11 +102,13 @@ impl HostDriver {
 
     /// Begins the operation of `order` on `host`, or returns how far it is.
     pub(crate) async fn carry_out(&self, host: &HostTarget, order: &WorkOrder) -> DriverAnswer {
-        if let Err(reason) = BmcAddress::parse(&host.address).map_err(AddressFlaw::words) {
-            return cannot_reach(order.kind(), reason);
-        }
+        let address = match BmcAddress::parse(&host.address).map_err(AddressFlaw::words) {
+            Ok(address) => address,
+            Err(reason) => return cannot_reach(order.kind(), reason),
+        };
         match self {
             Self::Simulated(driver) => driver.carry_out(host, order).await,
+            Self::Redfish(driver) => driver.carry_out(host, &address, order).await,
         }
     }
 }
