@@ -1,7 +1,9 @@
 //! The whole service with a registry and a rack around it.
 
 mod begun_once;
+mod conformance;
 mod looks;
+mod trouble;
 
 use std::{fmt::Debug, future::Future, time::Duration};
 
@@ -58,6 +60,7 @@ impl ProvisionerMesh {
         let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
         settings.simulator.speed = speed;
         settings.host_operations.listing_seconds = 0.5;
+        settings.simulator.rack.faults = "dead-bmc=nobody".to_owned();
         let around = Context::new(settings.clone());
         let (registry, url) = FakeRegistry::start(&around, password).await;
         settings.component_registry.url = url;
@@ -114,7 +117,10 @@ impl ProvisionerMesh {
     }
 
     async fn ask_since(&self, name: &str, number: u64, call: &DriverCall, since: Timestamp) {
-        let mut host = host(name, "1");
+        self.ask_about(host(name, "1"), number, call, since).await;
+    }
+
+    async fn ask_about(&self, mut host: wire::Host, number: u64, call: &DriverCall, since: Timestamp) {
         host.progress = Some(wire::HostProgress {
             calls: number,
             work: Some(wire::HostWork {
