@@ -9,8 +9,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 mod database;
+mod host_operations;
 mod host_records;
-mod hosts;
 mod leases;
 mod limits;
 mod profile;
@@ -18,8 +18,8 @@ mod upstreams;
 
 pub use database::DatabaseSettings;
 pub(crate) use database::without_password;
+pub use host_operations::{HostDriverName, HostOperationSettings};
 pub use host_records::{HostSettings, SecretKeys};
-pub use hosts::{HostDriverName, HostOperationSettings};
 pub use leases::LeaseSettings;
 pub use limits::LimitSettings;
 pub use profile::DriverProfile;

@@ -2,6 +2,7 @@
 
 mod begun_once;
 mod conformance;
+mod life;
 mod looks;
 mod trouble;
 

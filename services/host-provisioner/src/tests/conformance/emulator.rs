@@ -55,14 +55,14 @@ SUSHY_EMULATOR_VOLUMES = {(SYSTEM, "1"): []}
 "#;
 
 /// Path of the only system.
-pub(super) const SYSTEM: &str = "/redfish/v1/Systems/5e7a11e0-0000-4000-8000-000000000001";
+pub(in crate::tests) const SYSTEM: &str = "/redfish/v1/Systems/5e7a11e0-0000-4000-8000-000000000001";
 
 /// An emulator that runs until it is dropped, and a server of an image for it.
-pub(super) struct RedfishEmulator {
+pub(in crate::tests) struct RedfishEmulator {
     /// Address without a protocol.
-    pub(super) authority: String,
+    pub(in crate::tests) authority: String,
     /// Address of an image.
-    pub(super) image: String,
+    pub(in crate::tests) image: String,
     directory: TempDir,
     _process: Child,
     _images: JoinHandle<()>,
@@ -70,7 +70,7 @@ pub(super) struct RedfishEmulator {
 
 impl RedfishEmulator {
     /// Starts the emulator; `None` where the tools of the tests are not installed, and need not be.
-    pub(super) async fn start() -> Option<Self> {
+    pub(in crate::tests) async fn start() -> Option<Self> {
         let program = program()?;
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
@@ -94,7 +94,7 @@ impl RedfishEmulator {
     }
 
     /// Kinds of reset that the BMC was asked for, in order.
-    pub(super) fn resets(&self) -> Vec<String> {
+    pub(in crate::tests) fn resets(&self) -> Vec<String> {
         let notes = fs::read_to_string(self.directory.path().join("resets")).unwrap();
         notes.lines().map(str::to_owned).collect()
     }

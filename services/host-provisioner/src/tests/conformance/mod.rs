@@ -1,6 +1,6 @@
 //! The contract of drivers, as every driver keeps it.
 
-mod emulator;
+pub(super) mod emulator;
 
 use std::sync::Arc;
 
