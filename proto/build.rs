@@ -32,6 +32,7 @@ const FILES: &[&str] = &[
     "reveille/option/v1/option.proto",
     "reveille/power/v1/power.proto",
     "reveille/session/v1/session.proto",
+    "reveille/simulation/v1/rack.proto",
     "reveille/simulation/v1/simulation.proto",
     "reveille/template/v1/template.proto",
     "reveille/tenant/v1/tenant.proto",

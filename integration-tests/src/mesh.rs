@@ -34,6 +34,7 @@ pub fn settings(directory: &TempDir) -> Settings {
         &mut settings.status_evaluator.listen,
         &mut settings.power_controller.listen,
         &mut settings.config_coordinator.listen,
+        &mut settings.host_provisioner.listen,
         &mut settings.gateway.listen,
         &mut settings.simulator.listen,
     ] {

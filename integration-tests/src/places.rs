@@ -13,6 +13,7 @@ pub async fn on_postgres(settings: &mut Settings) -> bool {
         &mut settings.session_manager,
         &mut settings.power_controller,
         &mut settings.config_coordinator,
+        &mut settings.host_provisioner,
     ];
     for owner in owners {
         let Some(url) = test_databases::on_postgres().await else { return false };

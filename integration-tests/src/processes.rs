@@ -21,13 +21,14 @@ use upstreams::{MachinePlan, Service, Upstreams};
 use crate::{PATIENCE, bos::Bos, eventually, ports::free_ports};
 
 /// The parts of a mesh: the section of the settings and the binary of each.
-pub const PARTS: [(&str, &str); 7] = [
+pub const PARTS: [(&str, &str); 8] = [
     ("simulator", "reveille-simulator"),
     ("component_registry", "reveille-component-registry"),
     ("session_manager", "reveille-session-manager"),
     ("status_evaluator", "reveille-status-evaluator"),
     ("power_controller", "reveille-power-controller"),
     ("config_coordinator", "reveille-config-coordinator"),
+    ("host_provisioner", "reveille-host-provisioner"),
     ("gateway", "reveille-gateway"),
 ];
 

@@ -14,8 +14,14 @@ use crate::{
 };
 
 /// The parts that there are several of and that act, by the sections of their settings.
-pub const ACTING: [&str; 5] =
-    ["component_registry", "session_manager", "status_evaluator", "power_controller", "config_coordinator"];
+pub const ACTING: [&str; 6] = [
+    "component_registry",
+    "session_manager",
+    "status_evaluator",
+    "power_controller",
+    "config_coordinator",
+    "host_provisioner",
+];
 
 /// A mesh with several replicas of each part but the simulator. They are killed when it is dropped.
 pub struct Replicas {

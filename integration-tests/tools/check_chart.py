@@ -28,9 +28,10 @@ PARTS = {
     "status-evaluator",
     "power-controller",
     "config-coordinator",
+    "host-provisioner",
     "gateway",
 }
-OWNERS = {"component-registry", "session-manager", "power-controller", "config-coordinator"}
+OWNERS = {"component-registry", "session-manager", "power-controller", "config-coordinator", "host-provisioner"}
 SERVICES = OWNERS | {"status-evaluator"}
 
 # name -> (release, values, parts that must run)

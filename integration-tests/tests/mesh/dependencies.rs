@@ -29,10 +29,12 @@ fn services_do_not_know_each_other() {
         config-coordinator: chassis domain proto upstream; tests: test-databases
         domain:
         gateway: chassis proto
+        host-provisioner: chassis domain proto redfish upstream; tests: component-registry simulator status-evaluator test-databases
         integration-tests: chassis proto reveille test-databases upstreams; tests: component-registry domain gateway session-manager simulator
-        power-controller: chassis domain proto upstream; tests: test-databases
+        power-controller: chassis domain proto redfish upstream; tests: test-databases
         proto:
-        reveille: chassis component-registry config-coordinator domain gateway power-controller proto session-manager simulator status-evaluator upstreams
+        redfish: upstream
+        reveille: chassis component-registry config-coordinator domain gateway host-provisioner power-controller proto session-manager simulator status-evaluator upstreams
         session-manager: chassis domain proto upstream; tests: test-databases
         simulation: chassis component-registry config-coordinator domain power-controller proto session-manager simulator status-evaluator
         simulator: chassis proto

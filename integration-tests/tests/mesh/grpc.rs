@@ -41,6 +41,7 @@ async fn every_part_lists_its_services_as_serving() {
         ("status evaluator", &settings.status_evaluator.url),
         ("power controller", &settings.power_controller.url),
         ("config coordinator", &settings.config_coordinator.url),
+        ("host provisioner", &settings.host_provisioner.url),
         ("simulator", &settings.simulator.url),
     ] {
         let serving = async || (health(url, "").await == "SERVING").then_some(());
@@ -70,8 +71,11 @@ async fn every_part_lists_its_services_as_serving() {
         config coordinator: SERVING
             reveille.boot.v1.BootScriptService: SERVING
             reveille.configuration.v1.ConfigurationService: SERVING
+        host provisioner: SERVING
+            reveille.host.v1.HostSightService: SERVING
         simulator: SERVING
             reveille.simulation.v1.FleetService: SERVING
+            reveille.simulation.v1.RackService: SERVING
     "#]]
     .assert_eq(&told);
 }

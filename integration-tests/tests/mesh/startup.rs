@@ -5,7 +5,8 @@ use std::net::TcpListener;
 use integration_tests::processes::{PARTS, ProgramExit, run};
 
 /// The parts that keep something.
-const OWNERS: [&str; 4] = ["component_registry", "session_manager", "power_controller", "config_coordinator"];
+const OWNERS: [&str; 5] =
+    ["component_registry", "session_manager", "power_controller", "config_coordinator", "host_provisioner"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_port_in_use_is_named_with_its_setting() {

@@ -19,12 +19,13 @@ use upstreams::{
 };
 
 /// Sections of the parts that listen.
-const PARTS: [&str; 6] = [
+const PARTS: [&str; 7] = [
     "component_registry",
     "session_manager",
     "status_evaluator",
     "power_controller",
     "config_coordinator",
+    "host_provisioner",
     "gateway",
 ];
 

@@ -14,6 +14,7 @@ pub struct MeshListeners {
     status_evaluator: TcpListener,
     power_controller: TcpListener,
     config_coordinator: TcpListener,
+    host_provisioner: TcpListener,
     gateway: TcpListener,
     /// Present if the simulator is used.
     simulator: Option<TcpListener>,
@@ -35,6 +36,7 @@ impl MeshListeners {
             status_evaluator: bind("status_evaluator", settings.status_evaluator.listen).await?,
             power_controller: bind("power_controller", settings.power_controller.listen).await?,
             config_coordinator: bind("config_coordinator", settings.config_coordinator.listen).await?,
+            host_provisioner: bind("host_provisioner", settings.host_provisioner.listen).await?,
             gateway: bind("gateway", settings.gateway.listen).await?,
             simulator,
         };
@@ -43,6 +45,7 @@ impl MeshListeners {
         settings.status_evaluator.url = url(&listeners.status_evaluator)?;
         settings.power_controller.url = url(&listeners.power_controller)?;
         settings.config_coordinator.url = url(&listeners.config_coordinator)?;
+        settings.host_provisioner.url = url(&listeners.host_provisioner)?;
         settings.gateway.url = url(&listeners.gateway)?;
         if let Some(simulator) = &listeners.simulator {
             settings.simulator.url = url(simulator)?;
@@ -84,6 +87,7 @@ pub async fn start(context: &Context, listeners: MeshListeners) -> anyhow::Resul
     session_manager::start(part(), listeners.session_manager).await.context("session manager")?;
     power_controller::start(part(), listeners.power_controller).await.context("power controller")?;
     config_coordinator::start(part(), listeners.config_coordinator).await.context("config coordinator")?;
+    host_provisioner::start(part(), listeners.host_provisioner).await.context("host provisioner")?;
     status_evaluator::start(part(), listeners.status_evaluator).await.context("status evaluator")?;
     // Started after the others, which wait for it: if their settings are invalid, no external system was called.
     component_registry::start(part(), listeners.component_registry).await.context("component registry")?;

@@ -17,6 +17,7 @@ pub mod decision;
 mod deletion;
 mod deprovisioning;
 mod detach;
+pub mod dispatch;
 pub mod evidence;
 mod firmware;
 mod hints;

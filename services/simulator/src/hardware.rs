@@ -25,6 +25,13 @@ pub struct NodePace {
 #[error("{0} is not a time factor; it must be from 0 (no delay) to {most}", most = NodeTiming::SLOWEST)]
 pub struct SpeedError(f64);
 
+impl SpeedError {
+    /// An error about that factor.
+    pub(crate) fn of(speed: f64) -> Self {
+        Self(speed)
+    }
+}
+
 /// Draws the durations of nodes.
 #[derive(Clone, Debug)]
 pub struct NodeTiming {

@@ -15,6 +15,8 @@ pub mod hardware;
 pub mod hsm;
 pub mod machine;
 pub mod node;
+pub mod rack;
+mod rack_rpc;
 pub mod reporter;
 mod rpc;
 pub mod topology;
@@ -26,14 +28,15 @@ use anyhow::{Context as _, bail, ensure};
 use chassis::{Context, Listener, mesh::channel::LARGEST_MESSAGE, settings};
 use proto::{
     inventory::{Group, Hardware},
-    simulation::fleet_service_server::FleetServiceServer,
+    simulation::{fleet_service_server::FleetServiceServer, rack_service_server::RackServiceServer},
 };
 use tokio::sync::mpsc;
 
-pub use crate::{faults::FleetFaults, rpc::FleetRpc};
+pub use crate::{faults::FleetFaults, rack_rpc::RackRpc, rpc::FleetRpc};
 use crate::{
     fleet::{FleetBlueprint, SimulatedFleet},
     hardware::NodeTiming,
+    rack::{RackBlueprint, RackTiming},
     reporter::{NodeReport, ReportSender},
 };
 
@@ -47,6 +50,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let (rpc, reports) = fleet(&context)?;
     let mut server = chassis::Server::default();
     server.add(FleetServiceServer::new(rpc).max_decoding_message_size(LARGEST_MESSAGE));
+    server.add(RackServiceServer::new(rack(&context.settings.simulator)?));
     let ready = chassis::serve(&context, "simulator", listener, server).await?;
 
     let shutdown = context.tasks.shutdown();
@@ -74,6 +78,20 @@ pub fn fleet(context: &Context) -> anyhow::Result<(FleetRpc, mpsc::UnboundedRece
         Ok(())
     });
     Ok((FleetRpc { fleet, shutdown }, inbox))
+}
+
+/// Creates the rack of the settings.
+///
+/// # Errors
+/// Names the setting that cannot be used.
+pub fn rack(settings: &settings::SimulatorSettings) -> anyhow::Result<RackRpc> {
+    Ok(RackRpc::new(RackBlueprint {
+        timing: RackTiming::new(settings.speed).context("simulator.speed")?,
+        faults: settings.rack.faults.parse().context("simulator.rack.faults")?,
+        seed: settings.seed,
+        username: settings.rack.username.clone(),
+        password: settings.rack.password.clone(),
+    }))
 }
 
 fn blueprint(settings: &settings::SimulatorSettings) -> anyhow::Result<FleetBlueprint> {

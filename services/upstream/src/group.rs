@@ -2,7 +2,7 @@
 
 use chassis::settings;
 
-use crate::{Peer, PeerError, settings::CallSettings};
+use crate::{Credentials, Peer, PeerError, settings::CallSettings};
 
 /// Systems of one kind at several addresses, such as the BMCs of a machine. The peers of a group share all settings
 /// except address and credentials, and share their metric labels.
@@ -27,5 +27,18 @@ impl PeerGroup {
     /// Names the setting that cannot be used. The peer is not called.
     pub fn peer(&self, name: impl Into<String>, url: &str, credentials: &str) -> Result<Peer, PeerError> {
         Peer::of(self.settings.clone(), name.into(), url, credentials)
+    }
+
+    /// Creates the peer called `name` in texts, at `url`, with `credentials` that do not change.
+    ///
+    /// # Errors
+    /// Names the setting that cannot be used. The peer is not called.
+    pub fn peer_with(
+        &self,
+        name: impl Into<String>,
+        url: &str,
+        credentials: Credentials,
+    ) -> Result<Peer, PeerError> {
+        Peer::with(self.settings.clone(), name.into(), url, credentials)
     }
 }

@@ -39,8 +39,16 @@ impl PeerKeyring {
     /// Creates a keyring for `place`, which is empty or as in the settings. The credentials are read on first use.
     pub(crate) fn new(settings: CallSettings, place: &str) -> Result<Self, PeerError> {
         let place = CredentialPlace::parse(place)?;
-        let keys = Ok(Arc::new(CurrentKeys { credentials: Credentials::None, tokens: None }));
-        Ok(Self { settings, state: Mutex::new(KeyringState { place, keys, warned: false }) })
+        let keyring = Self::holding(settings, Credentials::None);
+        keyring.state.lock().place = place;
+        Ok(keyring)
+    }
+
+    /// Creates a keyring with `credentials` that do not change.
+    pub(crate) fn holding(settings: CallSettings, credentials: Credentials) -> Self {
+        let keys = Ok(Arc::new(CurrentKeys { credentials, tokens: None }));
+        let place = CredentialPlace::Nowhere;
+        Self { settings, state: Mutex::new(KeyringState { place, keys, warned: false }) }
     }
 
     /// Returns the current credentials.

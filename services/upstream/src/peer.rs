@@ -47,6 +47,18 @@ impl Peer {
         Ok(Self { inner: Arc::new(PeerInner { calls, keyring }) })
     }
 
+    /// Creates the peer at `url`, with `credentials` that do not change.
+    pub(crate) fn with(
+        settings: CallSettings,
+        name: String,
+        url: &str,
+        credentials: Credentials,
+    ) -> Result<Self, PeerError> {
+        let calls = PeerCalls::new(settings.clone(), name, url)?;
+        let keyring = PeerKeyring::holding(settings, credentials);
+        Ok(Self { inner: Arc::new(PeerInner { calls, keyring }) })
+    }
+
     /// Reads the credentials and logs a warning if they cannot be used, or cannot be `shown` to the peer as it asks. The peer
     /// is created all the same, since credentials may be mounted later. `section` is the section of the settings, such as
     /// `power.pcs`.

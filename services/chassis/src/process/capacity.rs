@@ -7,12 +7,13 @@ use crate::settings::Settings;
 const MIB: u64 = 1 << 20;
 
 /// Memory that each part needs with 10,000 nodes, as LIMITS.md documents it.
-const MINIMA: [(&str, u64); 7] = [
+const MINIMA: [(&str, u64); 8] = [
     ("component_registry", 192 * MIB),
     ("session_manager", 128 * MIB),
     ("status_evaluator", 128 * MIB),
     ("power_controller", 128 * MIB),
     ("config_coordinator", 128 * MIB),
+    ("host_provisioner", 128 * MIB),
     ("gateway", 64 * MIB),
     ("simulator", 64 * MIB),
 ];
@@ -140,6 +141,6 @@ mod tests {
     #[test]
     fn parts_in_one_process_need_the_sum() {
         assert_eq!(minimum(&["gateway"]), 64 * MIB);
-        assert_eq!(minimum(&[]), 832 * MIB);
+        assert_eq!(minimum(&[]), 960 * MIB);
     }
 }

@@ -9,6 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 mod database;
+mod host_operations;
 mod host_records;
 mod leases;
 mod limits;
@@ -17,6 +18,7 @@ mod upstreams;
 
 pub use database::DatabaseSettings;
 pub(crate) use database::without_password;
+pub use host_operations::{HostDriverName, HostOperationSettings};
 pub use host_records::{HostSettings, SecretKeys};
 pub use leases::LeaseSettings;
 pub use limits::LimitSettings;
@@ -75,6 +77,8 @@ pub struct Settings {
     pub tenants: TenantSettings,
     /// Records of bare-metal hosts and decisions about them.
     pub hosts: HostSettings,
+    /// Operations on bare-metal hosts.
+    pub host_operations: HostOperationSettings,
     /// Conditions for the end of sessions.
     pub sessions: SessionSettings,
     /// Use of the database by each part.
@@ -216,6 +220,21 @@ pub struct SimulatorSettings {
     /// Whether its power service reports the result of a transition for each node, as a power control service does. If
     /// not, results follow from power readings.
     pub results: bool,
+    /// The rack of bare-metal hosts.
+    pub rack: RackSettings,
+}
+
+/// The simulated rack of bare-metal hosts. Hosts are made when they are registered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RackSettings {
+    /// User name that every BMC takes.
+    pub username: String,
+    /// Password that every BMC takes.
+    pub password: String,
+    /// Injected faults by a part of the host's name or address, such as `dead-bmc=rack-7,fails-power=node-12`. A host
+    /// whose name has the word of a fault in it has that fault.
+    pub faults: String,
 }
 
 /// Reason why the settings cannot be used.
@@ -247,6 +266,7 @@ impl Default for Settings {
             images: Images::default(),
             tenants: TenantSettings::default(),
             hosts: HostSettings::default(),
+            host_operations: HostOperationSettings::default(),
             sessions: SessionSettings { complete_applied: false },
             database: DatabaseSettings::default(),
             leases: LeaseSettings::default(),
@@ -307,6 +327,7 @@ impl Settings {
             || self.boot_parameters.driver == BootParametersDriver::Simulated
             || self.configuration.driver == ConfigurationDriver::Simulated
             || self.images.driver == ImagesDriver::Simulated
+            || self.host_operations.driver == HostDriverName::Simulated
     }
 
     /// Returns the settings as a TOML file that yields the same settings, for operators: credentials of databases and
@@ -330,6 +351,7 @@ impl Settings {
             &mut shown.inventory.hsm,
             &mut shown.power.pcs,
             &mut shown.power.redfish,
+            &mut shown.host_operations.redfish,
             &mut shown.boot_parameters.bss,
             &mut shown.configuration.cfs,
             &mut shown.images.s3,
@@ -415,6 +437,11 @@ impl SimulatorSettings {
             groups: String::new(),
             initial_power: "off".into(),
             results: false,
+            rack: RackSettings {
+                username: "admin".into(),
+                password: "password".into(),
+                faults: String::new(),
+            },
         }
     }
 }

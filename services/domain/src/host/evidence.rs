@@ -75,6 +75,14 @@ pub struct DriverView {
     pub wants_ramdisk: bool,
 }
 
+impl DriverView {
+    /// Returns the view as it would be if it had been asked for at that time.
+    #[must_use]
+    pub fn seen_at(self, asked_at: Timestamp) -> Self {
+        Self { asked_at, ..self }
+    }
+}
+
 impl DriverSight {
     /// Returns the look at a known host.
     pub fn view(&self) -> Option<&DriverView> {

@@ -4,6 +4,7 @@ use expect_test::Expect;
 
 mod any;
 mod conditions;
+mod dispatch;
 mod lives;
 mod rows;
 mod scene;

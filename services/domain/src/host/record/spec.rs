@@ -59,7 +59,7 @@ impl HostSpec {
 }
 
 /// Returns the URL of `image`; empty: none.
-pub(crate) fn image_url(image: Option<&HostImage>) -> &str {
+pub fn image_url(image: Option<&HostImage>) -> &str {
     image.map_or("", |image| &image.url)
 }
 

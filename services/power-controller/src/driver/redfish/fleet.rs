@@ -5,13 +5,14 @@ use std::{collections::HashMap, sync::Arc};
 use anyhow::Context as _;
 use chassis::settings;
 use parking_lot::{Mutex, MutexGuard};
+use redfish::BmcClient;
 use tokio::sync::Semaphore;
 use upstream::{
     PeerGroup,
     machine::{self, Machine, MachineFile},
 };
 
-use super::{bmc::BmcClient, node::MachineNode};
+use super::node::MachineNode;
 
 /// Text shown for a node without a BMC.
 const NO_BMC: &str = "the machine file names no BMC for the node";

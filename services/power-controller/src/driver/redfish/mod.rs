@@ -7,13 +7,10 @@
 //!
 //! Each BMC serves one caller at a time, many BMCs at once. A BMC that hangs delays only callers of the same BMC.
 
-mod access;
 mod actions;
-mod bmc;
 mod fleet;
 mod node;
 mod reset;
-mod system;
 mod task;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -23,6 +20,7 @@ use domain::boot::component::Action;
 use futures_util::future::join_all;
 use parking_lot::{Mutex, MutexGuard};
 use proto::power::PowerReading;
+use redfish::SystemPower;
 use tokio::{task::JoinSet, time::timeout};
 use tracing::Instrument;
 use upstream::machine::MachineFile;
@@ -32,9 +30,7 @@ use crate::driver::{
     progress::{TaskState, TransitionProgress},
 };
 
-use self::{
-    actions::RedfishActions, fleet::BmcFleet, reset::ResetKind, system::SystemPower, task::ResetOrder,
-};
+use self::{actions::RedfishActions, fleet::BmcFleet, reset::ResetKind, task::ResetOrder};
 
 /// Longest time that can be set. A longer one is a mistake about the unit.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);

@@ -2,13 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use redfish::{BmcClient, SystemPower};
 use tokio::time::{Instant, timeout_at};
 
-use super::{
-    bmc::BmcClient,
-    system::SystemPower,
-    task::{ResetOrder, ResetTask},
-};
+use super::task::{ResetOrder, ResetTask};
 use crate::driver::progress::TaskState;
 
 /// A node of the machine file.

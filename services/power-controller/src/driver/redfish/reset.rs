@@ -2,7 +2,7 @@
 
 use domain::boot::component::Action;
 
-use super::system::SystemPower;
+use redfish::SystemPower;
 
 /// Kind of reset of a system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,11 +50,7 @@ impl ResetKind {
     /// When it takes none that does this, which it would only refuse.
     pub(super) fn choose(self, allowable: &[String]) -> Result<String, String> {
         let wanted = self.reset_types();
-        if allowable.is_empty() {
-            return Ok(wanted[0].to_owned());
-        }
-        let offered = |wanted: &&str| allowable.iter().find(|offer| offer.eq_ignore_ascii_case(wanted));
-        wanted.iter().find_map(offered).cloned().ok_or_else(|| {
+        redfish::choose_reset(wanted, allowable).ok_or_else(|| {
             let (wanted, offered) = (wanted.join(" or "), allowable.join(", "));
             format!("{} is not possible: it needs {wanted}, and the BMC takes only {offered}", self.word())
         })

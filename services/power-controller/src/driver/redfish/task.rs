@@ -2,14 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use redfish::{BmcClient, BmcTurn, ResetAction, SystemPower};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use upstream::{Failure, FailureKind};
 
-use super::{
-    bmc::{BmcClient, BmcTurn},
-    reset::ResetKind,
-    system::{ResetAction, SystemPower},
-};
+use super::reset::ResetKind;
 use crate::driver::progress::TaskState;
 
 /// Instruction for the reset of systems.

@@ -40,7 +40,7 @@ async fn finds_the_only_system_of_a_bmc() {
     let looks = one.hardware.lock().log.iter().filter(|line| line.ends_with("/Systems")).count();
     assert_eq!(looks, 1, "looked up once");
     let many = read(&redfish, "x2").await;
-    assert!(many.ends_with("has 2 systems, and the machine file does not say which"), "{many}");
+    assert!(many.ends_with("has 2 systems, and no path says which"), "{many}");
     assert!(read(&redfish, "x3").await.ends_with("has no system"));
 }
 

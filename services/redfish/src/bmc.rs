@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 use upstream::{Answer, CredentialUse, Credentials, Failure, FailureKind, Peer, Request};
 
-use super::{
+use crate::{
     access::{self, BmcAccess, BmcSession, TOKEN},
     system::{self, ComputerSystem, ResetAction},
 };
@@ -24,7 +24,7 @@ const SERVICE_ROOT: &str = "/redfish/v1/";
 const AFTER_REFUSAL: Duration = Duration::from_secs(30);
 
 /// A BMC with many callers. It serves one at a time, in the order in which they arrived.
-pub(super) struct BmcClient {
+pub struct BmcClient {
     peer: Peer,
     /// Permits for concurrent calls, shared by all BMCs.
     slots: Arc<Semaphore>,
@@ -48,36 +48,37 @@ struct CredentialRefusal {
 }
 
 /// Exclusive right to call a BMC. The next caller waits until it is dropped.
-pub(super) struct BmcTurn<'a> {
+pub struct BmcTurn<'a> {
     peer: &'a Peer,
     memory: MutexGuard<'a, BmcMemory>,
     _slot: SemaphorePermit<'a>,
 }
 
 impl BmcClient {
-    pub(super) fn new(peer: Peer, slots: Arc<Semaphore>) -> Self {
+    /// Creates the client of a BMC. Callers of all BMCs that share `slots` make that many calls at the same time.
+    pub fn new(peer: Peer, slots: Arc<Semaphore>) -> Self {
         Self { peer, slots, memory: Mutex::default() }
     }
 
     /// Warns if the credentials that the settings name in `section` cannot be used.
-    pub(super) fn check_credentials(&self, section: &str) {
+    pub fn check_credentials(&self, section: &str) {
         self.peer.check_credentials(section, CredentialUse::Header);
     }
 
     /// Returns the name of the BMC in texts.
-    pub(super) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         self.peer.name()
     }
 
     /// Waits for the BMC, and only then for a permit: callers that wait for a BMC that hangs hold none.
-    pub(super) async fn turn(&self) -> BmcTurn<'_> {
+    pub async fn turn(&self) -> BmcTurn<'_> {
         let memory = self.memory.lock().await;
         let slot = self.slots.acquire().await.expect("nobody closes the slots");
         BmcTurn { peer: &self.peer, memory, _slot: slot }
     }
 
     /// Ends the session, if there is one.
-    pub(super) async fn log_out(&self) {
+    pub async fn log_out(&self) {
         let mut turn = self.turn().await;
         let BmcAccess::Session(session) = std::mem::take(&mut turn.memory.access) else { return };
         let Some(path) = session.path else { return };
@@ -90,17 +91,32 @@ impl BmcClient {
 
 impl BmcTurn<'_> {
     /// Reads the system at `path`; an empty path stands for the only system. Also returns its path.
-    pub(super) async fn system(&mut self, path: &str) -> Result<(String, ComputerSystem), Failure> {
+    ///
+    /// # Errors
+    /// When the BMC does not answer or refuses, or has another number of systems than one and no path is given.
+    pub async fn system(&mut self, path: &str) -> Result<(String, ComputerSystem), Failure> {
+        let (path, document) = self.system_document(path).await?;
+        Ok((path, ComputerSystem::read(&document)))
+    }
+
+    /// Reads the whole document of a system as [`Self::system`] does.
+    ///
+    /// # Errors
+    /// As [`Self::system`].
+    pub async fn system_document(&mut self, path: &str) -> Result<(String, Value), Failure> {
         let path = match path {
             "" => self.only_system().await?,
             path => path.to_owned(),
         };
         let document = self.get("system_get", &path).await?;
-        Ok((path, ComputerSystem::read(&document)))
+        Ok((path, document))
     }
 
     /// Returns the kinds of reset that a system takes; empty: the BMC does not list them.
-    pub(super) async fn allowable(&mut self, action: &ResetAction) -> Result<Vec<String>, Failure> {
+    ///
+    /// # Errors
+    /// When the BMC does not answer or refuses.
+    pub async fn allowable(&mut self, action: &ResetAction) -> Result<Vec<String>, Failure> {
         match &action.info {
             Some(info) if action.allowable.is_empty() => {
                 Ok(system::allowable(&self.get("action_info_get", info).await?))
@@ -110,7 +126,10 @@ impl BmcTurn<'_> {
     }
 
     /// Requests a reset of the system at `path`, if `still_ours` returns true right before the call leaves.
-    pub(super) async fn reset(
+    ///
+    /// # Errors
+    /// The failure states the known effect of the call.
+    pub async fn reset(
         &mut self,
         path: &str,
         action: &ResetAction,
@@ -138,7 +157,7 @@ impl BmcTurn<'_> {
             (None, _) => Err(self.refusal("has no system")),
             (Some(_), others) => {
                 let count = others + 1;
-                Err(self.refusal(&format!("has {count} systems, and the machine file does not say which")))
+                Err(self.refusal(&format!("has {count} systems, and no path says which")))
             }
         }
     }
@@ -148,7 +167,19 @@ impl BmcTurn<'_> {
         self.peer.json(Request::get("root_get", SERVICE_ROOT).anonymous()).await
     }
 
-    async fn get(&mut self, operation: &'static str, path: &str) -> Result<Value, Failure> {
+    /// Changes the document at `path`, or carries an action out there.
+    ///
+    /// # Errors
+    /// The failure states the known effect of the call.
+    pub async fn send(&mut self, request: Request) -> Result<(), Failure> {
+        self.call(request.items(1)).await.map(drop)
+    }
+
+    /// Reads the document at `path`.
+    ///
+    /// # Errors
+    /// When the BMC does not answer, refuses, or answers no JSON.
+    pub async fn get(&mut self, operation: &'static str, path: &str) -> Result<Value, Failure> {
         let answer = self.call(Request::get(operation, path)).await?;
         let read = serde_json::from_slice(&answer.body);
         read.map_err(|error| self.refusal(&format!("{path} is not the JSON that it should be: {error}")))
@@ -266,7 +297,7 @@ impl BmcTurn<'_> {
     }
 
     /// Returns the failure of a BMC whose answers cannot be used.
-    pub(super) fn refusal(&self, reason: &str) -> Failure {
+    pub fn refusal(&self, reason: &str) -> Failure {
         let text = format!("{} at {}: {reason}", self.peer.name(), self.peer.url());
         Failure { kind: FailureKind::Refused, status: None, text }
     }

@@ -5,15 +5,19 @@ use serde_json::Value;
 
 /// Computer system as its BMC describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ComputerSystem {
-    pub(super) power: SystemPower,
-    pub(super) reset: ResetAction,
+pub struct ComputerSystem {
+    /// Power of the system.
+    pub power: SystemPower,
+    /// Description of its reset action.
+    pub reset: ResetAction,
 }
 
 /// Value of `PowerState`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum SystemPower {
+pub enum SystemPower {
+    /// The system is on.
     On,
+    /// The system is off.
     Off,
     /// Neither: in transition, an unknown word, or missing.
     Other(String),
@@ -21,18 +25,18 @@ pub(super) enum SystemPower {
 
 /// Description of the reset action of a system.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct ResetAction {
+pub struct ResetAction {
     /// Path that takes the request; `None`: the BMC does not report it.
-    pub(super) target: Option<String>,
+    pub target: Option<String>,
     /// Kinds of reset that the system takes; empty: the BMC does not list them.
-    pub(super) allowable: Vec<String>,
+    pub allowable: Vec<String>,
     /// Path of a document that may list more.
-    pub(super) info: Option<String>,
+    pub info: Option<String>,
 }
 
 impl ComputerSystem {
     /// Reads a `ComputerSystem`. Missing fields are missing in the result.
-    pub(super) fn read(document: &Value) -> Self {
+    pub fn read(document: &Value) -> Self {
         let action = &document["Actions"]["#ComputerSystem.Reset"];
         let reset = ResetAction {
             target: action["target"].as_str().and_then(path),
@@ -56,26 +60,36 @@ impl SystemPower {
 }
 
 /// Returns the kinds of reset that an `ActionInfo` document lists.
-pub(super) fn allowable(info: &Value) -> Vec<String> {
+pub fn allowable(info: &Value) -> Vec<String> {
     let parameters = info["Parameters"].as_array().map_or(&[][..], Vec::as_slice);
     let reset_type = parameters.iter().find(|parameter| parameter["Name"] == "ResetType");
     reset_type.map_or_else(Vec::new, |parameter| words(&parameter["AllowableValues"]))
 }
 
+/// Returns the first of `wanted` that a BMC takes, in the BMC's spelling. A BMC that names none gets the first; `None`:
+/// the BMC takes none of them, and would only refuse.
+pub fn choose_reset(wanted: &[&str], allowable: &[String]) -> Option<String> {
+    if allowable.is_empty() {
+        return wanted.first().map(|&first| first.to_owned());
+    }
+    let offered = |wanted: &&str| allowable.iter().find(|offer| offer.eq_ignore_ascii_case(wanted));
+    wanted.iter().find_map(offered).cloned()
+}
+
 /// Returns the paths of the members of a collection.
-pub(super) fn members(collection: &Value) -> Vec<String> {
+pub fn members(collection: &Value) -> Vec<String> {
     let members = collection["Members"].as_array().map_or(&[][..], Vec::as_slice);
     members.iter().filter_map(link).collect()
 }
 
 /// Returns the path of a reference.
-pub(super) fn link(reference: &Value) -> Option<String> {
+pub fn link(reference: &Value) -> Option<String> {
     reference["@odata.id"].as_str().and_then(path)
 }
 
 /// Returns the path of a reference that may be a whole address. The host in it is ignored: requests to a BMC, with its
 /// credentials, are sent to no other host.
-pub(super) fn path(reference: &str) -> Option<String> {
+pub fn path(reference: &str) -> Option<String> {
     let rest = match reference.split_once("://") {
         Some((_, rest)) => rest.find('/').map(|slash| &rest[slash..])?,
         None => reference,

@@ -8,14 +8,14 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::LOCATION};
 use serde_json::Value;
 use upstream::{Failure, FailureKind};
 
-use super::system;
+use crate::system;
 
 /// Header that carries the token of a session.
-pub(super) const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
+pub(crate) const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 
 /// Known way to access a BMC.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) enum BmcAccess {
+pub(crate) enum BmcAccess {
     /// No way was tried, or the last one does not work any more.
     #[default]
     Unknown,
@@ -26,16 +26,16 @@ pub(super) enum BmcAccess {
 
 /// Session at a BMC.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct BmcSession {
+pub(crate) struct BmcSession {
     /// Token, marked as sensitive so that it is not printed.
-    pub(super) token: HeaderValue,
+    pub(crate) token: HeaderValue,
     /// Path for ending the session; `None`: the BMC did not report one.
-    pub(super) path: Option<String>,
+    pub(crate) path: Option<String>,
 }
 
 impl BmcSession {
     /// Reads the answer to the request for a session. `None`: the answer has no token.
-    pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Option<Self> {
+    pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> Option<Self> {
         let mut token = headers.get(&TOKEN)?.clone();
         token.set_sensitive(true);
         let located = headers.get(LOCATION).and_then(|location| system::path(location.to_str().ok()?));
@@ -45,7 +45,7 @@ impl BmcSession {
 }
 
 /// Returns the path for beginning sessions, read from the service root; `None`: the BMC has no sessions.
-pub(super) fn sessions_path(root: &Value) -> Option<String> {
+pub(crate) fn sessions_path(root: &Value) -> Option<String> {
     let linked = system::link(&root["Links"]["Sessions"]);
     linked.or_else(|| {
         Some(format!("{}/Sessions", system::link(&root["SessionService"])?.trim_end_matches('/')))
@@ -54,7 +54,7 @@ pub(super) fn sessions_path(root: &Value) -> Option<String> {
 
 /// Returns whether a BMC that refused a session may still be called with the password. It may if the refusal was not
 /// about the password, but about having no sessions, or none left.
-pub(super) fn may_do_without_session(failure: &Failure) -> bool {
+pub(crate) fn may_do_without_session(failure: &Failure) -> bool {
     match failure.kind {
         FailureKind::Refused | FailureKind::Denied => failure.status != Some(StatusCode::UNAUTHORIZED),
         FailureKind::Unreachable | FailureKind::Ambiguous => false,

@@ -1,0 +1,152 @@
+//! Dispatch of calls to drivers: when a driver is asked, what is on record before, and which looks at a backend are
+//! worth a record.
+//!
+//! A call is asked once for its number. While its operation is under way the rules themselves make a further call due
+//! ([`super::step`]), with their newest wishes; the dispatcher repeats a call only where the rules have not done so in
+//! time, so that an operation of several steps goes on while nobody decides.
+
+use std::time::Duration;
+
+use crate::{
+    core::time::Timestamp,
+    host::{
+        evidence::DriverSight,
+        record::{
+            call::{DriverAnswer, DriverReport},
+            operation::OperationKind,
+            progress::HostWork,
+        },
+    },
+};
+
+/// Time for the rules to make a further call due, before the dispatcher repeats the last one.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Shortest time between two listings of one backend: many calls may end at a time.
+const BRIEF: Duration = Duration::from_millis(250);
+
+/// Failed listings in a row after which a backend counts as not ready.
+const FAILED_LISTINGS: u32 = 2;
+
+/// Record of a host at the dispatcher of calls.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DispatchRecord {
+    /// Last look at the host that was worth a record.
+    pub sight: DriverSight,
+    /// Last report about a call.
+    pub report: Option<DriverReport>,
+    /// Operation that the driver may have been asked for.
+    pub intent: Option<CallIntent>,
+}
+
+/// Intent to ask a driver for an operation, on record before the driver is called. After a crash the driver learns from
+/// the intent that the operation may be under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallIntent {
+    /// Kind of the operation.
+    pub kind: OperationKind,
+    /// Time of the first call of the operation, which tells it from an earlier one of the same kind.
+    pub since: Timestamp,
+    /// Time at which the driver was first asked.
+    pub at: Timestamp,
+}
+
+/// Next step of the dispatcher for a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DispatchStep {
+    /// Nothing is due until the record of the host changes.
+    Rest,
+    /// Nothing is due before that time.
+    WaitUntil(Timestamp),
+    /// The driver is to be asked, with that intent on record.
+    Ask(CallIntent),
+}
+
+/// Decides whether the driver of a host is to be asked about its `work`.
+pub fn next_step(work: Option<&HostWork>, record: &DispatchRecord, now: Timestamp) -> DispatchStep {
+    let Some(work) = work else { return DispatchStep::Rest };
+    let answered = record.report.as_ref().filter(|report| report.number == work.number);
+    let Some(DriverReport { at, answer, .. }) = answered else {
+        return DispatchStep::Ask(intent(work, record, now));
+    };
+    match answer {
+        DriverAnswer::InProgress { again_in, .. } => {
+            let due = at.plus(*again_in).plus(GRACE);
+            if now >= due {
+                DispatchStep::Ask(intent(work, record, now))
+            } else {
+                DispatchStep::WaitUntil(due)
+            }
+        }
+        DriverAnswer::Done(_)
+        | DriverAnswer::Failed { .. }
+        | DriverAnswer::NotRegistered
+        | DriverAnswer::NeedsSlot
+        | DriverAnswer::NeedsRamdisk
+        | DriverAnswer::Trouble { .. } => DispatchStep::Rest,
+    }
+}
+
+/// Returns the intent of the operation: the recorded one if the operation goes on, a new one otherwise.
+fn intent(work: &HostWork, record: &DispatchRecord, now: Timestamp) -> CallIntent {
+    let kind = work.call.kind();
+    let since = work.since;
+    let recorded = record.intent.filter(|intent| intent.kind == kind && intent.since == since);
+    recorded.unwrap_or(CallIntent { kind, since, at: now })
+}
+
+/// Returns the intent that stays on record after `answer`.
+///
+/// A driver that could not be asked has begun nothing: an intent that was not recorded before this call ends.
+pub fn intent_after(intent: CallIntent, was_recorded: bool, answer: &DriverAnswer) -> Option<CallIntent> {
+    let could_not_ask = matches!(answer, DriverAnswer::Trouble { .. });
+    Some(intent).filter(|_| was_recorded || !could_not_ask)
+}
+
+/// Returns whether a look at a host is worth a record. `is_registered`: the backend was told about the host.
+///
+/// A look that differs in nothing but its time is worth one only if the recorded look is from before the last answer,
+/// and so counts no more: at rest, listings write nothing.
+pub fn is_news(seen: &DriverSight, record: &DispatchRecord, is_registered: bool) -> bool {
+    let recorded = record.sight;
+    let answered_at = record.report.as_ref().map(|last| last.at);
+    let is_stale = answered_at.is_some_and(|at| asked_at(&recorded).is_none_or(|asked| asked <= at));
+    match (seen, &recorded) {
+        (DriverSight::Unlisted, _) => false,
+        (DriverSight::NotReady, DriverSight::NotReady) => false,
+        // The backend was never told about the host.
+        (DriverSight::Absent { .. }, DriverSight::Unlisted) => is_registered,
+        (DriverSight::Absent { .. }, DriverSight::Absent { .. }) => is_stale && is_registered,
+        (DriverSight::Known(seen), DriverSight::Known(known)) => {
+            let is_same = DriverSight::Known(*seen) == DriverSight::Known(known.seen_at(seen.asked_at));
+            is_stale || !is_same
+        }
+        (DriverSight::NotReady | DriverSight::Absent { .. } | DriverSight::Known(_), _) => true,
+    }
+}
+
+fn asked_at(sight: &DriverSight) -> Option<Timestamp> {
+    match sight {
+        DriverSight::Unlisted | DriverSight::NotReady => None,
+        DriverSight::Absent { asked_at } => Some(*asked_at),
+        DriverSight::Known(view) => Some(view.asked_at),
+    }
+}
+
+/// Returns the time until the next listing of a backend.
+///
+/// `period` is the time at rest. A call that has ended is followed by a listing soon; a listing that failed by one
+/// after a tenth of the period, until the backend counts as not ready.
+pub fn listing_pause(period: Duration, is_wanted_soon: bool, failures: u32) -> Duration {
+    match failures {
+        0 if is_wanted_soon => BRIEF.min(period),
+        0 => period,
+        _ if !counts_as_not_ready(failures) => period / 10,
+        _ => period,
+    }
+}
+
+/// Returns whether a backend whose last `failures` listings failed counts as not ready.
+pub fn counts_as_not_ready(failures: u32) -> bool {
+    failures >= FAILED_LISTINGS
+}

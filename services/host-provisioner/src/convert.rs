@@ -1,0 +1,132 @@
+//! Hosts and sights between the wire and the rules.
+
+use std::sync::Arc;
+
+use chassis::{
+    kinds::host::{HostRecord, SightRecord, evidence, parse_key, progress},
+    mesh::time,
+};
+use domain::{
+    core::invalid::Invalid,
+    host::{
+        dispatch::{CallIntent, DispatchRecord},
+        record::{HostKey, operation::OperationKind, progress::HostWork},
+    },
+};
+use proto::host as wire;
+
+use crate::driver::{BmcLogin, HostTarget};
+
+/// Name of a host, and the unique id of its record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HostIdentity {
+    pub(crate) key: Arc<str>,
+    pub(crate) uid: Arc<str>,
+}
+
+impl HostIdentity {
+    pub(crate) fn of(host: &HostRecord) -> Self {
+        use chassis::store::resource::Resource as _;
+        let uid = host.message.meta.as_ref().map_or("", |meta| meta.uid.as_str());
+        Self { key: host.shared_key(), uid: uid.into() }
+    }
+}
+
+/// Name and version of the secret with the login of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct LoginName {
+    pub(crate) namespace: String,
+    pub(crate) secret: String,
+    /// Version that the driver is to use.
+    pub(crate) version: String,
+}
+
+/// Returns the work of a host; `None`: there is none.
+///
+/// # Errors
+/// A word in the record is unknown; the error names the field.
+pub(crate) fn work(host: &wire::Host) -> Result<Option<HostWork>, Invalid> {
+    let Some(progress) = &host.progress else { return Ok(None) };
+    Ok(progress::from_wire(progress)?.work)
+}
+
+/// Returns whether the backend was told about the host.
+pub(crate) fn is_registered(host: &wire::Host) -> bool {
+    let registered = host.progress.as_ref().is_some_and(|progress| progress.registered.is_some());
+    registered || !driver_id(host).is_empty()
+}
+
+/// Returns the host as its driver needs it.
+pub(crate) fn target(host: &HostRecord, login: Option<BmcLogin>) -> HostTarget {
+    use chassis::store::resource::Resource as _;
+    let spec = host.message.spec.clone().unwrap_or_default();
+    let bmc = spec.bmc.unwrap_or_default();
+    HostTarget {
+        key: parse_key(host.key()),
+        uid: HostIdentity::of(host).uid,
+        driver_id: driver_id(&host.message).into(),
+        address: bmc.address.into(),
+        takes_any_certificate: bmc.disable_certificate_verification,
+        boot_mac: Some(spec.boot_mac_address).filter(|mac| !mac.is_empty()).map(Into::into),
+        disable_power_off: spec.disable_power_off,
+        login,
+    }
+}
+
+/// Returns the secret with the login of a host; `None`: the host names none.
+pub(crate) fn login_name(host: &wire::Host) -> Option<LoginName> {
+    let meta = host.meta.as_ref()?;
+    let bmc = host.spec.as_ref()?.bmc.as_ref()?;
+    let tried = host.status.as_ref().and_then(|status| status.tried_credentials.as_ref());
+    let version = tried.map_or("", |tried| &tried.version).to_owned();
+    let secret = bmc.credentials_name.clone();
+    (!secret.is_empty()).then(|| LoginName { namespace: meta.namespace.clone(), secret, version })
+}
+
+fn driver_id(host: &wire::Host) -> &str {
+    let provisioning = host.status.as_ref().and_then(|status| status.provisioning.as_ref());
+    provisioning.map_or("", |provisioning| &provisioning.id)
+}
+
+/// Reads what is on record about the host with that unique id. News about an earlier host of the name do not count.
+pub(crate) fn dispatch_record(sight: Option<&SightRecord>, uid: &str) -> DispatchRecord {
+    let Some(sight) = sight.map(|sight| &sight.message).filter(|sight| sight.uid == uid) else {
+        return DispatchRecord::default();
+    };
+    DispatchRecord {
+        sight: evidence::sight(sight.sight.as_ref()),
+        report: sight.report.as_ref().and_then(|report| evidence::report(report).ok()),
+        intent: sight.intent.as_ref().and_then(intent),
+    }
+}
+
+/// Returns the record of what is known about a host.
+pub(crate) fn sight_record(host: &HostIdentity, record: &DispatchRecord) -> SightRecord {
+    let HostKey { namespace, name } = parse_key(&host.key);
+    SightRecord::of(wire::HostSight {
+        namespace: namespace.to_string(),
+        name: name.to_string(),
+        uid: host.uid.to_string(),
+        sight: Some(evidence::sight_to_wire(&record.sight)),
+        report: record.report.as_ref().map(evidence::report_to_wire),
+        intent: record.intent.map(intent_to_wire),
+        revision: 0,
+    })
+}
+
+/// Reads an intent. One of a kind that this version does not know is about no operation that it asks for.
+fn intent(intent: &wire::CallIntent) -> Option<CallIntent> {
+    Some(CallIntent {
+        kind: OperationKind::from_word(&intent.kind)?,
+        since: time::from_wire(intent.since?),
+        at: time::from_wire(intent.at?),
+    })
+}
+
+fn intent_to_wire(intent: CallIntent) -> wire::CallIntent {
+    wire::CallIntent {
+        kind: intent.kind.word().to_owned(),
+        since: Some(time::to_wire(intent.since)),
+        at: Some(time::to_wire(intent.at)),
+    }
+}

@@ -1,0 +1,93 @@
+//! Clients of BMCs: one for all hosts behind the same BMC with the same login.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use anyhow::Context as _;
+use chassis::settings::Peer;
+use domain::host::address::BmcAddress;
+use parking_lot::Mutex;
+use redfish::BmcClient;
+use tokio::sync::Semaphore;
+use upstream::{Credentials, PeerGroup};
+
+use crate::driver::{BmcLogin, HostTarget};
+
+/// Clients of BMCs, with their sessions.
+pub(super) struct BmcClients {
+    verified: PeerGroup,
+    unverified: PeerGroup,
+    slots: Arc<Semaphore>,
+    known: Mutex<HashMap<BmcIdentity, Arc<BmcClient>>>,
+}
+
+/// Everything that tells a client from another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct BmcIdentity {
+    url: String,
+    takes_any_certificate: bool,
+    username: String,
+    password: String,
+}
+
+impl BmcClients {
+    /// Creates clients with the settings of calls. Whether a call goes without TLS is said by each address.
+    pub(super) fn new(settings: &Peer) -> anyhow::Result<Self> {
+        let settings = Peer { plain_http: true, ..settings.clone() };
+        let unverified = Peer { verify_tls: false, ..settings.clone() };
+        let slots = usize::try_from(settings.calls_in_flight)?.clamp(1, Semaphore::MAX_PERMITS);
+        let group = |settings: &Peer| PeerGroup::new("redfish", settings).context("host_operations.redfish");
+        Ok(Self {
+            verified: group(&settings)?,
+            unverified: group(&unverified)?,
+            slots: Arc::new(Semaphore::new(slots)),
+            known: Mutex::default(),
+        })
+    }
+
+    /// Returns the client of the BMC of `host`.
+    ///
+    /// # Errors
+    /// When the host has no login, or the BMC cannot be called at its address.
+    pub(super) fn client(&self, host: &HostTarget, address: &BmcAddress) -> Result<Arc<BmcClient>, String> {
+        let login = host.login.as_ref().ok_or("the login of the BMC cannot be read")?;
+        let mut known = self.known.lock();
+        let identity = identity(host, login, address);
+        if let Some(client) = known.get(&identity) {
+            return Ok(Arc::clone(client));
+        }
+        let group = if identity.takes_any_certificate { &self.unverified } else { &self.verified };
+        let BmcLogin { username, password } = login.clone();
+        let credentials = Credentials::Password { username, password };
+        let peer = group.peer_with(format!("BMC {}", address.host), &identity.url, credentials);
+        let peer = peer.map_err(|error| format!("BMC {}: {error}", address.host))?;
+        let client = Arc::new(BmcClient::new(peer, Arc::clone(&self.slots)));
+        known.insert(identity, Arc::clone(&client));
+        Ok(client)
+    }
+
+    /// Forgets the clients that no host uses any more.
+    pub(super) fn keep_only(&self, hosts: &[Arc<HostTarget>]) {
+        let used: HashSet<_> = hosts
+            .iter()
+            .filter_map(|host| {
+                Some(identity(host, host.login.as_ref()?, &BmcAddress::parse(&host.address).ok()?))
+            })
+            .collect();
+        self.known.lock().retain(|identity, client| {
+            // A host that registers just now is not among those with a known login.
+            Arc::strong_count(client) > 1 || used.contains(identity)
+        });
+    }
+}
+
+fn identity(host: &HostTarget, login: &BmcLogin, address: &BmcAddress) -> BmcIdentity {
+    BmcIdentity {
+        url: address.base_url(),
+        takes_any_certificate: host.takes_any_certificate,
+        username: login.username.clone(),
+        password: login.password.reveal().to_owned(),
+    }
+}

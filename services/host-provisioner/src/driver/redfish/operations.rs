@@ -1,0 +1,311 @@
+//! Operations on a host at its BMC, each a poll.
+
+use std::{sync::Arc, time::Duration};
+
+use chassis::process::clock;
+use domain::{
+    core::time::Timestamp,
+    host::{
+        address::BmcAddress,
+        record::{
+            annotations::RebootMode,
+            call::{DoneFacts, DriverAnswer, DriverCall, PreparationParts, PrepareCall, ProvisionCall},
+            spec::{BootMode, RaidVolume, image_url},
+            status::HostInventory,
+        },
+    },
+};
+use redfish::{ComputerSystem, SystemPower, choose_reset};
+use serde_json::{Value, json};
+use upstream::{Failure, FailureKind, Request};
+
+use super::{
+    RedfishState, SOON, Turn, after_change, after_read, inventory,
+    media::{self, MediaDrive},
+    requests::ResetStep,
+};
+use crate::driver::{HostTarget, WorkOrder};
+
+/// Format of images that a host boots from virtual media.
+const LIVE_ISO: &str = "live-iso";
+
+/// Operation on a host.
+pub(super) struct HostOperation<'a> {
+    pub(super) state: &'a RedfishState,
+    pub(super) host: &'a HostTarget,
+    pub(super) address: &'a BmcAddress,
+    pub(super) order: &'a WorkOrder,
+}
+
+/// System as it was just read.
+struct SeenSystem {
+    path: String,
+    document: Value,
+    power: SystemPower,
+}
+
+/// Reset that a step needs.
+#[derive(Clone, Copy)]
+struct WantedReset {
+    step: ResetStep,
+    /// Kinds of reset with this effect, best first.
+    kinds: &'static [&'static str],
+    /// Time for its effect.
+    patience: Duration,
+    /// Words for it in texts.
+    word: &'static str,
+}
+
+type Step<T> = Result<T, DriverAnswer>;
+
+impl HostOperation<'_> {
+    pub(super) async fn carry_out(&self, turn: &mut Turn<'_>) -> DriverAnswer {
+        let answered = match &self.order.work.call {
+            DriverCall::Register(_) => self.register(turn).await,
+            DriverCall::Inspect(_) => self.inspect(turn).await,
+            DriverCall::Prepare(call) => prepare(call.parts, wants_volumes(call)),
+            DriverCall::Service(call) => prepare(call.parts, false),
+            DriverCall::Provision(call) => self.provision(turn, call).await,
+            DriverCall::Adopt { .. } => self.read(turn).await.map(|_| done()),
+            DriverCall::Deprovision { .. } => self.deprovision(turn).await,
+            DriverCall::PowerOn { .. } => self.power_on(turn).await,
+            DriverCall::PowerOff { .. } if self.host.disable_power_off => self.reboot(turn).await,
+            DriverCall::PowerOff { mode, .. } => self.power_off(turn, *mode).await,
+            // A host that is let go of keeps running, and its BMC keeps nothing of it.
+            DriverCall::Detach { .. } | DriverCall::Delete => Ok(done()),
+            DriverCall::AttachDataImage { .. } | DriverCall::DetachDataImage => {
+                Err(failed("this driver inserts no data images"))
+            }
+        };
+        answered.unwrap_or_else(|answer| answer)
+    }
+
+    /// Proves that the BMC is there, takes the login and has the system. A BMC that does not answer is a failure that
+    /// people see, and not a trouble without an end.
+    async fn register(&self, turn: &mut Turn<'_>) -> Step<DriverAnswer> {
+        let read = turn.system_document(&self.address.path).await;
+        read.map_err(|failure| failed(&failure.text))?;
+        let id = Some(Arc::clone(&self.host.uid));
+        Ok(DriverAnswer::Done(DoneFacts { id, ..DoneFacts::default() }))
+    }
+
+    async fn inspect(&self, turn: &mut Turn<'_>) -> Step<DriverAnswer> {
+        let system = self.read(turn).await?;
+        let hardware = inventory::collect(turn, system.document).await.map_err(after_read)?;
+        let inventory = Some(Arc::new(HostInventory {
+            architecture: hardware["cpu"]["arch"].as_str().unwrap_or_default().into(),
+            details: hardware.to_string().into(),
+        }));
+        Ok(DriverAnswer::Done(DoneFacts { inventory, started: true, ..DoneFacts::default() }))
+    }
+
+    /// Boots the image: off, inserted, boot from it once, on.
+    async fn provision(&self, turn: &mut Turn<'_>, call: &ProvisionCall) -> Step<DriverAnswer> {
+        let url = live_image(call)?;
+        let system = self.read(turn).await?;
+        let drive = media::drive(turn, &system.document).await.map_err(after_read)?;
+        match (&system.power, drive.holds(url)) {
+            (SystemPower::On, true) => Ok(done()),
+            (SystemPower::Off, true) => {
+                self.boot_from_disc(turn, &system, call.boot_mode).await?;
+                self.reset(turn, &system, ON.step(ResetStep::Boot, self.state.effect)).await
+            }
+            (SystemPower::On, false) => self.reset(turn, &system, self.hard_off()).await,
+            (SystemPower::Off, false) => insert(turn, &drive, url).await,
+            (SystemPower::Other(_), _) => Ok(running(SOON)),
+        }
+    }
+
+    /// Removes the image: off, nothing inserted, usual boot.
+    async fn deprovision(&self, turn: &mut Turn<'_>) -> Step<DriverAnswer> {
+        let system = self.read(turn).await?;
+        match system.power {
+            SystemPower::On => return self.reset(turn, &system, self.hard_off()).await,
+            SystemPower::Other(_) => return Ok(running(SOON)),
+            SystemPower::Off => {}
+        }
+        for drive in media::drives(turn, &system.document).await.map_err(after_read)? {
+            if drive.image.is_some() {
+                drive.eject(turn).await.map_err(after_change)?;
+            }
+        }
+        let usual = json!({"Boot": {"BootSourceOverrideEnabled": "Disabled"}});
+        let patch = Request::patch("boot_override", &system.path).json(&usual);
+        tolerate(turn.send(patch).await).map_err(after_change)?;
+        Ok(done())
+    }
+
+    async fn power_on(&self, turn: &mut Turn<'_>) -> Step<DriverAnswer> {
+        let system = self.read(turn).await?;
+        match system.power {
+            SystemPower::On => Ok(done()),
+            SystemPower::Other(_) => Ok(running(SOON)),
+            SystemPower::Off => self.reset(turn, &system, ON.step(ResetStep::First, self.state.effect)).await,
+        }
+    }
+
+    async fn power_off(&self, turn: &mut Turn<'_>, mode: RebootMode) -> Step<DriverAnswer> {
+        let system = self.read(turn).await?;
+        let wanted = match mode {
+            RebootMode::Soft => SOFT_OFF.step(ResetStep::First, self.state.soft_off),
+            RebootMode::Hard => self.hard_off(),
+        };
+        match system.power {
+            SystemPower::Off => Ok(done()),
+            SystemPower::Other(_) => Ok(running(SOON)),
+            SystemPower::On => self.reset(turn, &system, wanted).await,
+        }
+    }
+
+    /// Reboots a host that may never be off. Its power shows no effect, so the request is all that there is.
+    async fn reboot(&self, turn: &mut Turn<'_>) -> Step<DriverAnswer> {
+        let system = self.read(turn).await?;
+        if self.requested_at(ResetStep::First).is_some() {
+            return Ok(done());
+        }
+        self.reset(turn, &system, RESTART.step(ResetStep::First, self.state.effect)).await
+    }
+
+    fn hard_off(&self) -> WantedReset {
+        HARD_OFF.step(ResetStep::First, self.state.effect)
+    }
+
+    async fn read(&self, turn: &mut Turn<'_>) -> Step<SeenSystem> {
+        let read = turn.system_document(&self.address.path).await;
+        let (path, document) = read.map_err(after_read)?;
+        let power = ComputerSystem::read(&document).power;
+        Ok(SeenSystem { path, document, power })
+    }
+
+    /// Requests a reset, unless the step has requested it: then waits for its effect.
+    async fn reset(
+        &self,
+        turn: &mut Turn<'_>,
+        system: &SeenSystem,
+        wanted: WantedReset,
+    ) -> Step<DriverAnswer> {
+        let now = clock::now();
+        if let Some(at) = self.requested_at(wanted.step) {
+            return if now.since(at) < wanted.patience {
+                Ok(running(SOON))
+            } else {
+                Err(failed(&format!("{} had no effect within {:?}", wanted.word, wanted.patience)))
+            };
+        }
+        let action = ComputerSystem::read(&system.document).reset;
+        let allowable = turn.allowable(&action).await.map_err(after_read)?;
+        let Some(kind) = choose_reset(wanted.kinds, &allowable) else {
+            return Err(failed(&format!("the BMC offers no {}", wanted.word)));
+        };
+        self.state.requests.note(&self.host.key, self.order.work.since, wanted.step, now);
+        let requested = turn.reset(&system.path, &action, &kind, Arc::new(|| true)).await;
+        requested.map(|()| running(SOON)).map_err(|failure| self.not_requested(failure))
+    }
+
+    /// Forgets a request that had no effect.
+    fn not_requested(&self, failure: Failure) -> DriverAnswer {
+        match failure.kind {
+            FailureKind::Ambiguous => {}
+            FailureKind::Unreachable | FailureKind::Refused | FailureKind::Denied => {
+                self.state.requests.forget(&self.host.key);
+            }
+        }
+        after_change(failure)
+    }
+
+    fn requested_at(&self, step: ResetStep) -> Option<Timestamp> {
+        let noted = self.state.requests.requested_at(&self.host.key, self.order.work.since, step);
+        let recorded = self.order.asked_before.filter(|_| step == ResetStep::First);
+        noted.or(recorded)
+    }
+
+    async fn boot_from_disc(&self, turn: &mut Turn<'_>, system: &SeenSystem, mode: BootMode) -> Step<()> {
+        let mode = match mode {
+            BootMode::Uefi | BootMode::UefiSecureBoot => "UEFI",
+            BootMode::Legacy => "Legacy",
+        };
+        let once = |boot: Value| Request::patch("boot_override", &system.path).json(&json!({"Boot": boot}));
+        let target = json!({"BootSourceOverrideTarget": "Cd", "BootSourceOverrideEnabled": "Once"});
+        let mut with_mode = target.clone();
+        with_mode["BootSourceOverrideMode"] = mode.into();
+        match turn.send(once(with_mode)).await {
+            // Some BMCs refuse a mode, even the present one.
+            Err(failure) if failure.kind == FailureKind::Refused => {
+                turn.send(once(target)).await.map_err(after_change)
+            }
+            sent => sent.map_err(after_change),
+        }
+    }
+}
+
+const ON: ResetWords = ResetWords { kinds: &["On", "ForceOn"], word: "power-on" };
+const SOFT_OFF: ResetWords =
+    ResetWords { kinds: &["GracefulShutdown", "Off", "ForceOff"], word: "soft power-off" };
+const HARD_OFF: ResetWords = ResetWords { kinds: &["ForceOff"], word: "hard power-off" };
+const RESTART: ResetWords =
+    ResetWords { kinds: &["GracefulRestart", "ForceRestart", "PowerCycle"], word: "restart" };
+
+/// Kinds of reset with an effect, and a word for it.
+#[derive(Clone, Copy)]
+struct ResetWords {
+    kinds: &'static [&'static str],
+    word: &'static str,
+}
+
+impl ResetWords {
+    fn step(self, step: ResetStep, patience: Duration) -> WantedReset {
+        WantedReset { step, kinds: self.kinds, patience, word: self.word }
+    }
+}
+
+/// Answers a preparation: it is done where nothing but hints changes, which need no call. The driver can do no more.
+fn prepare(parts: PreparationParts, wants_volumes: bool) -> Step<DriverAnswer> {
+    if parts.settings || parts.components || (parts.storage && wants_volumes) {
+        return Err(failed("this driver changes neither RAID volumes nor firmware"));
+    }
+    Ok(done())
+}
+
+fn wants_volumes(call: &PrepareCall) -> bool {
+    let has_some = |volumes: &Option<Vec<RaidVolume>>| volumes.as_ref().is_some_and(|some| !some.is_empty());
+    call.target_raid.as_ref().is_some_and(|raid| has_some(&raid.hardware) || has_some(&raid.software))
+}
+
+/// Returns the address of an image that a host boots from virtual media; other images need an agent on the host.
+fn live_image(call: &ProvisionCall) -> Step<&str> {
+    let image = call.system.image.as_ref();
+    match image.filter(|image| &*image.format == LIVE_ISO) {
+        Some(_) if call.system.procedure.is_none() => Ok(image_url(image)),
+        Some(_) | None => {
+            Err(failed("this driver boots images of the format live-iso, and installs no others"))
+        }
+    }
+}
+
+async fn insert(turn: &mut Turn<'_>, drive: &MediaDrive, url: &str) -> Step<DriverAnswer> {
+    if drive.image.is_some() {
+        drive.eject(turn).await.map_err(after_change)?;
+    }
+    drive.insert(turn, url).await.map_err(after_change)?;
+    Ok(running(Duration::ZERO))
+}
+
+/// Takes the refusal of a change for none: the BMC has nothing to change.
+fn tolerate(sent: Result<(), Failure>) -> Result<(), Failure> {
+    match sent {
+        Err(failure) if failure.kind == FailureKind::Refused => Ok(()),
+        sent => sent,
+    }
+}
+
+fn done() -> DriverAnswer {
+    DriverAnswer::Done(DoneFacts { started: true, ..DoneFacts::default() })
+}
+
+fn running(again_in: Duration) -> DriverAnswer {
+    DriverAnswer::InProgress { again_in, started: true }
+}
+
+fn failed(text: &str) -> DriverAnswer {
+    DriverAnswer::Failed { text: text.into() }
+}

@@ -1,0 +1,56 @@
+//! What a driver is told: the host, and the operation.
+
+use std::sync::Arc;
+
+use domain::{
+    core::time::Timestamp,
+    host::record::{HostKey, operation::OperationKind, progress::HostWork},
+};
+use upstream::SecretText;
+
+/// Host as its driver needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HostTarget {
+    /// Name of the host.
+    pub(crate) key: HostKey,
+    /// Unique id of the record: names may be reused.
+    pub(crate) uid: Arc<str>,
+    /// Id of the host at the driver; empty: none yet.
+    pub(crate) driver_id: Arc<str>,
+    /// Address of the BMC.
+    pub(crate) address: Arc<str>,
+    /// Whether the certificate of the BMC is taken unverified.
+    pub(crate) takes_any_certificate: bool,
+    /// MAC address that the host boots from.
+    pub(crate) boot_mac: Option<Arc<str>>,
+    /// Whether the host may never be off.
+    pub(crate) disable_power_off: bool,
+    /// Login at the BMC; `None`: none can be read.
+    pub(crate) login: Option<BmcLogin>,
+}
+
+/// Login at a BMC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BmcLogin {
+    /// Name of the user.
+    pub(crate) username: String,
+    /// Password of the user.
+    pub(crate) password: SecretText,
+}
+
+/// Operation that a driver is asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WorkOrder {
+    /// Call of the rules.
+    pub(crate) work: HostWork,
+    /// Time at which the driver was first asked for this operation, if it may have been: the operation may be under way,
+    /// or over.
+    pub(crate) asked_before: Option<Timestamp>,
+}
+
+impl WorkOrder {
+    /// Kind of the operation.
+    pub(crate) fn kind(&self) -> OperationKind {
+        self.work.call.kind()
+    }
+}

@@ -1,0 +1,100 @@
+//! The host provisioner: the only service that carries out operations on bare-metal hosts.
+//!
+//! The service owns the news of the drivers: the last look at each host, and the last report about a call. It mirrors
+//! the hosts; for each call that their records make due it asks the driver of the host and reports the answer. One
+//! replica acts at a time, for one term: the `engine` asks, `listings` looks at the backend, `driver` alone knows the
+//! backend.
+//!
+//! Invariants, whatever fails and whenever the process dies:
+//! - a host has one call under way at most;
+//! - an intent is on record before the driver is called, and drivers begin nothing twice;
+//! - one host whose backend does not answer delays no other host.
+//!
+//! The service decides neither which operation is due nor what its answer means: that is the status evaluator's.
+
+mod convert;
+mod driver;
+mod engine;
+mod listings;
+mod logins;
+mod rpc;
+mod settings;
+mod sources;
+mod store;
+mod tasks;
+
+use std::{convert::Infallible, sync::Arc};
+
+use anyhow::Context as _;
+use chassis::{
+    Context, Listener, Ready, Server,
+    kinds::host::HostRecord,
+    lease::Role,
+    observe::{
+        mirror::{Change, Mirror},
+        work::WorkQueue,
+    },
+    store::ledger::Ledger,
+};
+use proto::host::host_sight_service_server::HostSightServiceServer;
+use tokio::sync::Notify;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+pub use store::{HostSightTable, Migrator};
+
+use crate::{
+    driver::HostDriver, engine::HostEngine, logins::LoginReader, rpc::HostSightRpc, settings::seconds,
+    sources::HostSources,
+};
+
+/// Starts the host provisioner on `listener`. Without a driver it only serves: it is switched off.
+///
+/// # Errors
+/// When the database cannot be opened or a setting cannot be used, which is named.
+pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
+    let settings = Arc::clone(&context.settings);
+    let driver = HostDriver::new(&settings)?;
+    let listing_period =
+        seconds("host_operations.listing_seconds", settings.host_operations.listing_seconds)?;
+    let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
+    let url = context.database_url("host-provisioner", &settings.host_provisioner.database_url)?;
+    let database = chassis::store::database::connect_as::<Migrator>(&url, &settings.database).await?;
+    let sights = Ledger::<HostSightTable>::open(&context, database.clone()).await?;
+    let role = Role::start(&context, "host-provisioner", &database).await?;
+
+    let mut server = Server::default();
+    server.add(HostSightServiceServer::new(HostSightRpc { sights: sights.clone() }));
+    let ready = chassis::serve(&context, "host-provisioner", listener, server).await?;
+
+    let Some(driver) = driver else {
+        ready.now();
+        return Ok(());
+    };
+    let queue = WorkQueue::closed();
+    let changed = queue.clone();
+    let hosts = Mirror::start(&context, registry.clone(), move |changes: &[Change<HostRecord>]| {
+        changed.mark(changes.iter().map(|change| change.key().into()));
+    });
+    let sources = Arc::new(HostSources {
+        hosts,
+        sights,
+        logins: LoginReader::new(registry),
+        driver,
+        queue,
+        listing_wanted: Notify::new(),
+        listing_period,
+    });
+    context.tasks.spawn_until_shutdown("host-engine", work(role, sources, ready));
+    Ok(())
+}
+
+/// Acts while this replica holds the role, once the hosts are mirrored: hosts that are not would look like deleted ones.
+async fn work(role: Role, sources: Arc<HostSources>, ready: Ready) -> anyhow::Result<Infallible> {
+    sources.hosts.reached(1).await;
+    ready.now();
+    role.while_held(|term| Arc::new(HostEngine { sources: Arc::clone(&sources), term }).run()).await
+}

@@ -1,0 +1,131 @@
+//! Listings of the backend: one for all of its hosts, at rest and soon after each call.
+
+use std::sync::Arc;
+
+use chassis::{
+    Fault,
+    kinds::host::{HostRecord, SightRecord, parse_key},
+    store::ledger::Draft,
+};
+use domain::host::{
+    dispatch::{counts_as_not_ready, is_news, listing_pause},
+    evidence::DriverSight,
+};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::{
+    convert::{self, HostIdentity},
+    driver::{BackendListing, BackendOutage, HostTarget},
+    engine::HostEngine,
+};
+
+/// Sights in one transaction.
+const BATCH: usize = 1000;
+
+/// Look at one host.
+struct HostLook {
+    host: HostIdentity,
+    sight: DriverSight,
+    is_registered: bool,
+}
+
+impl HostEngine {
+    /// Lists the backend without end.
+    pub(crate) async fn keep_listing(&self) {
+        let period = self.sources.listing_period;
+        let mut failures = 0;
+        loop {
+            let hosts = self.sources.hosts.all();
+            let targets = self.targets(&hosts).await;
+            let listed = self.sources.driver.list(&targets).await;
+            failures = note_outage(failures, &listed);
+            let looks = looks(&hosts, &listed, failures);
+            if let Err(fault) = self.record_news(looks).await {
+                tracing::debug!(%fault, "listing not recorded, the next one will be");
+            }
+            let soonest = Instant::now() + listing_pause(period, true, failures);
+            tokio::select! {
+                () = sleep(listing_pause(period, false, failures)) => {}
+                () = self.sources.listing_wanted.notified() => sleep_until(soonest).await,
+            }
+        }
+    }
+
+    /// Returns the hosts that the driver is to care for, with their logins where the driver lists by BMC.
+    async fn targets(&self, hosts: &[Arc<HostRecord>]) -> Vec<Arc<HostTarget>> {
+        let mut targets = Vec::with_capacity(hosts.len());
+        for host in hosts {
+            let login = match convert::login_name(&host.message) {
+                Some(name)
+                    if self.sources.driver.lists_by_login() && convert::is_registered(&host.message) =>
+                {
+                    // A host whose login cannot be read is not looked at; its calls say why.
+                    self.sources.logins.read(&HostIdentity::of(host).key, name).await.ok().flatten()
+                }
+                Some(_) | None => None,
+            };
+            targets.push(Arc::new(convert::target(host, login)));
+        }
+        targets
+    }
+
+    /// Records the looks that are news.
+    async fn record_news(&self, looks: Vec<HostLook>) -> Result<(), Fault> {
+        let is_new = |look: &HostLook| is_news(&look.sight, &self.record(&look.host), look.is_registered);
+        let mut news: Vec<_> = looks.into_iter().filter(is_new).collect();
+        while !news.is_empty() {
+            let batch = news.split_off(news.len().saturating_sub(BATCH));
+            let write = move |draft: &mut Draft<'_, SightRecord>| {
+                batch.into_iter().for_each(|look| put(draft, look));
+                Ok(())
+            };
+            self.sources.sights.write_fenced(self.term.fence(), write).await?;
+        }
+        Ok(())
+    }
+}
+
+fn put(draft: &mut Draft<'_, SightRecord>, look: HostLook) {
+    let mut record = convert::dispatch_record(draft.get(&look.host.key).as_deref(), &look.host.uid);
+    record.sight = look.sight;
+    draft.put(convert::sight_record(&look.host, &record));
+}
+
+/// Returns the number of failed listings in a row, and logs where an outage begins or ends.
+fn note_outage(failures: u32, listed: &Result<BackendListing, BackendOutage>) -> u32 {
+    match listed {
+        Ok(_) if counts_as_not_ready(failures) => {
+            tracing::info!("the backend of hosts answers again");
+            0
+        }
+        Ok(_) => 0,
+        Err(outage) => {
+            let failures = failures.saturating_add(1);
+            if counts_as_not_ready(failures) && !counts_as_not_ready(failures - 1) {
+                tracing::warn!(%outage, "the backend of hosts is not ready");
+            }
+            failures
+        }
+    }
+}
+
+/// Returns the looks of a listing. A backend that failed once has no news yet.
+fn looks(
+    hosts: &[Arc<HostRecord>],
+    listed: &Result<BackendListing, BackendOutage>,
+    failures: u32,
+) -> Vec<HostLook> {
+    let sight = |key: &str| match listed {
+        Ok(listing) => Some(match listing.hosts.get(&parse_key(key)) {
+            Some(view) => DriverSight::Known(*view),
+            None => DriverSight::Absent { asked_at: listing.asked_at },
+        }),
+        Err(_) => counts_as_not_ready(failures).then_some(DriverSight::NotReady),
+    };
+    let look = |host: &Arc<HostRecord>| {
+        let identity = HostIdentity::of(host);
+        let sight = sight(&identity.key)?;
+        Some(HostLook { host: identity, sight, is_registered: convert::is_registered(&host.message) })
+    };
+    hosts.iter().filter_map(look).collect()
+}

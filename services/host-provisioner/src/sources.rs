@@ -1,0 +1,34 @@
+//! Data that every replica keeps ready, including standbys.
+
+use std::{sync::Arc, time::Duration};
+
+use chassis::{
+    kinds::host::HostRecord,
+    observe::{mirror::Mirror, work::WorkQueue},
+    store::{ledger::Ledger, resource::Resource},
+};
+use tokio::sync::Notify;
+
+use crate::{driver::HostDriver, logins::LoginReader, store::HostSightTable};
+
+/// Data that every replica keeps ready, including standbys.
+pub(crate) struct HostSources {
+    pub(crate) hosts: Mirror<HostRecord>,
+    pub(crate) sights: Ledger<HostSightTable>,
+    pub(crate) logins: LoginReader,
+    pub(crate) driver: HostDriver,
+    /// Hosts for which something may be due, by their keys.
+    pub(crate) queue: WorkQueue<Arc<str>>,
+    /// Notified when a call has ended, so that its effect is seen.
+    pub(crate) listing_wanted: Notify,
+    pub(crate) listing_period: Duration,
+}
+
+impl HostSources {
+    /// Queues every host, and every host that may be gone.
+    pub(crate) fn mark_everything(&self) {
+        let hosts = self.hosts.all().into_iter().map(|host| host.shared_key());
+        let known = self.sights.view().all().into_iter().map(|sight| sight.shared_key());
+        self.queue.mark(hosts.chain(known));
+    }
+}

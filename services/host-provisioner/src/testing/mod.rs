@@ -1,0 +1,3 @@
+//! Parts around the service, for tests.
+
+pub(crate) mod registry;

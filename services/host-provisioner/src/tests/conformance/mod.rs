@@ -1,0 +1,228 @@
+//! The contract of drivers, as every driver keeps it.
+
+pub(super) mod emulator;
+
+use std::sync::Arc;
+
+use chassis::settings::HostDriverName;
+use domain::host::record::{HostKey, annotations::RebootMode, progress::HostWork, status::HostInventory};
+use expect_test::{Expect, expect};
+use upstream::SecretText;
+
+use super::*;
+use crate::driver::{BmcLogin, HostDriver, HostTarget, WorkOrder};
+use emulator::RedfishEmulator;
+
+/// Driver with a backend for one host.
+struct DriverSubject {
+    settings: Settings,
+    driver: HostDriver,
+    address: String,
+    image: String,
+    /// Returns the operations that the backend has begun, as far as it counts them.
+    begun: Box<dyn Fn() -> Vec<String> + Send + Sync>,
+}
+
+impl DriverSubject {
+    fn new(
+        settings: Settings,
+        address: &str,
+        image: &str,
+        begun: impl Fn() -> Vec<String> + Send + Sync + 'static,
+    ) -> Self {
+        let driver = HostDriver::new(&settings).unwrap().unwrap();
+        let (address, image) = (address.to_owned(), image.to_owned());
+        Self { settings, driver, address, image, begun: Box::new(begun) }
+    }
+
+    /// Forgets everything that the driver keeps in memory, as a restart does.
+    fn restart(&mut self) {
+        self.driver = HostDriver::new(&self.settings).unwrap().unwrap();
+    }
+
+    fn target(&self, password: &str) -> HostTarget {
+        HostTarget {
+            key: HostKey { namespace: "m".into(), name: "h".into() },
+            uid: "uid-1".into(),
+            driver_id: "uid-1".into(),
+            address: self.address.as_str().into(),
+            takes_any_certificate: false,
+            boot_mac: Some("00:5c:52:31:00:01".into()),
+            disable_power_off: false,
+            login: Some(BmcLogin { username: "admin".to_owned(), password: SecretText::new(password) }),
+        }
+    }
+
+    /// Asks once.
+    async fn ask(&self, host: &HostTarget, order: &WorkOrder) -> DriverAnswer {
+        self.driver.carry_out(host, order).await
+    }
+
+    /// Asks until the operation is over, twice each time, and after a restart once: nothing may begin twice.
+    async fn carry_out(&mut self, call: DriverCall) -> DriverAnswer {
+        let host = self.target("password");
+        let mut order = order(call);
+        let mut answer = self.ask(&host, &order).await;
+        order.asked_before = Some(clock::now());
+        self.restart();
+        while let DriverAnswer::InProgress { again_in, .. } = answer {
+            tokio::time::sleep(again_in.min(Duration::from_millis(300))).await;
+            self.ask(&host, &order).await;
+            answer = self.ask(&host, &order).await;
+        }
+        answer
+    }
+
+    async fn power(&self) -> Option<bool> {
+        let host = self.target("password");
+        let key = host.key.clone();
+        let listing = self.driver.list(&[Arc::new(host)]).await.unwrap();
+        listing.hosts.get(&key)?.powered_on
+    }
+}
+
+fn order(call: DriverCall) -> WorkOrder {
+    let parts = PreparationParts::default();
+    let work = HostWork { number: 1, call, since: clock::now(), parts, changed_by: 0, is_accepted: false };
+    WorkOrder { work, asked_before: None }
+}
+
+/// Begins of `text` that tell what it is about, without the names that differ.
+fn kind_of_failure(answer: &DriverAnswer) -> &'static str {
+    match answer {
+        DriverAnswer::Failed { text } if text.contains("wrong user name or password") => "wrong login",
+        DriverAnswer::Failed { .. } => "failed",
+        DriverAnswer::Done(_) => "done",
+        DriverAnswer::InProgress { .. }
+        | DriverAnswer::NotRegistered
+        | DriverAnswer::NeedsSlot
+        | DriverAnswer::NeedsRamdisk
+        | DriverAnswer::Trouble { .. } => "something else",
+    }
+}
+
+fn inventory_of(answer: &DriverAnswer) -> String {
+    let DriverAnswer::Done(facts) = answer else { return format!("{answer:?}") };
+    let HostInventory { architecture, details } = facts.inventory.as_deref().unwrap();
+    let details: serde_json::Value = serde_json::from_str(details).unwrap();
+    let count = |list: &str| details[list].as_array().map_or(0, Vec::len);
+    let has = |value: &serde_json::Value| value.as_u64().is_some_and(|number| number > 0);
+    format!(
+        "{architecture}, CPUs {}, memory {}, {} NICs, {} disks",
+        has(&details["cpu"]["count"]),
+        has(&details["ramMebibytes"]),
+        count("nics").min(1),
+        count("storage").min(1),
+    )
+}
+
+/// Walks a host through its life, and compares what was seen.
+async fn conforms(mut subject: DriverSubject, dead: &str, expected: Expect) {
+    let mut seen = String::new();
+    let mut note = |what: &str, answer: &str| seen += &format!("{what}: {answer}\n");
+    let unreachable = HostTarget { address: dead.into(), ..subject.target("password") };
+    note("dead BMC", kind_of_failure(&subject.ask(&unreachable, &order(register())).await));
+    let stranger = subject.target("guess");
+    note("wrong password", kind_of_failure(&subject.ask(&stranger, &order(register())).await));
+    note("register", &show(&subject.carry_out(register()).await));
+    note("inspect", &inventory_of(&subject.carry_out(inspect()).await));
+    let image =
+        HostImage { url: subject.image.as_str().into(), format: "live-iso".into(), ..HostImage::default() };
+    let provision = DriverCall::Provision(Box::new(ProvisionCall {
+        system: WantedSystem { image: Some(image), procedure: None },
+        boot_mode: BootMode::Uefi,
+        hints: None,
+        force_reboot: false,
+    }));
+    let off = |mode| DriverCall::PowerOff { mode, force: false, cleaning_disabled: false };
+    let on = || DriverCall::PowerOn { force: false };
+    let deprovision = DriverCall::Deprovision { restart: false, cleaning_disabled: false };
+    for (what, call) in [
+        ("power on", on()),
+        ("power on again", on()),
+        ("soft power off", off(RebootMode::Soft)),
+        ("provision", provision),
+        ("hard power off", off(RebootMode::Hard)),
+        ("deprovision", deprovision),
+        ("delete", DriverCall::Delete),
+        ("delete again", DriverCall::Delete),
+    ] {
+        let answer = show(&subject.carry_out(call).await);
+        let power = subject.power().await.map_or("", |is_on| if is_on { ", on" } else { ", off" });
+        note(what, &format!("{answer}{power}"));
+    }
+    note("begun", &(subject.begun)().join(" "));
+    expected.assert_eq(&seen);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn simulated_driver_conforms() {
+    let mesh = ProvisionerMesh::new(0.001).await;
+    let rack = mesh.rack.clone();
+    let begun = move || {
+        let word = |operation: &proto::simulation::RackOperation| {
+            operation.as_str_name().trim_start_matches("RACK_OPERATION_").to_lowercase()
+        };
+        rack.begun("m/h").iter().map(word).collect()
+    };
+    let subject = DriverSubject::new(
+        mesh.settings.clone(),
+        "redfish-virtualmedia://h.bmc/redfish/v1/Systems/1",
+        "http://img/live.iso",
+        begun,
+    );
+    conforms(
+        subject,
+        "redfish://nobody/redfish/v1/Systems/1",
+        expect![[r#"
+        dead BMC: failed
+        wrong password: wrong login
+        register: done, id
+        inspect: x86_64, CPUs true, memory true, 1 NICs, 1 disks
+        power on: done, on
+        power on again: done, on
+        soft power off: done, off
+        provision: done, on
+        hard power off: done, off
+        deprovision: done, off
+        delete: done
+        delete again: done
+        begun: register inspect power_on power_on soft_power_off provision hard_power_off deprovision delete
+    "#]],
+    )
+    .await;
+    mesh.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redfish_driver_conforms() {
+    let Some(emulator) = RedfishEmulator::start().await else {
+        eprintln!("not tested: the emulator of BMCs is missing, which integration-tests/run installs");
+        return;
+    };
+    let mut settings = Settings::default();
+    settings.host_operations.driver = HostDriverName::Redfish;
+    let address = format!("redfish-virtualmedia+http://{}{}", emulator.authority, emulator::SYSTEM);
+    let image = emulator.image.clone();
+    let subject = DriverSubject::new(settings, &address, &image, move || emulator.resets());
+    conforms(
+        subject,
+        "redfish+http://127.0.0.1:9/redfish/v1/Systems/1",
+        expect![[r#"
+        dead BMC: failed
+        wrong password: wrong login
+        register: done, id
+        inspect: x86_64, CPUs true, memory true, 1 NICs, 1 disks
+        power on: done, on
+        power on again: done, on
+        soft power off: done, off
+        provision: done, on
+        hard power off: done, off
+        deprovision: done, off
+        delete: done, off
+        delete again: done, off
+        begun: On GracefulShutdown On ForceOff
+    "#]],
+    )
+    .await;
+}
