@@ -286,6 +286,7 @@ fn answered(host: &Host, known: Option<&SightRecord>, work: &HostWork, now: Time
         sight: Some(evidence::sight_to_wire(&sight)),
         report: Some(evidence::report_to_wire(&report)),
         uid: meta.uid,
+        intent: None,
         revision: 0,
     })
 }
