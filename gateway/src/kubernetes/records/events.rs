@@ -26,6 +26,12 @@ use crate::{http::call::call, mesh::EventClient};
 /// Word of the registry for hosts in events.
 const HOST: &str = "host";
 
+/// Kind of the events of decisions about the life of a host.
+const LIFE_CYCLE: &str = "life_cycle";
+
+/// Detail of such an event with its severity.
+const SEVERITY: &str = "type";
+
 /// Words in kinds and reasons of events that are no good news.
 const WARNINGS: [&str; 4] = ["error", "fail", "refus", "trouble"];
 
@@ -114,7 +120,7 @@ impl EventReader {
     fn shown(&self, event: Event, base: VersionBase) -> Option<ApiObject> {
         let Event { key, resource, revision, time, actor, body, .. } = event;
         let (namespace, name) = key.split_once('/').filter(|_| resource == HOST)?;
-        let EventBody { kind: word, reason, text, details } = body.unwrap_or_default();
+        let said = SaidEvent::of(body.unwrap_or_default());
         let time = time.unwrap_or_default();
         let involved = ShownMembers::default()
             .always("apiVersion", hosts::kind().api_version())
@@ -123,35 +129,59 @@ impl EventReader {
             .always("name", name)
             .maybe("uid", self.hosts.get(namespace, name).map(|host| host.uid.clone()));
         let metadata = ShownMembers::default()
-            .always("name", format!("{name}.{revision:x}.{}", camel(&word).to_lowercase()))
+            .always("name", format!("{name}.{revision:x}.{}", said.reason.to_lowercase()))
             .always("namespace", namespace)
-            .always("uid", format!("{namespace}/{name}/{revision}/{word}"))
+            .always("uid", format!("{namespace}/{name}/{revision}/{}", said.reason))
             .always("resourceVersion", base.version(revision).to_string())
             .always("creationTimestamp", shown_time(time));
-        let is_warning = WARNINGS.iter().any(|warning| word.contains(warning) || reason.contains(warning));
-        let details = details.iter().map(|detail| format!("{}={}", detail.name, detail.value));
-        let details: Vec<_> =
-            [text, reason].into_iter().filter(|text| !text.is_empty()).chain(details).collect();
-        let message = match details.is_empty() {
-            true => word.replace('_', " "),
-            false => details.join(", "),
-        };
         let shown = ShownMembers::default()
             .always("apiVersion", "v1")
             .always("kind", "Event")
             .always("metadata", metadata)
             .always("involvedObject", involved)
-            .always("reason", camel(&word))
-            .always("message", message)
+            .always("reason", said.reason)
+            .always("message", said.message)
             .always("source", json!({ "component": actor }))
             .always("reportingComponent", actor)
             .always("reportingInstance", "")
-            .always("type", if is_warning { "Warning" } else { "Normal" })
+            .always("type", said.severity)
             .always("count", 1)
             .always("firstTimestamp", shown_time(time))
             .always("lastTimestamp", shown_time(time))
             .always("eventTime", micro_time(time));
         Some(shown.into_map())
+    }
+}
+
+/// Event in the words of the contract.
+struct SaidEvent {
+    reason: String,
+    message: String,
+    severity: String,
+}
+
+impl SaidEvent {
+    /// Returns the words of an event. Decisions about the life of a host bring the reason and the severity of the contract
+    /// along; what people and parts do otherwise has a word of ours.
+    fn of(event: EventBody) -> Self {
+        let EventBody { kind, reason, text, details } = event;
+        let (severity, details): (Vec<_>, Vec<_>) =
+            details.into_iter().partition(|detail| detail.name == SEVERITY);
+        let is_warning = WARNINGS.iter().any(|warning| kind.contains(warning) || reason.contains(warning));
+        let usual = if is_warning { "Warning" } else { "Normal" };
+        let severity = severity.into_iter().next().map_or_else(|| usual.to_owned(), |detail| detail.value);
+        let (word, reason) = match kind == LIFE_CYCLE {
+            true => (reason, String::new()),
+            false => (camel(&kind), reason),
+        };
+        let details = details.iter().map(|detail| format!("{}={}", detail.name, detail.value));
+        let said: Vec<_> =
+            [text, reason].into_iter().filter(|text| !text.is_empty()).chain(details).collect();
+        let message = match said.is_empty() {
+            true => kind.replace('_', " "),
+            false => said.join(", "),
+        };
+        Self { reason: word, message, severity }
     }
 }
 
@@ -184,4 +214,43 @@ fn micro_time(time: prost_types::Timestamp) -> String {
     let nanos = u32::try_from(time.nanos).unwrap_or_default();
     let time = DateTime::<Utc>::from_timestamp(time.seconds, nanos).unwrap_or_default();
     time.to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::event::EventDetail;
+
+    use super::*;
+
+    #[test]
+    fn events_are_said_in_the_words_of_the_contract() {
+        let detail = |name: &str, value: &str| EventDetail { name: name.into(), value: value.into() };
+        let rows = [
+            ("life_cycle", "Registered", "known", vec![detail("type", "Normal")], "Registered Normal: known"),
+            (
+                "life_cycle",
+                "ImageAuthParseError",
+                "",
+                vec![detail("type", "Warning")],
+                "ImageAuthParseError Warning: life cycle",
+            ),
+            (
+                "state_changed",
+                "",
+                "available",
+                vec![detail("from", "preparing")],
+                "StateChanged Normal: available, from=preparing",
+            ),
+            ("delete_refused", "held", "", Vec::new(), "DeleteRefused Warning: held"),
+        ];
+        for (kind, reason, text, details, expected) in rows {
+            let said = SaidEvent::of(EventBody {
+                kind: kind.into(),
+                reason: reason.into(),
+                text: text.into(),
+                details,
+            });
+            assert_eq!(format!("{} {}: {}", said.reason, said.severity, said.message), expected);
+        }
+    }
 }
