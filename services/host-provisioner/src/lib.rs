@@ -70,6 +70,8 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     server.add(HostSightServiceServer::new(HostSightRpc { sights: sights.clone() }));
     let ready = chassis::serve(&context, "host-provisioner", listener, server).await?;
 
+    // A mirror lasts as long as the process, and this one is for the log level alone.
+    let _options = Mirror::of_options(&context, registry.clone(), || {});
     let Some(driver) = driver else {
         ready.now();
         return Ok(());

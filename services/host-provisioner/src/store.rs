@@ -12,7 +12,11 @@ pub struct Migrator;
 
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        Migrations::default().kind::<HostSightTable>().with(lease::RoleMigration).into_vec()
+        Migrations::default()
+            .kind::<HostSightTable>()
+            .with(lease::Migration)
+            .with(lease::RoleMigration)
+            .into_vec()
     }
 }
 
