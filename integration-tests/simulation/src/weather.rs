@@ -446,6 +446,8 @@ fn partition(world: &Arc<World>, lasts: Duration) {
     trace::note(|| format!("partition of {one} from {others:?}, there {there}, back {back}, for {lasts:?}"));
     world.trouble.count(if there && back { "partition" } else { "partition of one direction" });
     let set = move |world: &World, blocked: bool| {
+        // Whoever starts meanwhile may wait for the records of the registry.
+        world.stir(Part::Registry);
         let way = NetworkPath { blocked, ..NetworkPath::default() };
         for other in &others {
             if there {
