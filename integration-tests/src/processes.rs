@@ -1,7 +1,7 @@
 //! A mesh of processes: one per part, as in a cluster.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fmt::Write as _,
     fs::File,
@@ -63,6 +63,8 @@ pub struct Processes {
     pub directory: TempDir,
     ports: Vec<u16>,
     profile: &'static str,
+    /// Parts that are not started.
+    left_out: BTreeSet<&'static str>,
     environment: Vec<(String, OsString)>,
     /// Program and arguments in front of the command of each part; empty: none.
     wrapper: Vec<String>,
@@ -125,7 +127,14 @@ impl Processes {
         std::fs::write(directory.path().join(SETTINGS), text).expect("a writable directory");
         let environment = Vec::new();
         let (wrapper, running, logged_before) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        Self { bos, directory, ports, profile: "simulated", environment, wrapper, running, logged_before }
+        let left_out = BTreeSet::new();
+        let profile = "simulated";
+        Self { bos, directory, ports, profile, left_out, environment, wrapper, running, logged_before }
+    }
+
+    /// Leaves a part out that the mesh does not need.
+    pub fn leave_out(&mut self, part: &'static str) {
+        self.left_out.insert(part);
     }
 
     /// Merges `text`, a part of a settings file, into the settings, also into existing sections.
@@ -238,7 +247,7 @@ impl Processes {
     #[must_use]
     pub fn parts(&self) -> Vec<&'static str> {
         let simulated = self.profile == "simulated";
-        let names = PARTS.into_iter().map(|(part, _)| part);
+        let names = PARTS.into_iter().map(|(part, _)| part).filter(|part| !self.left_out.contains(part));
         names.filter(|part| simulated || *part != "simulator").collect()
     }
 
