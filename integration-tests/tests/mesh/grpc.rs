@@ -57,6 +57,10 @@ async fn every_part_lists_its_services_as_serving() {
             reveille.component.v1.ComponentService: SERVING
             reveille.component.v1.ReportService: SERVING
             reveille.event.v1.EventService: SERVING
+            reveille.host.v1.HostDocumentService: SERVING
+            reveille.host.v1.HostReportService: SERVING
+            reveille.host.v1.HostSecretService: SERVING
+            reveille.host.v1.HostService: SERVING
             reveille.inventory.v1.InventoryService: SERVING
             reveille.option.v1.OptionsService: SERVING
         session manager: SERVING
