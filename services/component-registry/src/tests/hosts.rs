@@ -25,7 +25,8 @@ use super::{Channel, Site, smd::Smd};
 const FINALIZER: &str = "baremetalhost.metal3.io";
 
 async fn site() -> Site {
-    Site::with_smd(&Smd::start().await, |_| {}).await
+    let smd = Smd::start().await;
+    Box::pin(Site::with_smd(&smd, |_| {})).await
 }
 
 fn meta(name: &str) -> ObjectMeta {
