@@ -50,7 +50,7 @@ pub(crate) async fn run(shared: ManagerState, registry: Channel, term: Term) -> 
     watch.shared.options.reached(1).await;
     loop {
         let period = watch.shared.options.in_force().polling_period();
-        match watch.shared.tenants.is_in_doubt() {
+        match !watch.shared.tenants.in_doubt().is_empty() {
             true => sleep(period.min(IN_DOUBT)).await,
             false => tokio::select! {
                 () = sleep(period) => {}
@@ -58,8 +58,9 @@ pub(crate) async fn run(shared: ManagerState, registry: Channel, term: Term) -> 
             },
         }
         let _turn = watch.term.turn("departures");
-        let sessions = watch.running().into_iter();
-        join_all(sessions.map(|(tenant, sessions)| watch.check_tenant(tenant, sessions))).await;
+        let running = watch.running();
+        watch.ask_about_idle(&running).await;
+        join_all(running.into_iter().map(|(tenant, sessions)| watch.check_tenant(tenant, sessions))).await;
     }
 }
 
@@ -81,6 +82,13 @@ impl DeparturePoller {
             }
         }
         running
+    }
+
+    /// Asks about tenants in doubt that have no running session, so that their doubt ends too. The caller that is told of
+    /// the doubt is told of a failure as well.
+    async fn ask_about_idle(&self, running: &HashMap<Tenant, Vec<Arc<SessionRecord>>>) {
+        let idle = self.shared.tenants.in_doubt().into_iter().filter(|tenant| !running.contains_key(tenant));
+        join_all(idle.map(async |tenant| drop(self.shared.tenants.nodes(&tenant).await))).await;
     }
 
     async fn check_tenant(&self, tenant: Tenant, sessions: Vec<Arc<SessionRecord>>) {

@@ -148,9 +148,11 @@ impl TenantLookup {
         }
     }
 
-    /// Returns whether nodes of any tenant are in doubt, or a tenant itself.
-    pub(crate) fn is_in_doubt(&self) -> bool {
-        self.believed.lock().values().any(|nodes| nodes.is_in_doubt())
+    /// Returns the tenants that are in doubt themselves, or of which nodes are.
+    pub(crate) fn in_doubt(&self) -> Vec<Tenant> {
+        let believed = self.believed.lock();
+        let doubted = believed.iter().filter(|(_, nodes)| nodes.is_in_doubt());
+        doubted.map(|(tenant, _)| tenant.clone()).collect()
     }
 
     /// Waits until an answer puts nodes or a tenant in doubt.
@@ -167,7 +169,7 @@ impl TenantLookup {
         let error = no_such_tenant(tenant);
         let (listing, doubt) = match tapms.lists(tenant).await {
             Ok(true) => (SetListing::Has, "lists it".to_owned()),
-            Ok(false) => (SetListing::Lacks, "is asked again".to_owned()),
+            Ok(false) => (SetListing::Lacks, "is asked again within ten seconds".to_owned()),
             Err(failure) => (SetListing::Unknown, format!("its list of tenants cannot be read: {failure}")),
         };
         if nodes.is_missing(listing, self.has_sessions(tenant), now()) {

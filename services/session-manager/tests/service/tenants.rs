@@ -523,7 +523,8 @@ async fn restarted_manager_confirms_the_denial_of_a_tenant_with_sessions() {
     let world = world.restart(|_| site.says(A, 404, DENIAL)).await;
     let shown = |session: &Session| session.end_time.is_some() || in_doubt(session);
     let session = world.session_when("s", shown).await;
-    let wanted = "tenant membership: TAPMS says that tenant 'a' does not exist, and is asked again";
+    let wanted =
+        "tenant membership: TAPMS says that tenant 'a' does not exist, and is asked again within ten seconds";
     assert!(session.waiting_for.starts_with(wanted), "{session:?}");
     let session = world.complete("s").await;
     assert_eq!(session.error.as_deref(), Some("tenant 'a' does not exist"));
