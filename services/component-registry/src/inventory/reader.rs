@@ -258,9 +258,9 @@ fn has_locks(registry: &RegistryState) -> bool {
     registry.components.view().all().iter().any(|component| component.inventory.locked)
 }
 
-/// Returns the error of an inventory without any records. Its reason follows "waiting for".
+/// Returns the error of an inventory without any records. Its reason reads well after "waiting for" too.
 fn nothing_listed() -> Fault {
-    Fault::unavailable(INVENTORY, "the inventory, which lists no hardware at all")
+    Fault::unavailable(INVENTORY, "an inventory that lists hardware; it lists none")
 }
 
 /// Returns the components of the registry that the snapshot lists. They share the memory of their ids.

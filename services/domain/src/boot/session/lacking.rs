@@ -21,6 +21,9 @@ use crate::{
     },
 };
 
+/// Most names that a text shows.
+const MOST_NAMES: usize = 3;
+
 /// Name in a template or a limit that means nothing in the inventory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LackingName {
@@ -32,6 +35,16 @@ pub enum LackingName {
     Set(String),
     /// Node or set in the limit.
     InLimit(String),
+}
+
+impl LackingName {
+    /// Returns the name; `None`: hardware of any kind.
+    fn name(&self) -> Option<&str> {
+        match self {
+            Self::Hardware => None,
+            Self::Node(name) | Self::Set(name) | Self::InLimit(name) => Some(name),
+        }
+    }
 }
 
 /// Returns the names of a session that mean nothing in `inventory`. `memberships` is the membership of the template's boot
@@ -78,19 +91,22 @@ impl InventoryDoubt {
         Some(CONFIRMATION.saturating_sub(now.since(*newest)))
     }
 
-    /// Returns the text about the names in doubt, for people; `None`: nothing is in doubt.
+    /// Returns the text about the names in doubt, for people; `None`: nothing is in doubt. Its subject is the inventory.
     pub fn text(&self) -> Option<String> {
-        let names = &self.0.in_doubt;
-        match names.len() {
-            0 => None,
-            _ if names.contains_key(&LackingName::Hardware) => {
-                Some("the inventory lists no hardware at all, which is being confirmed".to_owned())
-            }
-            1 => Some("the inventory lacks a name of the session, which is being confirmed".to_owned()),
-            many => {
-                Some(format!("the inventory lacks {many} names of the session, which is being confirmed"))
-            }
+        let in_doubt = &self.0.in_doubt;
+        if in_doubt.is_empty() {
+            return None;
         }
+        if in_doubt.contains_key(&LackingName::Hardware) {
+            return Some("it lists no hardware at all; it is read once more after ten seconds".to_owned());
+        }
+        let names: BTreeSet<&str> = in_doubt.keys().filter_map(LackingName::name).collect();
+        let shown = names.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
+        let more = match names.len().saturating_sub(MOST_NAMES) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Some(format!("it has no {shown}{more}; it is read once more after ten seconds"))
     }
 }
 
@@ -186,18 +202,19 @@ mod tests {
             rows += &format!("{second} s {lacking}: {:?}, ask in {:?}\n", doubt.text(), doubt.ask_in(now));
         }
         expect![[r#"
-            0 s a b: Some("the inventory lacks 2 names of the session, which is being confirmed"), ask in Some(10s)
-            1 s b c: Some("the inventory lacks 2 names of the session, which is being confirmed"), ask in Some(10s)
-            10 s b c: Some("the inventory lacks a name of the session, which is being confirmed"), ask in Some(1s)
+            0 s a b: Some("it has no a, b; it is read once more after ten seconds"), ask in Some(10s)
+            1 s b c: Some("it has no b, c; it is read once more after ten seconds"), ask in Some(10s)
+            10 s b c: Some("it has no c; it is read once more after ten seconds"), ask in Some(1s)
             11 s b c: None, ask in None
-            12 s a: Some("the inventory lacks a name of the session, which is being confirmed"), ask in Some(10s)
+            12 s a: Some("it has no a; it is read once more after ten seconds"), ask in Some(10s)
             13 s : None, ask in None
-            14 s b: Some("the inventory lacks a name of the session, which is being confirmed"), ask in Some(10s)
-            90 s b: Some("the inventory lacks a name of the session, which is being confirmed"), ask in Some(10s)
+            14 s b: Some("it has no b; it is read once more after ten seconds"), ask in Some(10s)
+            90 s b: Some("it has no b; it is read once more after ten seconds"), ask in Some(10s)
             100 s b: None, ask in None
-        "#]].assert_eq(&rows);
+        "#]]
+        .assert_eq(&rows);
         let nothing = InventoryDoubt::default().believe([LackingName::Hardware].into(), Timestamp(0));
-        let text = "the inventory lists no hardware at all, which is being confirmed";
+        let text = "it lists no hardware at all; it is read once more after ten seconds";
         assert_eq!(nothing.text().as_deref(), Some(text));
     }
 }
