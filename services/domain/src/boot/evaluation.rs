@@ -308,19 +308,45 @@ fn give_up_when_exhausted(
     }
 }
 
-/// Returns the text of a component whose attempts at `action` had no effect, as far as it is known.
+/// Returns the text of a component of which no attempt at `action` is left, as far as the reason is known.
 fn exhausted_text(component: &Component, action: Action) -> String {
     let attempts = component.attempts(action);
+    if was_switched_on_in_vain(component, action) {
+        let power_ons = component.attempts(Action::PoweringOn);
+        return format!(
+            "{ERROR_RETRIES_EXHAUSTED}: the node was switched on (attempts: {power_ons}) and did not report the wanted boot"
+        );
+    }
     let effect = match action {
-        Action::PoweringOn => format!("off after {attempts} power-ons"),
-        Action::PoweringOffForcefully => format!("on after {attempts} forced power-offs"),
+        Action::PoweringOn => format!("off (power-ons: {attempts})"),
+        Action::PoweringOffForcefully => format!("on (forced power-offs: {attempts})"),
         Action::PoweringOffGracefully
         | Action::ActualStateCleanup
         | Action::ApplyStaged
         | Action::NewlyDiscovered
-        | Action::SessionSetup => format!("on after {attempts} requests to shut down"),
+        | Action::SessionSetup => format!("on (requests to shut down: {attempts})"),
     };
     format!("{ERROR_RETRIES_EXHAUSTED}: the node is {effect}, and no service reported a failure")
+}
+
+/// Returns whether the power actions had their effect, so that the boot is what is missing: the node was switched off
+/// again after its last power-on, or is on after it and would be switched off once more.
+fn was_switched_on_in_vain(component: &Component, action: Action) -> bool {
+    let last = component.last_action();
+    component.attempts(Action::PoweringOn) > 0
+        && match action {
+            Action::PoweringOn => {
+                matches!(last, Some(Action::PoweringOffGracefully | Action::PoweringOffForcefully))
+            }
+            Action::PoweringOffGracefully => {
+                last == Some(Action::PoweringOn) && !component.last_action_failed()
+            }
+            Action::PoweringOffForcefully
+            | Action::ActualStateCleanup
+            | Action::ApplyStaged
+            | Action::NewlyDiscovered
+            | Action::SessionSetup => false,
+        }
 }
 
 /// Outcome of the last attempt to force a component off.

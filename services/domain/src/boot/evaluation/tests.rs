@@ -515,7 +515,7 @@ fn nodes_without_attempts_left_are_given_up() {
             off want tries:2/0/0
                 power_on_needed: 'powering_on'
             off want tries:3/0/0
-                retries_exhausted: 'powering_on' failed settled error 'the retry limit was reached: the node is off after 3 power-ons, and no service reported a failure'
+                retries_exhausted: 'powering_on' failed settled error 'the retry limit was reached: the node is off (power-ons: 3), and no service reported a failure'
             off want tries:3/0/0 error:known-trouble
                 retries_exhausted: 'powering_on' failed settled
             off want tries:3/0/0 refused:no-power
@@ -523,11 +523,11 @@ fn nodes_without_attempts_left_are_given_up() {
             off want tries:3/0/0 last:powering_on:120000 phase:powering_on
                 power_on_awaited: 'powering_on' error '' until +1
             off want tries:3/0/0 last:powering_on:120001 phase:powering_on
-                retries_exhausted: 'powering_on' failed settled action-failed error 'the retry limit was reached: the node is off after 3 power-ons, and no service reported a failure'
+                retries_exhausted: 'powering_on' failed settled action-failed error 'the retry limit was reached: the node is off (power-ons: 3), and no service reported a failure'
             off want tries:3/0/0 last:powering_on:5 failed phase:powering_on
-                retries_exhausted: 'powering_on' failed settled error 'the retry limit was reached: the node is off after 3 power-ons, and no service reported a failure'
+                retries_exhausted: 'powering_on' failed settled error 'the retry limit was reached: the node is off (power-ons: 3), and no service reported a failure'
             off want tries:0/0/0 limit:0
-                retries_exhausted: 'powering_on' failed settled error 'the retry limit was reached: the node is off after 0 power-ons, and no service reported a failure'
+                retries_exhausted: 'powering_on' failed settled error 'the retry limit was reached: the node is off (power-ons: 0), and no service reported a failure'
             off want tries:9/0/0 limit:10
                 power_on_needed: 'powering_on'
             off tries:9/9/9
@@ -537,19 +537,19 @@ fn nodes_without_attempts_left_are_given_up() {
             on want tries:3/2/0 last:powering_on:1200001 phase:powering_on cfs:-:
                 reboot_needed: 'powering_off'
             on want tries:3/3/0 last:powering_on:1200001 phase:powering_on cfs:-:
-                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached: the node is on after 3 requests to shut down, and no service reported a failure'
+                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached: the node was switched on (attempts: 3) and did not report the wanted boot'
             on tries:0/3/0 last:powering_off_gracefully:1 phase:powering_off
                 power_off_needed: 'powering_off' error ''
             on tries:0/1/3 last:powering_off_gracefully:300001 phase:powering_off
-                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached: the node is on after 3 forced power-offs, and no service reported a failure'
+                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached: the node is on (forced power-offs: 3), and no service reported a failure'
             on tries:0/1/2 last:powering_off_forcefully:300001 phase:powering_off
                 power_off_needed: 'powering_off' error ''
             on tries:0/1/3 last:powering_off_forcefully:300000 phase:powering_off
                 power_off_needed: 'powering_off' error '' until +1
             on tries:0/1/3 last:powering_off_forcefully:300001 phase:powering_off
-                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached: the node is on after 3 forced power-offs, and no service reported a failure'
+                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached: the node is on (forced power-offs: 3), and no service reported a failure'
             on tries:0/1/3 last:powering_off_forcefully phase:powering_off
-                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached: the node is on after 3 forced power-offs, and no service reported a failure'
+                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached: the node is on (forced power-offs: 3), and no service reported a failure'
         "#]],
     );
 }
@@ -618,13 +618,13 @@ fn an_action_that_waits_for_its_upstream_is_waited_for_and_spends_nothing() {
             off want last:powering_on:999999 unsent:PCS tries:3/0/0
                 power_on_awaited: 'powering_on' error 'waiting for PCS'
             off want last:powering_on:999999 tries:3/0/0
-                retries_exhausted: 'powering_on' failed settled action-failed error 'the retry limit was reached: the node is off after 3 power-ons, and no service reported a failure'
+                retries_exhausted: 'powering_on' failed settled action-failed error 'the retry limit was reached: the node is off (power-ons: 3), and no service reported a failure'
             off want last:powering_on:999999 failed unsent:PCS tries:1/0/0
                 power_on_without_effect: 'powering_on' action-failed error 'waiting for PCS'
             on last:powering_off_forcefully:999999 unsent:PCS tries:0/1/3 cfs:-:
                 power_off_needed: 'powering_off' error 'waiting for PCS'
             on last:powering_off_forcefully:999999 tries:0/1/3 cfs:-:
-                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached: the node is on after 3 forced power-offs, and no service reported a failure'
+                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached: the node is on (forced power-offs: 3), and no service reported a failure'
             on want last:powering_on:999999 unsent:PCS tries:1/0/0
                 boot_awaited: 'powering_on' error 'waiting for PCS' until +200002
         "#]],
@@ -888,7 +888,7 @@ fn who_was_left_out_is_looked_at_again_unless_bos_is_followed_strictly() {
         off                  strict off_as_wanted: '' settled
         off want                    power_on_needed: 'powering_on'
         off want             strict power_on_needed: 'powering_on'
-        off want tries:3/0/0        retries_exhausted: 'powering_on' failed settled error 'the retry limit was reached: the node is off after 3 power-ons, and no service reported a failure'
+        off want tries:3/0/0        retries_exhausted: 'powering_on' failed settled error 'the retry limit was reached: the node is off (power-ons: 3), and no service reported a failure'
         off want tries:3/0/0 strict retries_exhausted: 'powering_on' failed settled error 'The retry limit has been hit for this component, but no services have reported specific errors'
         off want tries:3/0/0 error:known        retries_exhausted: 'powering_on' failed settled
         off want tries:3/0/0 error:known strict retries_exhausted: 'powering_on' failed settled
@@ -1024,10 +1024,10 @@ fn a_reading_from_before_an_action_does_not_end_it() {
         read since: power_on_without_effect: 'powering_on' action-failed
         read before: power_on_awaited: 'powering_on' error ''
         the last attempt: power_on_awaited: 'powering_on' error ''
-        the last attempt, read since: retries_exhausted: 'powering_on' failed settled action-failed error 'the retry limit was reached: the node is off after 3 power-ons, and no service reported a failure'
-        it failed: retries_exhausted: 'powering_on' failed settled action-failed error 'the retry limit was reached: the node is off after 3 power-ons, and no service reported a failure'
+        the last attempt, read since: retries_exhausted: 'powering_on' failed settled action-failed error 'the retry limit was reached: the node is off (power-ons: 3), and no service reported a failure'
+        it failed: retries_exhausted: 'powering_on' failed settled action-failed error 'the retry limit was reached: the node is off (power-ons: 3), and no service reported a failure'
         forced: power_off_needed: 'powering_off' error ''
-        forced, read since: retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached: the node is on after 3 forced power-offs, and no service reported a failure'
+        forced, read since: retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached: the node is on (forced power-offs: 3), and no service reported a failure'
     "#]].assert_eq(&seen);
 }
 
