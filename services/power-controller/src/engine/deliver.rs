@@ -74,8 +74,9 @@ impl PowerEngine {
             }
         }
         commands.extend(self.search(in_doubt, seen));
-        commands.extend(self.announce(prepared, seen));
+        // An announcement waits for the registry.
         abandoned.into_iter().for_each(|id| commands.extend(self.abandon(id, seen)));
+        commands.extend(self.announce(prepared, seen));
         commands
     }
 
