@@ -47,7 +47,8 @@ impl LackingName {
     }
 }
 
-/// Returns the names of a session that mean nothing in `inventory`. `memberships` is the membership of the template's boot
+/// Returns the names of a session that mean nothing in `inventory`. A role without nodes counts only in a boot set without
+/// members. `memberships` is the membership of the template's boot
 /// sets by this inventory.
 pub fn lacking(
     template: &SessionTemplate,
@@ -64,7 +65,10 @@ pub fn lacking(
         let nodes = membership.left_out.iter();
         let unlisted = nodes.filter(|(_, reason)| *reason == LeftOutReason::UnknownToInventory);
         lacking.extend(unlisted.map(|(id, _)| LackingName::Node(id.as_str().to_owned())));
-        lacking.extend(membership.unheard.iter().map(|(name, _)| LackingName::Set(name.clone())));
+        // Many templates name roles that their machine has no node of.
+        let counts = |reason| reason != LeftOutReason::UnknownRole || membership.members.is_empty();
+        let unheard = membership.unheard.iter().filter(|(_, reason)| counts(*reason));
+        lacking.extend(unheard.map(|(name, _)| LackingName::Set(name.clone())));
     }
     let groups = template.boot_sets.values().flat_map(|boot_set| boot_set.node_groups.iter().flatten());
     let is_empty = |name: &&String| inventory.groups().get(*name).is_some_and(BTreeSet::is_empty);
@@ -152,6 +156,7 @@ mod tests {
         let whole = Inventory::new([node("n0"), node("n1"), node("n2")], [group("blue", "n2")], []);
         let half = Inventory::new([node("n0")], [group("blue", "n0 n2")], []);
         let bmc = Hardware { kind: "NodeBMC".into(), role: None, ..node("b0") };
+        let plain = ["n0", "n1"].map(|id| Hardware { role: None, ..node(id) });
         let rows = [
             ("whole", &whole, ""),
             ("whole", &whole, "all,!n1,&blue,Compute"),
@@ -160,6 +165,7 @@ mod tests {
             ("half", &half, "n0"),
             ("no groups", &Inventory::new([node("n0"), node("n1")], [], []), ""),
             ("empty group", &Inventory::new([node("n0"), node("n1")], [group("blue", "")], []), "blue"),
+            ("no roles", &Inventory::new(plain, [group("blue", "n0")], []), ""),
             ("BMC alone", &Inventory::new([bmc], [group("blue", "n2")], []), ""),
             ("nothing", &Inventory::default(), ""),
         ];
@@ -175,6 +181,7 @@ mod tests {
             half 'n0': {}
             no groups '': {Set("blue")}
             empty group 'blue': {Set("blue"), InLimit("blue")}
+            no roles '': {}
             BMC alone '': {Node("n0"), Node("n1"), Node("n2"), Set("Compute")}
             nothing '': {Hardware, Node("n0"), Node("n1"), Set("Compute"), Set("blue")}
         "#]]
