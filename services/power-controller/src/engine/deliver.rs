@@ -74,9 +74,8 @@ impl PowerEngine {
             }
         }
         commands.extend(self.search(in_doubt, seen));
-        // An announcement waits for the registry.
-        abandoned.into_iter().for_each(|id| commands.extend(self.abandon(id, seen)));
         commands.extend(self.announce(prepared, seen));
+        abandoned.into_iter().for_each(|id| commands.extend(self.abandon(id, seen)));
         commands
     }
 

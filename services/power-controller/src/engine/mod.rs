@@ -216,7 +216,7 @@ impl PowerEngine {
             if transition.delivery != TransitionDelivery::Unknown {
                 let text = match transition.delivery {
                     TransitionDelivery::Prepared => "it is not known whether this was sent",
-                    _ => "the engine stopped before the answer came",
+                    _ => "the service stopped before the answer came",
                 };
                 commands.push(self.put(convert::in_doubt(transition, text)));
             }

@@ -144,7 +144,7 @@ impl ControllerMesh {
     /// Waits until the node shows since when it waits for the end of a transition that cannot be withdrawn.
     async fn until_shown_as_endless(&self, id: &str, upstream_id: &str) {
         let waits = |one: &Component| {
-            one.power_error().contains("it cannot be withdrawn, and it is not known to have ended")
+            one.power_error().contains("it cannot be withdrawn, and no end of it is known yet")
         };
         let waiting = self.until_component(id, "shows what is waited for", waits).await;
         let open = self.transitions().await.pop().unwrap();

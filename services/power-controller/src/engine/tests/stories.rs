@@ -277,7 +277,10 @@ fn failed_polls_are_shown_and_nodes_are_read_until_polls_succeed() {
         "waiting for transition t-1 of the power upstream, about which there is no answer: PCS is away"
     );
     scene.poll(1, Ok(progress("", false)));
-    assert_eq!(waits(&scene), "waiting for transition t-1 of the power upstream to end");
+    assert_eq!(
+        waits(&scene),
+        "waiting for transition t-1 of the power upstream, of which no end is known yet"
+    );
     check(
         &scene,
         &expect![[r#"
@@ -317,7 +320,7 @@ fn withdrawal_is_shown_right_after_another_trouble() {
         &expect![[r#"
         T1 is due for a poll:
             write T1 Accepted [x1], withdrawn
-            report x1 attempt 1 'no results from transition t-1 of the power upstream: its withdrawal was requested at 2024-11-20T16:12:01Z, and it is not known to have ended'
+            report x1 attempt 1 'no results from transition t-1 of the power upstream: its withdrawal is requested since 2024-11-20T16:12:01Z, and no end of it is known yet'
             withdraw t-1
     "#]],
     );
@@ -338,15 +341,15 @@ fn shutdown_that_never_begins_is_withdrawn_when_its_own_time_is_over() {
     scene.poll(1, Ok(not_begun));
     scene.tell("it is withdrawn", EngineEvent::Withdrawn { id: scene.id(1), answer: Ok(()) });
     let waits = scene.engine.waits_for_holder("x1", 2).unwrap();
-    let text = "waiting for transition t-1 of the power upstream to end; its withdrawal was requested at \
-                2024-11-20T16:10:12Z";
+    let text = "waiting for transition t-1 of the power upstream, whose withdrawal is requested since \
+                2024-11-20T16:10:12Z, and of which no end is known yet";
     assert_eq!(waits.text().as_ref(), text, "a newer generation shows it too");
     check(
         &scene,
         &expect![[r#"
         T1 is due for a poll:
             write T1 Accepted [x1], withdrawn
-            report x1 attempt 1 'no results from transition t-1 of the power upstream: its withdrawal was requested at 2024-11-20T16:10:12Z, and it is not known to have ended'
+            report x1 attempt 1 'no results from transition t-1 of the power upstream: its withdrawal is requested since 2024-11-20T16:10:12Z, and no end of it is known yet'
             withdraw t-1
         the answer is processed:
             poll T1 in 6 s, failure 0
