@@ -1,4 +1,4 @@
-//! One object.
+//! Read of a single object.
 
 use axum::response::Response;
 use http::StatusCode;

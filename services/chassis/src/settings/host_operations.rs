@@ -17,7 +17,7 @@ pub struct HostOperationSettings {
     pub calls_in_flight: u32,
     /// Seconds in which a BMC that is driven directly has to show the effect of a reset.
     pub effect_seconds: f64,
-    /// The same for a soft power-off, which ends with the last service of the host.
+    /// Seconds in which a soft power-off has to show; it ends with the last service of the host.
     pub soft_off_seconds: f64,
     /// Call settings of every BMC that is driven directly; its `url`, `credentials` and `plain_http` are not used.
     pub redfish: Peer,

@@ -1,4 +1,4 @@
-//! What people do with hosts: each is a change of the spec or of annotations that the life cycle reads.
+//! Explicit calls about hosts. Each changes the spec, or annotations that the life cycle reads.
 
 use chassis::{
     Fault,

@@ -54,9 +54,9 @@ pub struct CallIntent {
 /// Next step of the dispatcher for a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DispatchStep {
-    /// Nothing is due until the record of the host changes.
+    /// Waits for a change of the record of the host.
     Rest,
-    /// Nothing is due before that time.
+    /// Waits for that time.
     WaitUntil(Timestamp),
     /// The driver is to be asked, with that intent on record.
     Ask(CallIntent),

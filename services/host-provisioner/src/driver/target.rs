@@ -1,4 +1,4 @@
-//! What a driver is told: the host, and the operation.
+//! Input of a driver: the host, and the operation.
 
 use std::sync::Arc;
 
