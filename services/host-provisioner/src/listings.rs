@@ -11,6 +11,7 @@ use domain::host::{
     dispatch::{counts_as_not_ready, is_news, listing_pause},
     evidence::DriverSight,
 };
+use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{
@@ -18,6 +19,9 @@ use crate::{
     driver::{BackendListing, BackendOutage, HostTarget},
     engine::HostEngine,
 };
+
+/// Logins that are read from the registry at the same time. Each is read once.
+const LOGINS_AT_ONCE: usize = 64;
 
 /// Sights in one transaction.
 const BATCH: usize = 1000;
@@ -54,19 +58,20 @@ impl HostEngine {
     /// Returns the hosts that the driver is to care for, with their logins where the driver lists by BMC.
     async fn targets(&self, hosts: &[Arc<HostRecord>]) -> Vec<Arc<HostTarget>> {
         let mut targets = Vec::with_capacity(hosts.len());
-        for host in hosts {
-            let login = match convert::login_name(&host.message) {
-                Some(name)
-                    if self.sources.driver.lists_by_login() && convert::is_registered(&host.message) =>
-                {
-                    // A host whose login cannot be read is not looked at; its calls say why.
-                    self.sources.logins.read(&HostIdentity::of(host).key, name).await.ok().flatten()
-                }
-                Some(_) | None => None,
-            };
-            targets.push(Arc::new(convert::target(host, login)));
+        for some in hosts.chunks(LOGINS_AT_ONCE) {
+            targets.extend(join_all(some.iter().map(|host| self.target_to_list(host))).await);
         }
         targets
+    }
+
+    async fn target_to_list(&self, host: &HostRecord) -> Arc<HostTarget> {
+        let is_read = self.sources.driver.lists_by_login() && convert::is_registered(&host.message);
+        let login = match convert::login_name(&host.message).filter(|_| is_read) {
+            // A host whose login cannot be read is not looked at; its calls say why.
+            Some(name) => self.sources.logins.read(&HostIdentity::of(host).key, name).await.ok().flatten(),
+            None => None,
+        };
+        Arc::new(convert::target(host, login))
     }
 
     /// Records the looks that are news.
