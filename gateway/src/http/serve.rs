@@ -71,7 +71,7 @@ pub(crate) struct ConnectionLimits {
     pub pace: Pace,
 }
 
-/// Listener, and what makes its connections secret; `None`: they are plain.
+/// Listener, and its TLS acceptor; `None`: connections are not encrypted.
 pub(crate) struct ServedListener {
     pub listener: TcpListener,
     pub tls: Option<TlsAcceptor>,
@@ -279,11 +279,12 @@ where
             ConnectionSeat::Spare(spare) => (None, Some(spare)),
         };
         let is_spare = spare.is_some();
+        let patience = if is_spare { SPARE_HEAD } else { limits.patience };
         let spare = Arc::new(Mutex::new(spare));
         let enlisted = places.enlist();
         let activity = Arc::clone(&enlisted.activity);
         let secured = tokio::select! {
-            secured = secured(stream, tls, limits.patience) => secured,
+            secured = handshake(stream, tls, patience) => secured,
             () = shutdown.cancelled() => None,
             () = activity.leave.cancelled() => None,
         };
@@ -297,7 +298,7 @@ where
         let stream = PacedStream::new(RefusalStream::around(stream), limits.pace);
         let mut connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(if is_spare { SPARE_HEAD } else { limits.patience })
+            .header_read_timeout(patience)
             .keep_alive(!is_spare)
             .max_buf_size(LARGEST_HEAD)
             .serve_connection(TokioIo::new(stream), answer);
@@ -333,16 +334,16 @@ where
     }
 }
 
-/// Connection, plain or secret.
+/// Connection, with or without TLS.
 type ClientStream = Either<TcpStream, Box<tokio_rustls::server::TlsStream<TcpStream>>>;
 
-/// Returns the connection once its secrets are agreed on; none if the client does not take part in time.
-async fn secured(stream: TcpStream, tls: Option<TlsAcceptor>, patience: Duration) -> Option<ClientStream> {
+/// Performs the TLS handshake; `None` if it fails or takes longer than `patience`.
+async fn handshake(stream: TcpStream, tls: Option<TlsAcceptor>, patience: Duration) -> Option<ClientStream> {
     let Some(tls) = tls else { return Some(Either::Left(stream)) };
     match tokio::time::timeout(patience, tls.accept(stream)).await.ok()? {
         Ok(stream) => Some(Either::Right(Box::new(stream))),
         Err(error) => {
-            tracing::debug!(%error, "a connection was not secured");
+            tracing::debug!(%error, "TLS handshake failed");
             None
         }
     }
