@@ -22,6 +22,9 @@ use super::{
 /// Most changes that are kept: several minutes at ten changes a second.
 const MOST_CHANGES: usize = 8192;
 
+/// Most bytes of changes that are kept: three of the greatest collections that are usual, changed once.
+const MOST_BYTES: usize = 32 << 20;
+
 /// Time for which a client waits that has seen a version which is not here yet.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -83,6 +86,14 @@ pub(crate) struct CachedChange {
     pub after: Option<Arc<CachedRecord>>,
 }
 
+impl CachedChange {
+    /// Bytes of the body that the change keeps.
+    fn size(&self) -> usize {
+        let record = self.after.as_ref().or(self.before.as_ref());
+        record.map_or(0, |record| record.body.len())
+    }
+}
+
 /// Objects at one version.
 #[derive(Debug)]
 pub(crate) struct CacheSnapshot {
@@ -114,6 +125,8 @@ struct CacheState {
     version: u64,
     records: BTreeMap<String, Arc<CachedRecord>>,
     changes: VecDeque<CachedChange>,
+    /// Size of `changes`.
+    change_bytes: usize,
     /// Number of the first change that is kept.
     first: u64,
     /// Version that every kept change is above.
@@ -142,6 +155,7 @@ impl RecordCache {
                 changes: VecDeque::new(),
                 first,
                 oldest: version,
+                change_bytes: 0,
                 epoch: state.epoch + 1,
             };
         }
@@ -278,12 +292,13 @@ impl CacheState {
     }
 
     fn push(&mut self, change: CachedChange) {
+        self.change_bytes += change.size();
         self.changes.push_back(change);
-        while self.changes.len() > MOST_CHANGES {
-            if let Some(forgotten) = self.changes.pop_front() {
-                self.first += 1;
-                self.oldest = forgotten.version;
-            }
+        while self.changes.len() > MOST_CHANGES || self.change_bytes > MOST_BYTES {
+            let Some(forgotten) = self.changes.pop_front() else { break };
+            self.change_bytes -= forgotten.size();
+            self.first += 1;
+            self.oldest = forgotten.version;
         }
     }
 
