@@ -27,10 +27,11 @@ pub(crate) async fn list(face: &KubernetesFace, request: &ApiRequest) -> Result<
     let body = match kind.source {
         ObjectSource::Events => {
             let list = face.events.list(namespace, &selection.fields).await?;
-            form.list_of(kind, list.events, &ListFacts { version: list.version, ..ListFacts::default() })
+            let facts = ListFacts { version: list.version, ..ListFacts::default() };
+            form.list_of(kind, list.events, &facts).into()
         }
         ObjectSource::Nowhere | ObjectSource::Question => {
-            form.list_of(kind, Vec::new(), &ListFacts { version: 1, ..ListFacts::default() })
+            form.list_of(kind, Vec::new(), &ListFacts { version: 1, ..ListFacts::default() }).into()
         }
         ObjectSource::Hosts | ObjectSource::Documents(_) | ObjectSource::Secrets => {
             let (snapshot, after) = snapshot(face, request).await?;
@@ -39,7 +40,7 @@ pub(crate) async fn list(face: &KubernetesFace, request: &ApiRequest) -> Result<
             let selected = selected.filter(|record| record.key > after && selection.matches(record));
             let mut page: Vec<_> = selected.collect();
             let facts = cut(&mut page, request, &selection, version)?;
-            form.list(kind, &page, &facts)
+            form.list(kind, page, &facts)
         }
     };
     Ok(json_answer(StatusCode::OK, body))

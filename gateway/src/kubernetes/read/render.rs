@@ -1,7 +1,11 @@
 //! Forms of objects in answers.
 
+use std::{convert::Infallible, iter, sync::Arc};
+
+use axum::body::Body;
 use bytes::Bytes;
 use chrono::Utc;
+use futures_util::stream;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
@@ -76,31 +80,28 @@ impl ShownForm {
         self.form == ObjectForm::Whole
     }
 
-    /// Returns a list. Bodies of whole objects are copied and not parsed.
+    /// Returns a list. Bodies of whole objects are neither copied nor parsed.
     pub(super) fn list(
         self,
         kind: &ResourceKind,
-        records: &[impl AsRef<CachedRecord>],
+        records: Vec<Arc<CachedRecord>>,
         facts: &ListFacts,
-    ) -> Bytes {
+    ) -> Body {
         if !self.is_whole() {
-            let objects: Vec<_> = records.iter().map(|record| record.as_ref().object()).collect();
-            return self.list_of(kind, objects, facts);
+            let objects: Vec<_> = records.iter().map(|record| record.object()).collect();
+            return self.list_of(kind, objects, facts).into();
         }
         let head = json!({
             "kind": format!("{}List", kind.kind), "apiVersion": kind.api_version(), "metadata": facts.shown(),
         });
-        let head = head.to_string();
-        let mut body = head.trim_end_matches('}').as_bytes().to_vec();
-        body.extend_from_slice(b"},\"items\":[");
-        for (n, record) in records.iter().enumerate() {
-            if n > 0 {
-                body.push(b',');
-            }
-            body.extend_from_slice(&record.as_ref().body);
-        }
-        body.extend_from_slice(b"]}");
-        body.into()
+        let head = format!("{}}},\"items\":[", head.to_string().trim_end_matches('}'));
+        let items = records.into_iter().enumerate().flat_map(|(n, record)| {
+            let comma = if n > 0 { Bytes::from_static(b",") } else { Bytes::new() };
+            [comma, record.body.clone()]
+        });
+        let parts = iter::once(Bytes::from(head)).chain(items).chain([Bytes::from_static(b"]}")]);
+        let parts = parts.filter(|part| !part.is_empty());
+        Body::from_stream(stream::iter(parts.map(Ok::<_, Infallible>)))
     }
 
     /// Returns a list of objects.

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration}
 
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
-use futures_util::{Stream, stream};
+use futures_util::{Stream, StreamExt, stream};
 use http::StatusCode;
 use proto::event::WatchEventsResponse;
 use serde_json::Value;
@@ -27,6 +27,9 @@ use super::{
 /// Time between two bookmarks.
 const BOOKMARKS: Duration = Duration::from_secs(60);
 
+/// Most lines that are rendered at a time.
+const LINES: usize = 64;
+
 /// Time after which a watch ends that sets no time, in seconds.
 const LONGEST: u64 = 45 * 60;
 
@@ -42,14 +45,7 @@ pub(crate) async fn watch(face: &KubernetesFace, request: &ApiRequest) -> Result
             let begun = EventWatch::begin(face, options, read_version(&version_of(request))?).await;
             begun.map(|watch| Body::from_stream(watch.lines()))
         }
-        ObjectSource::Nowhere | ObjectSource::Question => {
-            let end = options.end;
-            let silence = stream::once(async move {
-                tokio::time::sleep_until(end).await;
-                Ok::<_, Infallible>(Bytes::new())
-            });
-            Ok(Body::from_stream(silence))
-        }
+        ObjectSource::Nowhere | ObjectSource::Question => Ok(Body::from_stream(silence(options))),
         ObjectSource::Hosts | ObjectSource::Documents(_) | ObjectSource::Secrets => {
             let begun = RecordWatch::begin(face, request, options).await;
             begun.map(|watch| Body::from_stream(watch.lines()))
@@ -63,6 +59,20 @@ pub(crate) async fn watch(face: &KubernetesFace, request: &ApiRequest) -> Result
         }
         Err(failure) => Err(failure),
     }
+}
+
+/// Returns the watch of a kind that has no objects.
+fn silence(options: WatchOptions) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    let WatchOptions { kind, form, marks_initial, end, shutdown, .. } = options;
+    let mark = marks_initial.then(|| Ok(line("BOOKMARK", form.bookmark(kind, 1, true))));
+    let silence = stream::once(async move {
+        tokio::select! {
+            () = shutdown.cancelled() => {}
+            () = tokio::time::sleep_until(end) => {}
+        }
+        Ok(Bytes::new())
+    });
+    stream::iter(mark).chain(silence)
 }
 
 fn version_of(request: &ApiRequest) -> String {
@@ -119,14 +129,22 @@ impl WatchOptions {
     }
 }
 
+/// Line that waits to be sent.
+enum WatchLine {
+    /// Event of that kind about a record, at a version. It is rendered when the client takes it, so that a crowd of
+    /// watchers shares the records that wait.
+    Record(&'static str, Arc<CachedRecord>, u64),
+    Text(Bytes),
+}
+
 /// Watch of records, from a copy of them.
 struct RecordWatch {
     options: WatchOptions,
     cache: Arc<RecordCache>,
     position: WatchPosition,
     advances: Receiver<u64>,
-    /// Lines that are ready.
-    ready: VecDeque<Bytes>,
+    /// Lines to be sent, the next one first.
+    ready: VecDeque<WatchLine>,
     /// Version up to which everything was sent.
     version: u64,
     next_bookmark: Instant,
@@ -156,12 +174,12 @@ impl RecordWatch {
         let mut watch = Self::at(options, cache, snapshot.position, snapshot.version);
         for record in &snapshot.records {
             if watch.options.wants(record) {
-                watch.push("ADDED", record, record.version);
+                watch.push("ADDED", Arc::clone(record), record.version);
             }
         }
         if watch.options.marks_initial {
             let bookmark = watch.options.form.bookmark(watch.options.kind, snapshot.version, true);
-            watch.ready.push_back(line("BOOKMARK", bookmark));
+            watch.ready.push_back(WatchLine::Text(line("BOOKMARK", bookmark)));
         }
         Ok(watch)
     }
@@ -194,7 +212,8 @@ impl RecordWatch {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if !self.ready.is_empty() {
-                let lines: Vec<Bytes> = self.ready.drain(..).collect();
+                let waiting: Vec<_> = self.ready.drain(..self.ready.len().min(LINES)).collect();
+                let lines: Vec<Bytes> = waiting.into_iter().map(|line| self.rendered(line)).collect();
                 return Some(lines.concat().into());
             }
             if self.is_over {
@@ -206,10 +225,6 @@ impl RecordWatch {
                 () = tokio::time::sleep_until(self.options.end) => self.finish(),
                 Ok(()) = self.advances.changed() => self.collect(),
                 () = tokio::time::sleep_until(self.next_bookmark), if self.options.bookmarks => self.bookmark(),
-            }
-            // The changes that were there before the subscription.
-            if !self.is_over {
-                self.collect();
             }
         }
     }
@@ -224,8 +239,8 @@ impl RecordWatch {
 
     fn bookmark(&mut self) {
         self.next_bookmark = Instant::now() + BOOKMARKS;
-        self.ready
-            .push_back(line("BOOKMARK", self.options.form.bookmark(self.options.kind, self.version, false)));
+        let bookmark = self.options.form.bookmark(self.options.kind, self.version, false);
+        self.ready.push_back(WatchLine::Text(line("BOOKMARK", bookmark)));
     }
 
     fn collect(&mut self) {
@@ -236,7 +251,7 @@ impl RecordWatch {
                 changes.iter().for_each(|change| self.note(change));
             }
             Err(failure) => {
-                self.ready.push_back(line("ERROR", failure.status()));
+                self.ready.push_back(WatchLine::Text(line("ERROR", failure.status())));
                 self.is_over = true;
             }
         }
@@ -248,17 +263,26 @@ impl RecordWatch {
         let after = change.after.as_ref().filter(|record| self.options.wants(record)).cloned();
         match (before, after) {
             (None, None) => {}
-            (None, Some(after)) => self.push("ADDED", &after, change.version),
-            (Some(_), Some(after)) => self.push("MODIFIED", &after, change.version),
-            (Some(before), None) => self.push("DELETED", &before, change.version),
+            (None, Some(after)) => self.push("ADDED", after, change.version),
+            (Some(_), Some(after)) => self.push("MODIFIED", after, change.version),
+            (Some(before), None) => self.push("DELETED", before, change.version),
         }
     }
 
-    fn push(&mut self, kind: &str, record: &CachedRecord, version: u64) {
-        let object = record.object_at(version);
-        let shown = self.options.form.watched(self.options.kind, object, self.is_first);
-        self.is_first = false;
-        self.ready.push_back(line(kind, shown));
+    fn push(&mut self, kind: &'static str, record: Arc<CachedRecord>, version: u64) {
+        self.ready.push_back(WatchLine::Record(kind, record, version));
+    }
+
+    fn rendered(&mut self, waiting: WatchLine) -> Bytes {
+        match waiting {
+            WatchLine::Text(text) => text,
+            WatchLine::Record(kind, record, version) => {
+                let object = record.object_at(version);
+                let shown = self.options.form.watched(self.options.kind, object, self.is_first);
+                self.is_first = false;
+                line(kind, shown)
+            }
+        }
     }
 }
 
@@ -277,15 +301,19 @@ impl EventWatch {
         let namespace = options.namespace.as_deref();
         let mut ready = VecDeque::new();
         let mut version = asked;
-        if asked == 0 {
+        let mut is_first = true;
+        if asked == 0 || options.marks_initial {
             let list = reader.list(namespace, &options.selection.fields).await?;
             version = list.version;
-            for (n, event) in list.events.into_iter().enumerate() {
-                ready.push_back(line("ADDED", options.form.watched(options.kind, event, n == 0)));
+            for event in list.events {
+                ready.push_back(line("ADDED", options.form.watched(options.kind, event, is_first)));
+                is_first = false;
             }
         }
+        if options.marks_initial {
+            ready.push_back(line("BOOKMARK", options.form.bookmark(options.kind, version, true)));
+        }
         let answers = reader.watch(namespace, &options.selection.fields, version).await?;
-        let is_first = ready.is_empty();
         Ok(Self { options, reader, answers, ready, is_first })
     }
 
