@@ -1,7 +1,9 @@
 //! Refusals in the form of the Kubernetes API: a `Status` with a reason that programs read, and causes with fields.
 
+use std::time::Duration;
+
 use axum::response::{IntoResponse, Response};
-use chassis::mesh::request_id;
+use chassis::{mesh::request_id, process::pause};
 use http::{
     HeaderValue, StatusCode,
     header::{CONTENT_TYPE, RETRY_AFTER},
@@ -10,9 +12,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::kinds::ResourceKind;
-
-/// Seconds after which an overloaded or absent service may be asked again.
-const RETRY_SECONDS: u64 = 1;
 
 /// Refusal of a request.
 #[derive(Debug, Clone)]
@@ -158,15 +157,18 @@ impl ApiFailure {
     }
 
     pub(crate) fn timeout(message: impl Into<String>) -> Self {
-        let mut failure = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
-        failure.details.retry_after_seconds = Some(RETRY_SECONDS);
-        failure
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message).retried_after(pause::retry_after())
     }
 
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
-        let mut failure = Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message);
-        failure.details.retry_after_seconds = Some(RETRY_SECONDS);
-        failure
+        let code = StatusCode::SERVICE_UNAVAILABLE;
+        Self::new(code, "ServiceUnavailable", message).retried_after(pause::retry_after())
+    }
+
+    /// Returns the refusal with the time after which another attempt may succeed, in whole seconds.
+    pub(crate) fn retried_after(mut self, time: Duration) -> Self {
+        self.details.retry_after_seconds = Some(time.as_secs().max(1));
+        self
     }
 
     /// Creates the refusal for a defect of ours, which is logged under the id of the request.

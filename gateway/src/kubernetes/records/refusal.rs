@@ -45,7 +45,7 @@ pub(super) fn failed(kind: &ResourceKind, name: &str, status: Status) -> WriteFa
         Fault::Invalid(_) | Fault::Violations(_) => ApiFailure::invalid(kind, name, violations),
         Fault::Locked { reason, .. } => ApiFailure::conflict(kind, name, &reason),
         Fault::Unavailable { what, reason } => ApiFailure::unavailable(format!("{what}: {reason}")),
-        Fault::Busy { reason, .. } => ApiFailure::unavailable(reason),
+        Fault::Busy { reason, retry_after } => ApiFailure::unavailable(reason).retried_after(retry_after),
         fault @ (Fault::Stale { .. } | Fault::ResumeExpired(_) | Fault::Internal(_)) => {
             ApiFailure::internal(&fault.to_string())
         }
