@@ -40,8 +40,8 @@ const ABOUT: ApiAbout = ApiAbout {
     source: "BOS reference",
 };
 
-/// Returns the service of the whole port, with the face of Kubernetes under its prefix. Requests are traced around the routes and not within, so that answers to
-/// unknown paths carry an id too.
+/// Returns the service of the common port, with the face of Kubernetes under its prefix. Requests are traced around the
+/// routes and not within, so that answers to unknown paths carry an id too.
 pub(crate) fn app(
     settings: &Settings,
     mesh: MeshHandle,

@@ -108,7 +108,9 @@ impl KubernetesFace {
                 let mut advances = cache.advances();
                 if !cache.is_empty() {
                     let emptied = advances.wait_for(|_| cache.is_empty());
-                    drop(tokio::time::timeout(EMPTYING, emptied).await);
+                    if !matches!(tokio::time::timeout(EMPTYING, emptied).await, Ok(Ok(_))) {
+                        return Err(ApiFailure::unavailable("the copy of the registry does not follow"));
+                    }
                 }
                 Ok(())
             }

@@ -12,6 +12,7 @@ use super::{
     discovery,
     face::{ApiRequest, KubernetesFace},
     failure::ApiFailure,
+    kinds::ObjectSource,
     openapi, read,
     request::{
         negotiation::{OpenApiForm, discovery_form, open_api_form},
@@ -21,9 +22,9 @@ use super::{
     write,
 };
 
-/// Returns whether an address is that of a watch.
-pub(super) fn is_watch(uri: &Uri) -> bool {
-    ApiParameters::read(uri.query()).is_set("watch")
+/// Returns whether a request asks for a watch.
+pub(super) fn is_watch(method: &Method, uri: &Uri) -> bool {
+    *method == Method::GET && ApiParameters::read(uri.query()).is_set("watch")
 }
 
 /// Answers a request.
@@ -51,7 +52,7 @@ async fn handled(face: &KubernetesFace, request: Request) -> Result<Response, Ap
 fn described(path: ApiPath, headers: &http::HeaderMap) -> Result<Response, ApiFailure> {
     let found = match path {
         ApiPath::Version => Some(discovery::version()),
-        ApiPath::Health(_) => return Ok(super::healthy()),
+        ApiPath::Health => return Ok(super::healthy()),
         ApiPath::CoreVersions => {
             let form = discovery_form(headers)?;
             let body = discovery::core(form).to_string();
@@ -101,7 +102,10 @@ async fn objects(
         Some("status") if kind.has_status => matches!(verb, "get" | "update" | "patch"),
         Some(_) => return Err(ApiFailure::no_such_path()),
     };
-    if !is_known {
+    // A collection of all namespaces is only read, so no request deletes the objects of every namespace.
+    let is_across = kind.is_namespaced && request.path.namespace.is_none() && name.is_none();
+    let is_question = kind.source == ObjectSource::Question;
+    if !is_known || is_across && !is_question && !matches!(verb, "list" | "watch") {
         return Err(ApiFailure::method_not_allowed(kind));
     }
     match (verb, name.as_deref()) {

@@ -58,7 +58,7 @@ const LARGEST_BODY: u64 = 4 << 20;
 
 /// Returns the paths of this face.
 pub(crate) fn router(face: KubernetesFace, places: &AdmissionPlaces) -> Router {
-    // A watch holds its place for an hour, which no class has the number of places for.
+    // A watch holds its place for 45 minutes or more, which no class has the number of places for.
     let watches = admitted(face.clone(), places, |_, _| None);
     let others = admitted(face, places, class_of);
     Router::new()
@@ -76,7 +76,7 @@ fn admitted(face: KubernetesFace, places: &AdmissionPlaces, classify: Classify) 
 
 /// Passes a request on to the half that it belongs to.
 async fn divided(State((watches, others)): State<(Router, Router)>, request: Request) -> Response {
-    let half = if handle::is_watch(request.uri()) { watches } else { others };
+    let half = if handle::is_watch(request.method(), request.uri()) { watches } else { others };
     let Ok(response) = tower::ServiceExt::oneshot(half, request).await;
     response
 }
@@ -93,7 +93,10 @@ pub(crate) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
 async fn refused_in_form(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     match response.extensions().get::<RequestProblem>() {
-        Some(problem) => failure::ApiFailure::of_code(problem.status, problem.detail.clone()).into_response(),
+        Some(problem) => {
+            let failure = failure::ApiFailure::of_code(problem.status, problem.detail.clone());
+            problem.retry_after.into_iter().fold(failure, failure::ApiFailure::retried_after).into_response()
+        }
         None => response,
     }
 }

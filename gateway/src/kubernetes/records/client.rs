@@ -54,7 +54,7 @@ impl From<WritePrecondition> for Precondition {
     }
 }
 
-/// ObjectPlace of an object.
+/// Kind, namespace and name of the object that a call is about.
 struct ObjectPlace<'a> {
     kind: &'static ResourceKind,
     namespace: &'a str,

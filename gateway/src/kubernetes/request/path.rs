@@ -10,7 +10,7 @@ pub(crate) enum ApiPath {
     /// `/version`.
     Version,
     /// `/healthz`, `/livez` or `/readyz`.
-    Health(HealthCheck),
+    Health,
     /// `/api`.
     CoreVersions,
     /// `/apis`.
@@ -35,14 +35,6 @@ pub(crate) enum ApiPath {
     Unknown,
 }
 
-/// Probe of the gateway.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HealthCheck {
-    Healthy,
-    Live,
-    Ready,
-}
-
 /// Path of an object or a collection.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ObjectPath {
@@ -63,9 +55,7 @@ impl ApiPath {
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match &segments[..] {
             ["version"] => Self::Version,
-            ["healthz", ..] => Self::Health(HealthCheck::Healthy),
-            ["livez", ..] => Self::Health(HealthCheck::Live),
-            ["readyz", ..] => Self::Health(HealthCheck::Ready),
+            ["healthz" | "livez" | "readyz", ..] => Self::Health,
             ["openapi", "v2"] => Self::OpenApiV2,
             ["openapi", "v3"] => Self::OpenApiV3,
             ["openapi", "v3", rest @ ..] => Self::OpenApiV3Of(rest.join("/")),

@@ -37,9 +37,6 @@ pub(crate) async fn create(face: &KubernetesFace, request: &ApiRequest) -> Resul
     if kind.source == ObjectSource::Question {
         return Ok(one(form, kind, reviews::answered(kind, object), StatusCode::CREATED));
     }
-    if kind.is_namespaced && request.path.namespace.is_none() {
-        return Err(ApiFailure::method_not_allowed(kind));
-    }
     place(&mut object, request.path.namespace.as_deref())?;
     if !object::metadata_text(&object, "resourceVersion").is_empty() {
         return Err(ApiFailure::bad_request("resourceVersion should not be set on objects to be created"));

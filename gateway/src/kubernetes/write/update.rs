@@ -315,13 +315,10 @@ impl ObjectWrite<'_> {
         repeated: &[String],
         is_conditional: bool,
     ) -> Result<DraftedObject, ApiFailure> {
-        let given = ManagedRows::read(&object);
+        let is_given =
+            object::metadata(&object).is_some_and(|metadata| metadata.contains_key("managedFields"));
+        let given = is_given.then(|| ManagedRows::read(&object)).flatten();
         let mut rows = given.or_else(|| ManagedRows::read(before)).unwrap_or_default();
-        let is_reset =
-            object::metadata(&object).is_some_and(|metadata| !metadata.contains_key("managedFields"));
-        if is_reset {
-            rows = ManagedRows::read(before).unwrap_or_default();
-        }
         self.keep_other_half(before, &mut object);
         keep_server_metadata(&mut object, Some(before));
         let remarks = clean(&mut object, repeated, &self.options)?;

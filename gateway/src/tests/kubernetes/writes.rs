@@ -185,6 +185,19 @@ async fn deletion_waits_for_finalizers() {
 }
 
 #[tokio::test]
+async fn collections_of_all_namespaces_are_only_read() {
+    let site = HostSite::start().await;
+    site.write("POST", HOSTS, "application/json", host("a")).await;
+    let everywhere = "/apis/metal3.io/v1alpha1/baremetalhosts";
+    for (method, status) in [("DELETE", 405), ("POST", 405), ("GET", 200)] {
+        let answer = site.write(method, everywhere, "application/json", host("b")).await;
+        assert_eq!(answer.status, status, "{method}");
+    }
+    let kept = site.ask("GET", &format!("{HOSTS}/a"), &[], Body::empty()).await;
+    assert_eq!(kept.status, 200);
+}
+
+#[tokio::test]
 async fn applies_conflict_unless_they_insist() {
     let site = HostSite::start().await;
     let apply = "application/apply-patch+yaml";
