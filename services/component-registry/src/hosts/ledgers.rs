@@ -6,6 +6,7 @@ use chassis::{
     Context, Fault,
     kinds::host::NAMESPACE,
     store::{
+        database::is_shared,
         ledger::{Ledger, Selection, Table},
         resource::Resource,
     },
@@ -53,11 +54,12 @@ impl HostLedgers {
     /// # Errors
     /// A table cannot be read, or the keys cannot be used.
     pub(crate) async fn open(context: &Context, database: DatabaseConnection) -> anyhow::Result<Arc<Self>> {
+        let is_shared = is_shared(&database);
         let ledgers = Self {
             hosts: Ledger::open(context, database.clone()).await?,
             documents: Ledger::open(context, database.clone()).await?,
             secrets: Ledger::open(context, database).await?,
-            vault: SecretVault::open(&context.settings)?,
+            vault: SecretVault::open(&context.settings, is_shared)?,
         };
         ledgers.seal_again().await?;
         Ok(Arc::new(ledgers))

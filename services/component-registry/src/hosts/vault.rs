@@ -35,8 +35,9 @@ const KEY_FILE: &str = "host-secrets.key";
 
 /// Keys by which values are sealed. The first one seals; every one opens.
 pub(crate) struct SecretVault {
-    /// File with the key, where the settings have none.
-    file: PathBuf,
+    /// File with the key, where the settings have none; `None`: replicas share the database, and each would make a key of
+    /// its own.
+    file: Option<PathBuf>,
     /// Keys; empty until the file is needed, so that a site without hosts has none.
     keys: OnceLock<Vec<SealingKey>>,
 }
@@ -47,12 +48,14 @@ struct SealingKey {
 }
 
 impl SecretVault {
-    /// Takes the keys of the settings, or that of a file, which is made once a secret needs it.
+    /// Takes the keys of the settings, or that of a file, which is made once a secret needs it. `is_shared`: replicas may
+    /// share the database.
     ///
     /// # Errors
     /// A key of the settings is none.
-    pub(crate) fn open(settings: &Settings) -> anyhow::Result<Self> {
-        let vault = Self { file: settings.data_dir.join(KEY_FILE), keys: OnceLock::new() };
+    pub(crate) fn open(settings: &Settings, is_shared: bool) -> anyhow::Result<Self> {
+        let file = (!is_shared).then(|| settings.data_dir.join(KEY_FILE));
+        let vault = Self { file, keys: OnceLock::new() };
         let texts = settings.hosts.secret_keys.texts();
         if !texts.is_empty() {
             let keys: anyhow::Result<Vec<_>> = texts.iter().map(|text| named_key(text)).collect();
@@ -67,7 +70,11 @@ impl SecretVault {
         if let Some(keys) = self.keys.get() {
             return Ok(keys);
         }
-        let key = key_of_file(&self.file).and_then(|text| SealingKey::read(&text));
+        let Some(file) = &self.file else {
+            let reason = "replicas that share a database need `hosts.secret_keys`";
+            return Err(Fault::unavailable("secret", reason));
+        };
+        let key = key_of_file(file).and_then(|text| SealingKey::read(&text));
         let key = key.map_err(|error| Fault::unavailable("secret", format_args!("{error:#}")))?;
         Ok(self.keys.get_or_init(|| vec![key]))
     }
@@ -75,7 +82,7 @@ impl SecretVault {
     /// Seals the values of the secret `name`.
     ///
     /// # Errors
-    /// The library fails, which has no known reason.
+    /// No key can be read or made, or the library fails.
     pub(super) fn seal(&self, name: &str, values: &ReadSecretValuesResponse) -> Result<Vec<u8>, Fault> {
         let Some(first) = self.keys()?.first() else { return Err(Fault::Internal("no key".into())) };
         let mut text = values.encode_to_vec();
@@ -87,9 +94,9 @@ impl SecretVault {
     /// Opens the values of the secret `name`.
     ///
     /// # Errors
-    /// The key is not known any more, or the text was changed.
+    /// No key can be read, the one that sealed is not known any more, or the text was changed.
     pub(super) fn open_values(&self, name: &str, sealed: &[u8]) -> Result<ReadSecretValuesResponse, Fault> {
-        self.opened(name, sealed)
+        opened(self.keys()?, name, sealed)
             .ok_or_else(|| Fault::unavailable("secret", "no key of the settings can decrypt its values"))
     }
 
@@ -98,16 +105,17 @@ impl SecretVault {
         let first = self.keys().ok().and_then(|keys| keys.first());
         first.is_some_and(|key| sealed.starts_with(&key.id))
     }
+}
 
-    fn opened(&self, name: &str, sealed: &[u8]) -> Option<ReadSecretValuesResponse> {
-        let (id, rest) = sealed.split_at_checked(ID_BYTES)?;
-        let (nonce, text) = rest.split_at_checked(NONCE_BYTES)?;
-        let key = self.keys().ok()?.iter().find(|key| key.id == id)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-        let mut text = text.to_vec();
-        let plain = key.key.open_in_place(nonce, Aad::from(name.as_bytes()), &mut text).ok()?;
-        ReadSecretValuesResponse::decode(&*plain).ok()
-    }
+/// Returns the values of the secret `name`; `None`: no key opens them.
+fn opened(keys: &[SealingKey], name: &str, sealed: &[u8]) -> Option<ReadSecretValuesResponse> {
+    let (id, rest) = sealed.split_at_checked(ID_BYTES)?;
+    let (nonce, text) = rest.split_at_checked(NONCE_BYTES)?;
+    let key = keys.iter().find(|key| key.id == id)?;
+    let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+    let mut text = text.to_vec();
+    let plain = key.key.open_in_place(nonce, Aad::from(name.as_bytes()), &mut text).ok()?;
+    ReadSecretValuesResponse::decode(&*plain).ok()
 }
 
 impl SealingKey {
@@ -149,15 +157,24 @@ fn make_file(file: &Path) -> anyhow::Result<String> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     }
-    let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
-    let mut made = match made {
-        // Another part of the process was faster.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(fs::read_to_string(file)?),
-        made => made.with_context(|| file.display().to_string())?,
-    };
+    // A full disk or a crash must not leave a file with half a key, so the whole key gets the name.
+    let draft = file.with_extension(format!("key.{}", std::process::id()));
+    let linked = write_key(&draft, &text).and_then(|()| fs::hard_link(&draft, file));
+    let removed = fs::remove_file(&draft);
+    match linked {
+        // Another process was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(fs::read_to_string(file)?),
+        linked => {
+            linked.and(removed).with_context(|| file.display().to_string())?;
+            Ok(text)
+        }
+    }
+}
+
+fn write_key(file: &Path, text: &str) -> io::Result<()> {
+    let mut made = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?;
     made.write_all(text.as_bytes())?;
-    made.sync_all()?;
-    Ok(text)
+    made.sync_all()
 }
 
 #[cfg(test)]
@@ -166,7 +183,7 @@ mod tests {
 
     fn vault(keys: &[&str]) -> SecretVault {
         let keys = keys.iter().map(|digit| SealingKey::read(&digit.repeat(2 * KEY_BYTES)).unwrap());
-        SecretVault { file: PathBuf::new(), keys: OnceLock::from(keys.collect::<Vec<_>>()) }
+        SecretVault { file: None, keys: OnceLock::from(keys.collect::<Vec<_>>()) }
     }
 
     fn values() -> ReadSecretValuesResponse {
@@ -198,12 +215,16 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let directory = tempfile::tempdir().unwrap();
         let settings = Settings { data_dir: directory.path().join("data"), ..Settings::default() };
-        let sealed = SecretVault::open(&settings).unwrap().seal("m/s", &values()).unwrap();
-        assert_eq!(SecretVault::open(&settings).unwrap().open_values("m/s", &sealed), Ok(values()));
+        let sealed = SecretVault::open(&settings, false).unwrap().seal("m/s", &values()).unwrap();
+        assert_eq!(SecretVault::open(&settings, false).unwrap().open_values("m/s", &sealed), Ok(values()));
+        let shared = SecretVault::open(&settings, true).unwrap().seal("m/s", &values()).unwrap_err();
+        assert!(shared.to_string().contains("hosts.secret_keys"), "{shared}");
+        let files = fs::read_dir(&settings.data_dir).unwrap().count();
+        assert_eq!(files, 1, "no draft is left");
         let mut named = Settings::default();
         let file = settings.data_dir.join(KEY_FILE).display().to_string();
         named.hosts.secret_keys = vec![format!("{FILE}{file}")].into();
-        assert_eq!(SecretVault::open(&named).unwrap().open_values("m/s", &sealed), Ok(values()));
+        assert_eq!(SecretVault::open(&named, true).unwrap().open_values("m/s", &sealed), Ok(values()));
         let mode = fs::metadata(settings.data_dir.join(KEY_FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
