@@ -213,12 +213,21 @@ impl HostLedgers {
         mut wanted: HostSecret,
         request: &ReplaceHostSecretRequest,
     ) -> Result<StoredSecret, Fault> {
-        let known = self.values_of(current)?;
+        let before = &current.record.message;
+        let is_kept = |name: &String| {
+            request.keep_other_values
+                && !request.removed_keys.contains(name)
+                && !request.values.contains_key(name)
+        };
+        let known = match self.values_of(current) {
+            // Values that no key opens may be replaced as a whole.
+            Err(_) if !before.data_keys.iter().any(is_kept) => Values::new(),
+            read => read?,
+        };
         let mut values = if request.keep_other_values { known.clone() } else { Values::new() };
         let removed: BTreeSet<&String> = request.removed_keys.iter().collect();
         values.retain(|name, _| !removed.contains(name));
         values.extend(request.values.clone());
-        let before = &current.record.message;
         let is_changed = values != known || wanted.r#type != before.r#type;
         if before.immutable == Some(true) && (is_changed || wanted.immutable != before.immutable) {
             return Err(Invalid::new("data", "cannot be changed: the secret is immutable").into());
