@@ -21,8 +21,9 @@ use rounds::HostRounds;
 /// Starts to decide about hosts, while this replica has the role.
 ///
 /// # Errors
-/// The address of another service is invalid.
+/// The address of another service is invalid, or there are no slots.
 pub(crate) fn start(context: &Context, role: Role) -> anyhow::Result<()> {
+    anyhow::ensure!(context.settings.hosts.slots > 0, "hosts.slots: has to be above zero");
     counters::describe();
     let queue = WorkQueue::closed();
     let mirrors = HostMirrors::start(context, &queue)?;

@@ -82,7 +82,7 @@ fn claimed(limit: usize, hosts: &[Arc<HostRecord>]) -> HostSlots {
     slots
 }
 
-/// Decision that changes a host or is counted.
+/// Decision that changes a host, with the counters to raise once it is stored.
 struct DecidedHost {
     report: wire::HostDecision,
     metrics: Vec<HostMetric>,
@@ -129,7 +129,7 @@ impl HostEvaluator {
                 decided
             }
             Err(invalid) => {
-                tracing::error!(host = &**key, %invalid, "the record of a host cannot be read");
+                tracing::error!(host = &**key, %invalid, "the record of a host, or the report about it, cannot be read");
                 self.slots.settle(&parse_key(key), SlotClaim::Nothing);
                 self.rounds.queue.unmark(key);
                 None
@@ -175,7 +175,10 @@ impl HostEvaluator {
                 };
                 let stored = decided.iter().filter(|one| !is_stale(one));
                 stored.flat_map(|one| &one.metrics).for_each(counters::count);
-                self.rounds.mirrors.hosts_reached(answer.revision).await;
+                // A registry that has lost commits may never show this revision. Decisions about older records come back
+                // as stale.
+                let shown = self.rounds.mirrors.hosts_reached(answer.revision);
+                let _is_shown = tokio::time::timeout(DEADLINE, shown).await;
             }
             Err(status) => {
                 self.failures += 1;
