@@ -35,8 +35,12 @@ const IMAGE_CLAIM: &str = "baremetalhost.metal3.io/preprovisioningImage";
 const ENVIRONMENT: (&str, &str) = ("environment.metal3.io", "baremetal");
 
 /// Documents that go with their host.
-const OWNED: [DocumentKind; 3] =
-    [DocumentKind::HardwareData, DocumentKind::FirmwareSettings, DocumentKind::FirmwareComponents];
+const OWNED: [DocumentKind; 4] = [
+    DocumentKind::HardwareData,
+    DocumentKind::FirmwareSettings,
+    DocumentKind::FirmwareComponents,
+    DocumentKind::UpdatePolicy,
+];
 
 /// Changes of companions that one report asks for.
 #[derive(Default)]

@@ -114,9 +114,8 @@ pub(super) fn call<C: HostCall>(
     let known = object::expected(key, current, &Precondition::default())?;
     let mut wanted = known.message.clone();
     call.edit(&mut wanted)?;
-    let is_retried = wanted.change != known.message.change;
     let mut record = object::replace(key, current, HostRecord::of(wanted), &Precondition::default())?;
-    if !is_retried && is_woken(&known.message, &record.message) {
+    if is_woken(&known.message, &record.message) {
         record.message.change += 1;
     }
     check(&record.message, Some(&known.message))?;
@@ -187,7 +186,7 @@ impl HostCall for InspectHostRequest {
 
     fn edit(self, host: &mut Host) -> Result<(), Fault> {
         if !state(host)?.is_available() {
-            return Err(locked(host, "only an available host is inspected again"));
+            return Err(locked(host, "only an available host can be inspected again"));
         }
         annotate(host, AnnotationName::Inspect.word(), String::new());
         Ok(())
@@ -229,7 +228,10 @@ impl HostCall for ChangeHostBmcRequest {
     fn edit(self, host: &mut Host) -> Result<(), Fault> {
         let known = record::host(host)?;
         if !validate::may_change_bmc(&known) {
-            return Err(locked(host, "the BMC is changed while the host is registering or detached"));
+            return Err(locked(
+                host,
+                "the BMC can be changed while the host is registering or detached only",
+            ));
         }
         spec(host).bmc = self.bmc;
         if !self.boot_mac_address.is_empty() {

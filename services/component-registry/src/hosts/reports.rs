@@ -38,6 +38,8 @@ impl HostReportService for HostLedgers {
     ) -> Result<Response<ReportHostDecisionsResponse>, Status> {
         let decisions = request.into_inner().decisions;
         decisions.iter().try_for_each(check).map_err(Fault::from)?;
+        // Companions are changed for the newest records, whichever replica wrote them.
+        self.hosts.fresh().await?;
         self.change_companions(self.companion_work(&decisions)).await?;
         let note = move |draft: &mut Draft<'_, HostRecord>| {
             Ok(decisions.into_iter().filter_map(|decision| note(draft, decision)).collect())
