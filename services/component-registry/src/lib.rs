@@ -98,7 +98,8 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         tokens_checked: Mutex::default(),
         options: Ledger::open(&context, database.clone()).await?,
         inventory,
-        hosts: HostLedgers::open(&context, database.clone()).await?,
+        // The state of an opening is too large for the stack of a test in a debug build.
+        hosts: Box::pin(HostLedgers::open(&context, database.clone())).await?,
         hints: PollHints::default(),
         renewals: TimeStampRenewals::default(),
         role: role.clone(),
