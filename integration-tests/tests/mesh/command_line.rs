@@ -55,13 +55,13 @@ async fn the_demo_boots_its_fleet_and_leaves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_demo_of_hosts_makes_them_components_and_leaves() {
+async fn the_demo_of_hosts_boots_them_and_leaves() {
     let directory = tempfile::tempdir().unwrap();
     let ended = demo(&directory.path().join("data"), "hosts --exit --speed 0 --hosts 3").await;
     assert!(ended.status.success(), "{ended:?}");
     let is_available = |line: &&str| line.contains("  available");
     assert_eq!(ended.output.lines().filter(is_available).count(), 3, "{}", ended.output);
-    assert!(ended.output.contains("and components of the inventory"), "{}", ended.output);
+    assert_eq!(final_counts(&ended.output), [("stable", "3")], "{}", ended.output);
 }
 
 #[tokio::test(flavor = "multi_thread")]

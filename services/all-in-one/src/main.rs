@@ -36,7 +36,7 @@ const EXAMPLES: &str = "\
 Examples:
   reveille demo                                 boot 96 simulated nodes and look around
   reveille demo --nodes 10000 --speed 0 --exit  see how fast it is
-  reveille demo hosts                           register a rack of bare-metal hosts, then use kubectl
+  reveille demo hosts                           register a rack of bare-metal hosts, and boot it
   reveille serve --data-dir /var/lib/reveille   serve the mesh; SQLite files go to that directory
   reveille help demo                            every flag of the demo";
 

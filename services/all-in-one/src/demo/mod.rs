@@ -1,5 +1,5 @@
 //! The demos, with the calls of an operator: one boots a simulated fleet through the whole mesh, the other
-//! ([`hosts`]) registers a simulated rack of bare-metal hosts.
+//! ([`hosts`]) registers a simulated rack of bare-metal hosts first.
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
@@ -11,8 +11,15 @@ use proto::session::Session;
 use reveille::mesh::{self, MeshListeners};
 
 use self::{
-    display::ProgressDisplay, flags::DemoFlags, follow::ProgressWatch, hosts::HostDemoFlags,
-    inputs::DemoInputs, machine::DemoMachine, rest::GatewayClient, summary::DemoSummary, waits::waits,
+    display::ProgressDisplay,
+    flags::{DemoFlags, DemoOperation},
+    follow::ProgressWatch,
+    hosts::HostDemoFlags,
+    inputs::DemoInputs,
+    machine::DemoMachine,
+    rest::GatewayClient,
+    summary::DemoSummary,
+    waits::waits,
 };
 
 mod display;
@@ -42,7 +49,7 @@ pub(crate) struct DemoArguments {
 /// Subjects of demos besides the fleet.
 #[derive(Debug, Subcommand)]
 enum DemoSubject {
-    /// Register a simulated rack of bare-metal hosts, show how they become available, and keep serving for kubectl
+    /// Register a simulated rack of bare-metal hosts, show how they become available, boot them, and keep serving
     Hosts(HostDemoFlags),
 }
 
@@ -138,12 +145,62 @@ async fn story(
     let following = ProgressWatch::start(context, inputs.fleet.nodes)?;
     following.all_discovered().await?;
     println!("fleet    {fleet} nodes discovered; their hardware takes {speed} of the time of real hardware");
-
     rest.set_options(waits(speed, fleet)).await?;
+    let ended = run_session(context, &rest, &following, flags.operation).await?;
+    let faults = machine.faults(context).await?;
+    ended.tell(&following, &faults, flags.exit, |node| look::around(settings, &ended.session.name, node))?;
+    stay(flags.exit).await
+}
+
+/// Session of a demo that has ended.
+struct EndedSession {
+    session: Session,
+    operation: DemoOperation,
+    /// Time from the request until the completion.
+    elapsed: Duration,
+}
+
+impl EndedSession {
+    /// Prints the summary, and `hints` about one of its nodes if the mesh keeps running.
+    ///
+    /// # Errors
+    /// With `exit`, the failure of the session.
+    fn tell(
+        &self,
+        following: &ProgressWatch,
+        faults: &BTreeMap<String, String>,
+        exit: bool,
+        hints: impl FnOnce(&str) -> String,
+    ) -> anyhow::Result<()> {
+        let tally = following.tally();
+        let outcome = DemoSummary {
+            session: &self.session.name,
+            operation: self.operation.word(),
+            error: self.session.error(),
+            elapsed: self.elapsed,
+            tally: &tally.borrow(),
+            faults,
+        };
+        println!("\n{}", summary::render(&outcome));
+        if exit {
+            return outcome.verdict();
+        }
+        println!("{}", hints(&outcome.example()));
+        Ok(())
+    }
+}
+
+/// Runs a session with the stored template on the nodes that `following` knows, and shows the progress.
+async fn run_session(
+    context: &Context,
+    rest: &GatewayClient,
+    following: &ProgressWatch,
+    operation: DemoOperation,
+) -> anyhow::Result<EndedSession> {
     let name = session_name();
     following.begin(&name);
-    rest.create_session(&name, flags.operation, TEMPLATE).await?;
-    println!("session  {name}: {} with template {TEMPLATE}\n", flags.operation.word());
+    rest.create_session(&name, operation, TEMPLATE).await?;
+    println!("session  {name}: {} with template {TEMPLATE}\n", operation.word());
 
     let mut display = ProgressDisplay::new();
     let session = tokio::select! {
@@ -153,42 +210,16 @@ async fn story(
     let elapsed = following.elapsed();
     following.caught_up().await;
     display.finish(&following.tally().borrow());
-    let faults = machine.faults(context).await?;
-    tell(context, flags, &following, &session, elapsed, &faults)?;
-    if flags.exit {
+    Ok(EndedSession { session, operation, elapsed })
+}
+
+/// Keeps the mesh running until it is stopped, unless the demo is to leave.
+async fn stay(exit: bool) -> anyhow::Result<()> {
+    if exit {
         return Ok(());
     }
     println!("press Ctrl-C to stop");
     std::future::pending().await
-}
-
-/// Prints the summary, and hints for exploring the mesh if it keeps running.
-///
-/// # Errors
-/// With `--exit`, the failure of the session.
-fn tell(
-    context: &Context,
-    flags: &DemoFlags,
-    following: &ProgressWatch,
-    session: &Session,
-    elapsed: Duration,
-    faults: &BTreeMap<String, String>,
-) -> anyhow::Result<()> {
-    let tally = following.tally();
-    let outcome = DemoSummary {
-        session: &session.name,
-        operation: flags.operation.word(),
-        error: session.error(),
-        elapsed,
-        tally: &tally.borrow(),
-        faults,
-    };
-    println!("\n{}", summary::render(&outcome));
-    if flags.exit {
-        return outcome.verdict();
-    }
-    println!("{}", look::around(&context.settings, &session.name, &outcome.example()));
-    Ok(())
 }
 
 /// Returns a name such as `first-light-20251120T165501.250`: demos with the same data directory may follow each other

@@ -106,19 +106,6 @@ impl GatewayClient {
         Ok(HostWatch { response, received: Vec::new() })
     }
 
-    /// Returns whether there is a component of that id.
-    ///
-    /// # Errors
-    /// The gateway's error.
-    pub(crate) async fn has_component(&self, id: &str) -> anyhow::Result<bool> {
-        let path = format!("/apis/bos/v2/components/{id}");
-        match self.call(Method::GET, &path, None).await? {
-            (StatusCode::OK, _) => Ok(true),
-            (StatusCode::NOT_FOUND, _) => Ok(false),
-            (status, answer) => bail!("GET {path}: {status}: {answer}"),
-        }
-    }
-
     async fn done(&self, method: Method, path: &str, body: Value) -> anyhow::Result<()> {
         let (status, answer) = self.call(method.clone(), path, Some(body)).await?;
         if status.is_success() {

@@ -23,7 +23,7 @@ pub(crate) struct HostDemoFlags {
     /// How long hardware takes compared with real machines: 1 is real time, 0 is no delay [default: 0.02]
     #[arg(long, value_name = "F", value_parser = speed, allow_negative_numbers = true)]
     speed: Option<f64>,
-    /// Leave when the hosts are available; the exit code is 1 if they do not become so
+    /// Leave when the hosts have booted; the exit code is 1 if one does not
     #[arg(long)]
     pub(crate) exit: bool,
     #[command(flatten, next_help_heading = "Common options")]
@@ -38,8 +38,8 @@ impl HostDemoFlags {
         // The terminal is reserved for the table.
         command.defaults.log.filter = "warn".into();
         command.defaults.inventory.driver = InventoryDriver::Hosts;
-        // The rack is all that there is.
-        command.defaults.simulator.nodes = 0;
+        // The hosts are all that there is.
+        command.set.push(("simulator.nodes".to_owned(), self.hosts.to_string()));
         command.set.extend(self.speed.map(|speed| ("simulator.speed".to_owned(), speed.to_string())));
         command
     }

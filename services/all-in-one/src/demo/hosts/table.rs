@@ -40,7 +40,7 @@ impl RackTable {
     pub(super) fn new(hosts: &[DemoHost], now: Instant) -> Self {
         let row = |host: &DemoHost| HostRow {
             name: host.name(),
-            component: host.xname(),
+            component: host.xname().to_owned(),
             state: String::new(),
             since: now,
             power: "",
@@ -122,9 +122,9 @@ mod tests {
         table.note(&host("other", "available", false, ""), later(2));
         expect![[r#"
             host      component       state        power  for
-            node-1    x3000c0s1b0n0   inspecting   on     2.0 s
-            node-2    x3000c0s2b0n0   registering  off    1.0 s  no login
-            node-3    x3000c0s3b0n0                       3.0 s
+            node-1    x1000c0s0b0n0   inspecting   on     2.0 s
+            node-2    x1000c0s0b0n1   registering  off    1.0 s  no login
+            node-3    x1000c0s0b1n0                       3.0 s
         "#]]
         .assert_eq(&format!("{}\n", table.text(later(3))));
         assert!(!table.is_available());
