@@ -20,10 +20,10 @@ struct ReveilleArguments {
 enum ReveilleSubcommand {
     /// Serve the whole mesh in this process until Ctrl-C or SIGTERM
     #[command(after_help = SERVE_EXAMPLES)]
-    Serve(chassis::CommandFlags),
+    Serve(Box<chassis::CommandFlags>),
     /// Boot a simulated fleet through the mesh, show how it goes, and keep serving
-    #[command(after_help = DEMO_EXAMPLES)]
-    Demo(demo::DemoFlags),
+    #[command(after_help = DEMO_EXAMPLES, args_conflicts_with_subcommands = true)]
+    Demo(Box<demo::DemoArguments>),
     /// Bring a backup of BOS, or of another Reveille, to a running Reveille
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(moving::ImportFlags),
@@ -36,6 +36,7 @@ const EXAMPLES: &str = "\
 Examples:
   reveille demo                                 boot 96 simulated nodes and look around
   reveille demo --nodes 10000 --speed 0 --exit  see how fast it is
+  reveille demo hosts                           register a rack of bare-metal hosts, and boot it
   reveille serve --data-dir /var/lib/reveille   serve the mesh; SQLite files go to that directory
   reveille help demo                            every flag of the demo";
 
@@ -81,7 +82,7 @@ Writes options.json, sessiontemplates.json and components.json in the folder v2 
 fn main() -> ExitCode {
     match ReveilleArguments::parse().task {
         ReveilleSubcommand::Serve(command) => chassis::run_command(&command, mesh::serve),
-        ReveilleSubcommand::Demo(flags) => demo::run(flags),
+        ReveilleSubcommand::Demo(arguments) => demo::run(*arguments),
         ReveilleSubcommand::Import(flags) => moving::import(&flags),
         ReveilleSubcommand::Export(flags) => moving::export(&flags),
     }

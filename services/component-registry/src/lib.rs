@@ -31,6 +31,7 @@ use chassis::{
     kinds::{Interner, options::OptionsRecord},
     lease::Role,
     mesh::channel::LARGEST_MESSAGE,
+    settings::InventoryDriver,
     store::ledger::Ledger,
 };
 use domain::boot::bos::{compatibility::Compatibility, options::Options};
@@ -67,6 +68,7 @@ pub(crate) struct RegistryState {
     tokens_checked: Mutex<Option<Instant>>,
     options: Ledger<StoredOptions>,
     inventory: InventoryHandle,
+    hosts: Arc<HostLedgers>,
     hints: PollHints,
     renewals: TimeStampRenewals,
     /// Role of the replica that works for all: it polls the inventory, keeps up the subscription to notifications, and
@@ -96,6 +98,8 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         tokens_checked: Mutex::default(),
         options: Ledger::open(&context, database.clone()).await?,
         inventory,
+        // The state of an opening is too large for the stack of a test in a debug build.
+        hosts: Box::pin(HostLedgers::open(&context, database.clone())).await?,
         hints: PollHints::default(),
         renewals: TimeStampRenewals::default(),
         role: role.clone(),
@@ -103,8 +107,6 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         compatibility: Compatibility { strict_bos: settings.compat.strict_bos },
     });
     registry.store_default_options().await?;
-    // The state of an opening is too large for the stack of a test in a debug build.
-    let hosts = Box::pin(HostLedgers::open(&context, database.clone())).await?;
 
     let mut server = Server::default();
     server.add(
@@ -114,8 +116,8 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         .add(ReportServiceServer::from_arc(Arc::clone(&registry)).max_decoding_message_size(LARGEST_MESSAGE));
     server.add(OptionsServiceServer::from_arc(Arc::clone(&registry)));
     server.add(InventoryServiceServer::from_arc(Arc::clone(&registry)));
-    add_hosts(&mut server, &hosts);
-    server.add(EventServiceServer::new(RegistryEvents::new(&registry.components, &hosts)));
+    add_hosts(&mut server, &registry.hosts);
+    server.add(EventServiceServer::new(RegistryEvents::new(&registry.components, &registry.hosts)));
     let ready = chassis::serve(&context, "component-registry", listener, server).await?;
     let tasks = &context.tasks;
     tasks.spawn_until_shutdown("logging-level", registry.options.clone().log_as_they_say());
@@ -126,6 +128,9 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     if let Some((peer, wanted)) = subscription {
         let subscribed = role.clone().while_held(move |_| subscription::run(peer.clone(), wanted.clone()));
         tasks.spawn_until_shutdown("subscription", subscribed);
+    }
+    if settings.inventory.driver == InventoryDriver::Hosts {
+        tasks.spawn_until_shutdown("host-nodes", inventory::hosts::follow(Arc::clone(&registry)));
     }
     let compacted = role.clone().while_held(move |_| compaction::run(database.clone()));
     tasks.spawn_until_shutdown("compaction", compacted);

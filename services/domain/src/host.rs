@@ -23,6 +23,7 @@ mod firmware;
 mod hints;
 pub mod image;
 mod inspection;
+pub mod node;
 mod pass;
 mod power;
 mod prelude;

@@ -72,7 +72,7 @@ impl DemoOperation {
     }
 }
 
-fn speed(text: &str) -> Result<f64, String> {
+pub(super) fn speed(text: &str) -> Result<f64, String> {
     let speed = text.parse().ok().filter(|speed| (0.0..=SLOWEST).contains(speed));
     speed.ok_or_else(|| format!("must be a number from 0 (no delay) to {SLOWEST}"))
 }

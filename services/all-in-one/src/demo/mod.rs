@@ -1,22 +1,31 @@
-//! The demo: boots a simulated fleet through the whole mesh, with the calls of an operator.
+//! The demos, with the calls of an operator: one boots a simulated fleet through the whole mesh, the other
+//! ([`hosts`]) registers a simulated rack of bare-metal hosts first.
 
-use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
-use chassis::{Context, process::clock};
+use chassis::{CommandFlags, Context, process::clock};
+use clap::{Args, Subcommand};
 use domain::core::bos_time;
 use proto::session::Session;
 use reveille::mesh::{self, MeshListeners};
 
-pub(crate) use self::flags::DemoFlags;
 use self::{
-    display::ProgressDisplay, follow::ProgressWatch, inputs::DemoInputs, machine::DemoMachine,
-    rest::GatewayClient, summary::DemoSummary, waits::waits,
+    display::ProgressDisplay,
+    flags::{DemoFlags, DemoOperation},
+    follow::ProgressWatch,
+    hosts::HostDemoFlags,
+    inputs::DemoInputs,
+    machine::DemoMachine,
+    rest::GatewayClient,
+    summary::DemoSummary,
+    waits::waits,
 };
 
 mod display;
 mod flags;
 mod follow;
+mod hosts;
 mod inputs;
 mod look;
 mod machine;
@@ -28,13 +37,47 @@ mod waits;
 /// Name of the stored template.
 const TEMPLATE: &str = "demo";
 
+/// Arguments of the demo.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    #[command(subcommand)]
+    subject: Option<DemoSubject>,
+    #[command(flatten)]
+    fleet: DemoFlags,
+}
+
+/// Subjects of demos besides the fleet.
+#[derive(Debug, Subcommand)]
+enum DemoSubject {
+    /// Register a simulated rack of bare-metal hosts, show how they become available, boot them, and keep serving
+    Hosts(HostDemoFlags),
+}
+
 /// Runs the demo.
-pub(crate) fn run(flags: DemoFlags) -> ExitCode {
+pub(crate) fn run(arguments: DemoArguments) -> ExitCode {
+    let DemoArguments { subject, fleet } = arguments;
+    match subject {
+        None => {
+            let command = |directory| fleet.command(directory);
+            run_in_fresh_directory(fleet.exit, command, async |context| demo(context, &fleet).await)
+        }
+        Some(DemoSubject::Hosts(flags)) => {
+            let command = |directory| flags.command(directory);
+            run_in_fresh_directory(flags.exit, command, async |context| hosts::demo(context, &flags).await)
+        }
+    }
+}
+
+/// Runs a demo whose data directory is a new one unless `command` says otherwise. One that leaves removes it.
+fn run_in_fresh_directory<S, F>(exit: bool, command: impl Fn(PathBuf) -> CommandFlags, demo: S) -> ExitCode
+where
+    S: FnOnce(Context) -> F,
+    F: Future<Output = anyhow::Result<()>>,
+{
     let fresh = std::env::temp_dir().join(format!("reveille-demo-{}-{}", clock::now().0, std::process::id()));
-    let command = flags.command(fresh.clone());
-    let code = chassis::run_command(&command, async |context| demo(context, &flags).await);
+    let code = chassis::run_command(&command(fresh.clone()), demo);
     // The name of the directory is unique, and the mesh has stopped.
-    if !flags.exit || !fresh.exists() {
+    if !exit || !fresh.exists() {
         return code;
     }
     match std::fs::remove_dir_all(&fresh) {
@@ -46,7 +89,7 @@ pub(crate) fn run(flags: DemoFlags) -> ExitCode {
     }
 }
 
-/// Starts the mesh and runs the demo, until it ends, a signal arrives or a part of the mesh fails.
+/// Starts the mesh and boots the fleet.
 async fn demo(context: Context, flags: &DemoFlags) -> anyhow::Result<()> {
     let mut settings = (*context.settings).clone();
     let inputs = DemoInputs::read(flags, &settings.simulator)?;
@@ -55,10 +98,18 @@ async fn demo(context: Context, flags: &DemoFlags) -> anyhow::Result<()> {
     let machine = DemoMachine::start(&mut settings, &inputs).await?;
     let context = Context { settings: Arc::new(settings), ..context };
     mesh::start(&context, listeners).await?;
+    run_until_stopped(&context, flags.exit, story(&context, flags, inputs, &machine)).await
+}
 
+/// Runs a story until it ends, a signal arrives or a part of the mesh fails.
+async fn run_until_stopped(
+    context: &Context,
+    exit: bool,
+    story: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<()> {
     let shutdown = context.tasks.shutdown();
     let story = async {
-        match shutdown.run_until_cancelled(story(&context, flags, inputs, &machine)).await {
+        match shutdown.run_until_cancelled(story).await {
             Some(ended) if ended.is_ok() || !shutdown.is_cancelled() => ended,
             // The cause that ended the mesh is reported, not the end of its streams.
             Some(_) | None => std::future::pending().await,
@@ -71,7 +122,7 @@ async fn demo(context: Context, flags: &DemoFlags) -> anyhow::Result<()> {
             ended
         }
         stopped = context.tasks.finished(grace) => match stopped {
-            Ok(()) if flags.exit => bail!("interrupted before the session ended"),
+            Ok(()) if exit => bail!("interrupted before the demo ended"),
             stopped => stopped,
         }
     }
@@ -94,12 +145,62 @@ async fn story(
     let following = ProgressWatch::start(context, inputs.fleet.nodes)?;
     following.all_discovered().await?;
     println!("fleet    {fleet} nodes discovered; their hardware takes {speed} of the time of real hardware");
-
     rest.set_options(waits(speed, fleet)).await?;
+    let ended = run_session(context, &rest, &following, flags.operation).await?;
+    let faults = machine.faults(context).await?;
+    ended.tell(&following, &faults, flags.exit, |node| look::around(settings, &ended.session.name, node))?;
+    stay(flags.exit).await
+}
+
+/// Session of a demo that has ended.
+struct EndedSession {
+    session: Session,
+    operation: DemoOperation,
+    /// Time from the request until the completion.
+    elapsed: Duration,
+}
+
+impl EndedSession {
+    /// Prints the summary, and `hints` about one of its nodes if the mesh keeps running.
+    ///
+    /// # Errors
+    /// With `exit`, the failure of the session.
+    fn tell(
+        &self,
+        following: &ProgressWatch,
+        faults: &BTreeMap<String, String>,
+        exit: bool,
+        hints: impl FnOnce(&str) -> String,
+    ) -> anyhow::Result<()> {
+        let tally = following.tally();
+        let outcome = DemoSummary {
+            session: &self.session.name,
+            operation: self.operation.word(),
+            error: self.session.error(),
+            elapsed: self.elapsed,
+            tally: &tally.borrow(),
+            faults,
+        };
+        println!("\n{}", summary::render(&outcome));
+        if exit {
+            return outcome.verdict();
+        }
+        println!("{}", hints(&outcome.example()));
+        Ok(())
+    }
+}
+
+/// Runs a session with the stored template on the nodes that `following` knows, and shows the progress.
+async fn run_session(
+    context: &Context,
+    rest: &GatewayClient,
+    following: &ProgressWatch,
+    operation: DemoOperation,
+) -> anyhow::Result<EndedSession> {
     let name = session_name();
     following.begin(&name);
-    rest.create_session(&name, flags.operation, TEMPLATE).await?;
-    println!("session  {name}: {} with template {TEMPLATE}\n", flags.operation.word());
+    rest.create_session(&name, operation, TEMPLATE).await?;
+    println!("session  {name}: {} with template {TEMPLATE}\n", operation.word());
 
     let mut display = ProgressDisplay::new();
     let session = tokio::select! {
@@ -109,42 +210,16 @@ async fn story(
     let elapsed = following.elapsed();
     following.caught_up().await;
     display.finish(&following.tally().borrow());
-    let faults = machine.faults(context).await?;
-    tell(context, flags, &following, &session, elapsed, &faults)?;
-    if flags.exit {
+    Ok(EndedSession { session, operation, elapsed })
+}
+
+/// Keeps the mesh running until it is stopped, unless the demo is to leave.
+async fn stay(exit: bool) -> anyhow::Result<()> {
+    if exit {
         return Ok(());
     }
     println!("press Ctrl-C to stop");
     std::future::pending().await
-}
-
-/// Prints the summary, and hints for exploring the mesh if it keeps running.
-///
-/// # Errors
-/// With `--exit`, the failure of the session.
-fn tell(
-    context: &Context,
-    flags: &DemoFlags,
-    following: &ProgressWatch,
-    session: &Session,
-    elapsed: Duration,
-    faults: &BTreeMap<String, String>,
-) -> anyhow::Result<()> {
-    let tally = following.tally();
-    let outcome = DemoSummary {
-        session: &session.name,
-        operation: flags.operation.word(),
-        error: session.error(),
-        elapsed,
-        tally: &tally.borrow(),
-        faults,
-    };
-    println!("\n{}", summary::render(&outcome));
-    if flags.exit {
-        return outcome.verdict();
-    }
-    println!("{}", look::around(&context.settings, &session.name, &outcome.example()));
-    Ok(())
 }
 
 /// Returns a name such as `first-light-20251120T165501.250`: demos with the same data directory may follow each other

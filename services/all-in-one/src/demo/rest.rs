@@ -15,6 +15,12 @@ const DEADLINE: Duration = Duration::from_secs(35);
 /// Longest start of a mesh. A debug build with a slow disk takes seconds.
 const START: Duration = Duration::from_secs(60);
 
+/// Longest time of one watch; the gateway ends it earlier.
+const LONGEST_WATCH: Duration = Duration::from_secs(3600);
+
+/// Prefix of the Kubernetes API.
+pub(crate) const KUBERNETES: &str = "/kubernetes";
+
 /// A client of the gateway.
 pub(crate) struct GatewayClient {
     client: reqwest::Client,
@@ -80,12 +86,33 @@ impl GatewayClient {
         self.done(Method::POST, "/apis/bos/v2/sessions", body).await
     }
 
+    /// Creates an object of Kubernetes in the collection at `path`.
+    ///
+    /// # Errors
+    /// The gateway's error.
+    pub(crate) async fn create_object(&self, path: &str, object: Value) -> anyhow::Result<()> {
+        self.done(Method::POST, &format!("{KUBERNETES}{path}"), object).await
+    }
+
+    /// Begins to watch the bare-metal hosts.
+    ///
+    /// # Errors
+    /// The gateway does not answer, or refuses.
+    pub(crate) async fn watch_hosts(&self) -> anyhow::Result<HostWatch> {
+        let url = format!("{}{KUBERNETES}/apis/metal3.io/v1alpha1/baremetalhosts?watch=true", self.gateway);
+        let request = self.client.get(&url).timeout(LONGEST_WATCH);
+        let response = request.send().await.and_then(reqwest::Response::error_for_status);
+        let response = response.map_err(reqwest::Error::without_url).with_context(|| format!("GET {url}"))?;
+        Ok(HostWatch { response, received: Vec::new() })
+    }
+
     async fn done(&self, method: Method, path: &str, body: Value) -> anyhow::Result<()> {
         let (status, answer) = self.call(method.clone(), path, Some(body)).await?;
         if status.is_success() {
             return Ok(());
         }
-        let detail = answer.get("detail").and_then(Value::as_str).map_or(answer.to_string(), str::to_owned);
+        let detail = answer.get("detail").or_else(|| answer.get("message")).and_then(Value::as_str);
+        let detail = detail.map_or_else(|| answer.to_string(), str::to_owned);
         bail!("{method} {path}: {status}: {detail}")
     }
 
@@ -104,5 +131,34 @@ impl GatewayClient {
         let status = response.status();
         let answer = response.json().await.map_err(reqwest::Error::without_url).with_context(asked)?;
         Ok((status, answer))
+    }
+}
+
+/// Watch of the bare-metal hosts: one JSON document a line.
+pub(crate) struct HostWatch {
+    response: reqwest::Response,
+    /// Bytes of lines that are not returned yet.
+    received: Vec<u8>,
+}
+
+impl HostWatch {
+    /// Waits for the next change of a host and returns the host; `None`: the gateway has ended the watch. Cancellation
+    /// loses nothing.
+    ///
+    /// # Errors
+    /// The connection breaks, or a line is no JSON.
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Option<Value>> {
+        loop {
+            if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.received.drain(..=end).collect();
+                let mut event: Value = serde_json::from_slice(&line).context("watch of hosts")?;
+                return Ok(Some(event["object"].take()));
+            }
+            let chunk = self.response.chunk().await.map_err(reqwest::Error::without_url);
+            match chunk.context("watch of hosts")? {
+                Some(chunk) => self.received.extend_from_slice(&chunk),
+                None => return Ok(None),
+            }
+        }
     }
 }

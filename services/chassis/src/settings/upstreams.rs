@@ -94,6 +94,8 @@ pub enum InventoryDriver {
     Hsm,
     /// The machine file.
     File,
+    /// Bare-metal hosts that are available or provisioned.
+    Hosts,
 }
 
 /// Subscription to state change notifications of the hardware state manager.

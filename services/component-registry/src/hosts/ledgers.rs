@@ -23,7 +23,7 @@ use crate::store::{DocumentTable, HostTable, SecretTable};
 
 /// Ledgers of hosts, companions and secrets.
 pub(crate) struct HostLedgers {
-    pub(super) hosts: Ledger<HostTable>,
+    pub(crate) hosts: Ledger<HostTable>,
     pub(super) documents: Ledger<DocumentTable>,
     pub(super) secrets: Ledger<SecretTable>,
     pub(super) vault: SecretVault,

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use domain::boot::session::inventory::NODE;
-use proto::inventory::{Group, Hardware};
+use proto::inventory::Hardware;
 use upstream::machine::{Machine, Node};
 
-use super::InventorySnapshot;
+use super::{InventorySnapshot, labelled};
 
 /// Converts a machine file to an inventory snapshot.
 pub(super) fn snapshot(machine: &Machine) -> InventorySnapshot {
@@ -40,12 +40,9 @@ fn hardware(node: &Node) -> Hardware {
     }
 }
 
-fn labelled(sets: BTreeMap<&str, Vec<String>>) -> Vec<Group> {
-    sets.into_iter().map(|(label, ids)| Group { label: label.to_owned(), ids }).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use proto::inventory::Group;
     use upstream::machine::MachineFile;
 
     use super::*;

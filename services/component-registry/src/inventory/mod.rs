@@ -1,16 +1,21 @@
 //! Hardware inventory of the site.
 //!
-//! - `hsm`, `file`, `simulated`: sources of the inventory
+//! - `hsm`, `file`, `hosts`, `simulated`: sources of the inventory
 //! - `reader`: the task that reads the inventory; concurrent callers share one read
 //! - `subscription`: notifications of changes
 
 mod file;
+pub(crate) mod hosts;
 pub(crate) mod hsm;
 mod reader;
 mod simulated;
 pub(crate) mod subscription;
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context as _, ensure};
 use chassis::{
@@ -22,7 +27,7 @@ use upstream::{FailureKind, machine::MachineFile};
 
 pub(crate) use reader::{InventoryHandle, run};
 
-use crate::presence::LARGEST_QUERY;
+use crate::{RegistryState, presence::LARGEST_QUERY};
 
 /// Name of the inventory in texts.
 const INVENTORY: &str = "inventory";
@@ -53,6 +58,8 @@ pub(crate) enum InventorySource {
     Hsm(hsm::HsmClient),
     /// The machine file.
     File(MachineFile),
+    /// Bare-metal hosts, which are records of the registry.
+    Hosts(hosts::HostNodes),
 }
 
 impl InventorySource {
@@ -73,20 +80,21 @@ impl InventorySource {
                 ensure!(!path.as_os_str().is_empty(), needed);
                 Self::File(MachineFile::open(path).context("machine_file")?)
             }
+            InventoryDriver::Hosts => Self::Hosts(hosts::HostNodes::default()),
         })
     }
 
-    /// Reads the whole inventory or fails: half an inventory would look like a smaller machine. An answer may take
-    /// `answer_within` to begin.
+    /// Reads the whole inventory or fails: half an inventory would look like a smaller machine.
     ///
     /// # Errors
     /// [`Fault::Unavailable`] with the name of the failing peer and its error.
-    async fn snapshot(&self, answer_within: Duration) -> Result<InventorySnapshot, Fault> {
+    async fn snapshot(&self, registry: &RegistryState) -> Result<InventorySnapshot, Fault> {
         match self {
             Self::Simulated(fleet) => fleet.snapshot().await,
-            Self::Hsm(hsm) => hsm.snapshot(answer_within).await.map_err(unavailable),
+            Self::Hsm(hsm) => hsm.snapshot(registry.answer_within()).await.map_err(unavailable),
             // The last valid content of a broken file does not count here.
             Self::File(file) => file.newest().map(|machine| file::snapshot(&machine)).map_err(unavailable),
+            Self::Hosts(nodes) => nodes.snapshot(&registry.hosts).await,
         }
     }
 
@@ -95,7 +103,7 @@ impl InventorySource {
     fn has_queries(&self) -> bool {
         match self {
             Self::Hsm(_) => true,
-            Self::Simulated(_) | Self::File(_) => false,
+            Self::Simulated(_) | Self::File(_) | Self::Hosts(_) => false,
         }
     }
 
@@ -103,10 +111,10 @@ impl InventorySource {
     ///
     /// # Errors
     /// See [`Self::snapshot`].
-    async fn locked(&self, answer_within: Duration) -> Result<Arc<LockedIds>, Fault> {
+    async fn locked(&self, registry: &RegistryState) -> Result<Arc<LockedIds>, Fault> {
         match self {
-            Self::Hsm(hsm) => hsm.locked(answer_within).await.map(Arc::new).map_err(unavailable),
-            Self::Simulated(_) | Self::File(_) => Ok(self.snapshot(answer_within).await?.locked),
+            Self::Hsm(hsm) => hsm.locked(registry.answer_within()).await.map(Arc::new).map_err(unavailable),
+            Self::Simulated(_) | Self::File(_) | Self::Hosts(_) => Ok(self.snapshot(registry).await?.locked),
         }
     }
 
@@ -127,7 +135,7 @@ impl InventorySource {
                 Err(failure) if failure.kind == FailureKind::Refused => Ok(None),
                 Err(failure) => Err(unavailable(failure)),
             },
-            Self::Hsm(_) | Self::Simulated(_) | Self::File(_) => Ok(None),
+            Self::Hsm(_) | Self::Simulated(_) | Self::File(_) | Self::Hosts(_) => Ok(None),
         }
     }
 }
@@ -185,6 +193,10 @@ fn chunks<T>(items: Vec<T>, most: usize) -> impl Iterator<Item = Vec<T>> {
         let chunk: Vec<T> = rest.by_ref().take(most).collect();
         (!chunk.is_empty()).then_some(chunk)
     })
+}
+
+fn labelled(sets: BTreeMap<&str, Vec<String>>) -> Vec<Group> {
+    sets.into_iter().map(|(label, ids)| Group { label: label.to_owned(), ids }).collect()
 }
 
 fn unavailable(reason: impl std::fmt::Display) -> Fault {

@@ -242,14 +242,13 @@ async fn read(
     registry: &RegistryState,
     is_wanted: bool,
 ) -> ReadResult<InventoryRead> {
-    let answer_within = registry.answer_within();
     if !is_wanted && driver.has_queries() {
-        let locked = driver.locked(answer_within).await?;
+        let locked = driver.locked(registry).await?;
         if judge_locks(!locked.is_empty(), has_locks(registry), None) == LockAnswer::Counts {
             return Ok(InventoryRead { locked, whole: None });
         }
     }
-    let whole = Arc::new(driver.snapshot(answer_within).await?);
+    let whole = Arc::new(driver.snapshot(registry).await?);
     Ok(InventoryRead { locked: Arc::clone(&whole.locked), whole: Some(whole) })
 }
 

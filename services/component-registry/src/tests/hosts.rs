@@ -20,7 +20,7 @@ use proto::{
 };
 use tonic::Code;
 
-use super::{Channel, Site, smd::Smd};
+use super::{Channel, InventoryDriver, N0, N1, Site, eventually, smd::Smd};
 
 const FINALIZER: &str = "baremetalhost.metal3.io";
 
@@ -366,5 +366,31 @@ async fn values_of_secrets_leave_for_parts_of_the_mesh_alone() {
         let bytes = std::fs::read(&file).unwrap_or_default();
         assert!(!bytes.windows(6).any(|window| window == b"s3cret"), "{}", file.display());
     }
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn available_hosts_become_components() {
+    let site = Site::start(|settings, _| settings.inventory.driver = InventoryDriver::Hosts).await;
+    let make = async |of: &str, xname: &str, state: &str| {
+        let mut wanted = host(of, "redfish://bmc1");
+        let meta = wanted.meta.as_mut().unwrap();
+        meta.annotations = [("reveille.io/xname".to_owned(), xname.to_owned())].into();
+        let made = site.make(wanted).await;
+        assert!(!site.decided(decision(&made, state)).await);
+    };
+    make("h1", N0, "available").await;
+    make("h2", N0, "available").await;
+    make("h3", N1, "inspecting").await;
+    site.discovered(N0).await;
+    assert_eq!(site.hardware().await.unwrap(), [N0], "h2 has the id of h1, h3 is not ready");
+
+    assert!(!site.decided(decision(&site.host("h3").await.unwrap(), "available")).await);
+    site.discovered(N1).await;
+    let request = DeleteHostRequest { name: name("h1"), ..DeleteHostRequest::default() };
+    site.hosts().delete_host(request).await.unwrap();
+    eventually(async || site.hardware().await.unwrap() == [N0, N1]).await;
+    let meta = site.host("h1").await.unwrap().meta.unwrap();
+    assert!(meta.deleted_at.is_some(), "the node is that of h2 now");
     site.stop().await;
 }

@@ -2,23 +2,36 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use domain::host::record::{
-    annotations::{
-        AnnotationName, DetachMark, HostAnnotations, InspectRequest, RebootMode, RebootRequest,
-        UnreadableText,
+use domain::host::{
+    node::NodeMarks,
+    record::{
+        annotations::{
+            AnnotationName, DetachMark, HostAnnotations, InspectRequest, RebootMode, RebootRequest,
+            UnreadableText,
+        },
+        status::HostInventory,
     },
-    status::HostInventory,
 };
+use proto::host as wire;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::status_text;
+use super::{status_text, value};
 
 /// Annotation that pauses a host.
 pub const PAUSED: &str = "baremetalhost.metal3.io/paused";
 
 /// Annotation that detaches a host.
 pub const DETACHED: &str = "baremetalhost.metal3.io/detached";
+
+/// Annotation with the id of the component that the host becomes.
+pub const XNAME: &str = "reveille.io/xname";
+
+/// Annotation with the numeric node id.
+pub const NID: &str = "reveille.io/nid";
+
+/// Label with the group of the node.
+pub const GROUP: &str = "reveille.io/group";
 
 /// Finalizer of a host.
 pub const FINALIZER: &str = "baremetalhost.metal3.io";
@@ -56,6 +69,18 @@ pub fn from_wire(annotations: &BTreeMap<String, String>) -> HostAnnotations {
         inspect: value(AnnotationName::Inspect).map(inspect_request),
         hardware_details: value(AnnotationName::HardwareDetails).map(inventory),
         status: value(AnnotationName::Status).map(|text| status_text::read(text).map(Box::new)),
+    }
+}
+
+/// Reads the marks of the node that a host becomes.
+pub fn node_marks(meta: &wire::ObjectMeta) -> NodeMarks {
+    let nid = meta.annotations.get(NID).map(|text| text.parse().map_err(|_| UnreadableText));
+    let group = meta.labels.get(GROUP).filter(|group| !group.is_empty());
+    NodeMarks {
+        xname: value::shared(meta.annotations.get(XNAME)),
+        nid,
+        group: value::shared(group),
+        created_at: value::time_or_none(meta.created_at),
     }
 }
 

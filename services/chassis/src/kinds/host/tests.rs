@@ -434,6 +434,24 @@ fn annotations_are_read_from_their_texts() {
 }
 
 #[test]
+fn marks_of_a_node_are_read_from_their_texts() {
+    let read = |annotations: &[(&str, &str)], group: &str| {
+        let pair = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+        let meta = wire::ObjectMeta {
+            annotations: annotations.iter().map(pair).collect(),
+            labels: [("reveille.io/group".to_owned(), group.to_owned())].into(),
+            ..wire::ObjectMeta::default()
+        };
+        let marks = annotations::node_marks(&meta);
+        format!("{:?} {:?} {:?}", marks.xname, marks.nid, marks.group)
+    };
+    assert_eq!(read(&[], ""), "None None None");
+    let full = [("reveille.io/xname", "x1c0s0b0n0"), ("reveille.io/nid", "7")];
+    assert_eq!(read(&full, "blue"), r#"Some("x1c0s0b0n0") Some(Ok(7)) Some("blue")"#);
+    assert_eq!(read(&[("reveille.io/nid", "seven")], ""), "None Some(Err(UnreadableText)) None");
+}
+
+#[test]
 fn status_is_restored_from_the_form_of_the_contract() {
     let text = r#"{"operationalStatus":"OK","errorMessage":"","errorCount":2,"provisioningFailCount":0,
         "lastUpdated":"2025-01-01T00:20:00Z","hardwareProfile":"unknown","poweredOn":true,
