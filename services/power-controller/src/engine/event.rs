@@ -73,8 +73,6 @@ pub(crate) enum EngineEvent {
     PollsRecorded(Vec<TransitionId>),
     /// An operator abandoned the transition, which has these marks now.
     Abandoned(Arc<PowerTransition>),
-    /// Transitions that the database had lost are on record again.
-    Restored(Vec<Arc<PowerTransition>>),
 }
 
 /// Answer of the upstream to a poll.

@@ -199,7 +199,6 @@ impl PowerEngine {
                 let marked = self.transitions.mark_abandoned(&marked).cloned();
                 marked.map(|transition| self.go_on_with(&transition, now)).unwrap_or_default()
             }
-            EngineEvent::Restored(transitions) => self.take_up(&transitions, now),
         }
     }
 
@@ -226,22 +225,6 @@ impl PowerEngine {
         }
         let open: Vec<_> = self.transitions.all().cloned().collect();
         commands.extend(open.iter().flat_map(|transition| self.go_on_with(transition, seen.now)));
-        commands
-    }
-
-    /// Continues transitions that the database had lost. A transition in doubt is left out, because it may be searched
-    /// for right now.
-    fn take_up(&mut self, restored: &[Arc<PowerTransition>], now: PointInTime) -> Vec<EngineCommand> {
-        let mut commands = Vec::new();
-        for transition in restored {
-            if self.transitions.get(&transition.id).is_none() && !self.nodes.are_over(transition) {
-                self.nodes.recall_one(transition);
-                self.transitions.put(PowerTransition::clone(transition));
-            }
-            let open = self.transitions.get(&transition.id).cloned();
-            let known = open.filter(|one| one.delivery != TransitionDelivery::Unknown);
-            commands.extend(known.into_iter().flat_map(|one| self.go_on_with(&one, now)));
-        }
         commands
     }
 

@@ -10,50 +10,6 @@ use crate::{
     core::decision::DecisionVersion,
 };
 
-/// Remedy for a loss. The order is that of carrying out: reappeared records block missing ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Remedy {
-    /// The record reappeared as open although it had finished: mark it finished.
-    Close,
-    /// The record reappeared although it was withdrawn or split: delete it.
-    Delete,
-    /// The record is older than the known state: record the known state again.
-    Renew,
-    /// The record is missing: record the known state again.
-    Restore,
-}
-
-impl Remedy {
-    /// Returns whether the remedy removes a record that reappeared.
-    pub fn is_of_what_came_back(self) -> bool {
-        matches!(self, Self::Close | Self::Delete)
-    }
-}
-
-/// State on record of an operation that begins and ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
-    /// Revision of the last change of the record.
-    pub revision: u64,
-    /// Whether the operation has not ended.
-    pub is_open: bool,
-}
-
-/// Returns the remedy for an operation with this `record`. `known`: the revision as of which the operation is known to
-/// be open, if it is. `has_left`: the operation was known to be open, and then not to be any more. `is_over`: the
-/// operation is known to have ended, whatever its record.
-#[must_use]
-pub fn remedy(known: Option<u64>, record: Option<Record>, has_left: bool, is_over: bool) -> Option<Remedy> {
-    match (known, record) {
-        (Some(_), None) => (!is_over).then_some(Remedy::Restore),
-        (Some(known), Some(record)) => (record.revision < known).then_some(Remedy::Renew),
-        (None, Some(record)) if record.is_open && has_left => {
-            Some(if is_over { Remedy::Close } else { Remedy::Delete })
-        }
-        (None, _) => None,
-    }
-}
-
 /// Returns whether an `attempt` at an action may have been sent although its record is only prepared: a database
 /// without its last commits may have lost the mark. The registry counts each attempt before it is sent, so an attempt
 /// that is not counted was not sent. That is undecidable where the component is unknown, or where another generation of
@@ -216,29 +172,5 @@ mod tests {
         ] {
             assert_eq!(begin_anew(&known, 60).power.event_stats, known.power.event_stats, "{name}");
         }
-    }
-
-    #[test]
-    fn what_is_missing_is_recorded_again_and_what_came_back_goes_again() {
-        let open = |revision| Some(Record { revision, is_open: true });
-        let ended = |revision| Some(Record { revision, is_open: false });
-        for (known, record, has_left, is_over, expected) in [
-            (Some(5), None, false, false, Some(Remedy::Restore)),
-            (Some(5), None, false, true, None),
-            (Some(5), open(3), false, false, Some(Remedy::Renew)),
-            (Some(5), open(5), false, false, None),
-            (Some(5), ended(6), false, true, None),
-            (Some(5), open(9), false, false, None),
-            (None, open(4), true, true, Some(Remedy::Close)),
-            (None, open(4), true, false, Some(Remedy::Delete)),
-            (None, open(4), false, true, None),
-            (None, open(4), false, false, None),
-            (None, ended(4), true, true, None),
-            (None, None, true, true, None),
-        ] {
-            let found = remedy(known, record, has_left, is_over);
-            assert_eq!(found, expected, "{known:?} {record:?} {has_left} {is_over}");
-        }
-        assert!(Remedy::Close < Remedy::Renew && Remedy::Delete < Remedy::Restore);
     }
 }

@@ -15,7 +15,7 @@ use expect_test::expect;
 use proto::power::{PowerReading, PowerState};
 
 use super::*;
-use crate::engine::{PointInTime, plan::batches};
+use crate::engine::PointInTime;
 
 const NOW: Timestamp = Timestamp(1_000_000);
 const ON: Action = Action::PoweringOn;
@@ -313,24 +313,6 @@ fn an_attempt_is_opened_once_and_none_while_another_is_open() {
     assert_eq!(nodes.open(&node, first), Blocked);
     nodes.withdraw_attempt(&node, attempt(2, ON, 1));
     assert_eq!(nodes.open(&node, first), Opened);
-}
-
-#[test]
-fn attempts_with_an_outcome_or_a_successor_are_over() {
-    let (node, first) = (node_id("x1"), attempt(1, OFF, 1));
-    let of = |attempt: PowerAttempt| {
-        let (_, members) = batches(vec![(node.clone(), attempt)], &Options::default(), 1).remove(0);
-        convert::prepared(attempt.action, members, Timestamp(0))
-    };
-    let mut nodes = NodeRecords::default();
-    assert!(!nodes.are_over(&of(first)), "nothing is known of it");
-    nodes.open(&node, first);
-    assert!(!nodes.are_over(&of(first)));
-    nodes.close(&node, first);
-    assert!(nodes.are_over(&of(first)));
-    nodes.open(&node, attempt(2, ON, 1));
-    assert!(nodes.are_over(&of(first)), "another one came after it");
-    assert!(!nodes.are_over(&of(attempt(2, ON, 1))));
 }
 
 #[test]
