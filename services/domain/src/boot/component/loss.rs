@@ -3,7 +3,7 @@
 
 use crate::{
     boot::component::{
-        Action, Component, EventStats,
+        Action, Component, EventStats, LastAction,
         status::{ComponentProgress, computed_progress},
         write::begin_generation,
     },
@@ -32,8 +32,8 @@ pub fn may_have_been_sent(
 /// about the node rest on new observations.
 ///
 /// A shutdown on record as called may have had its effect, and the node may have booted again since. So the shutdown
-/// counts as not called: a node that is on is asked to shut down, rather than cut off once the time of that shutdown is
-/// over.
+/// counts as not called, by its attempts and as the last action: a node that is on is asked to shut down at once, rather
+/// than cut off once the time of that shutdown is over.
 pub fn begin_anew(component: &Component, revision: u64) -> Component {
     let mut anew = component.clone();
     anew.generation = anew.generation.max(revision);
@@ -41,6 +41,8 @@ pub fn begin_anew(component: &Component, revision: u64) -> Component {
     if is_shutdown_under_way(component) {
         let power_on_attempts = Some(component.attempts(Action::PoweringOn));
         anew.power.event_stats = Some(EventStats { power_on_attempts, ..EventStats::zeros() });
+        let last_updated = component.last_action_at();
+        anew.power.last_action = Some(LastAction { action: None, failed: Some(false), last_updated });
     }
     begin_generation(&mut anew);
     anew
@@ -66,7 +68,7 @@ mod tests {
             bos::options::Options,
             component::{
                 BootPreparation, ComponentEvaluation, ComponentPower, ComponentPreparation, ComponentWish,
-                InventoryPresence, LastAction, Phase, Status,
+                InventoryPresence, Phase, Status,
                 view::{bare, trouble},
             },
             power::{self, PowerDecision, PowerObservation},
@@ -151,14 +153,20 @@ mod tests {
         let (ask, force, on) =
             (Action::PoweringOffGracefully, Action::PoweringOffForcefully, Action::PoweringOn);
         let off = Phase::PoweringOff;
+        let failed = called(off, ask, 1, stats(0, 1, 0)).with(|one| {
+            one.power.last_action.get_or_insert_default().failed = Some(true);
+        });
         for (name, known, expected) in [
             ("asked", called(off, ask, 1, stats(0, 1, 0)), stats(0, 0, 0)),
             ("asked long ago", called(off, ask, 999_999, stats(0, 1, 0)), stats(0, 0, 0)),
             ("asked after a boot that failed", called(off, ask, 1, stats(2, 3, 1)), stats(2, 0, 0)),
+            ("the request failed", failed, stats(0, 0, 0)),
             ("forced", called(off, force, 1, stats(0, 1, 1)), stats(0, 0, 0)),
         ] {
             let anew = begin_anew(&known, 60);
             assert_eq!(anew.power.event_stats, Some(expected), "{name}");
+            assert_eq!(computed_progress(&anew), ComponentProgress::PowerOffPending, "{name}");
+            assert_eq!(power::effect_due(&anew, &Options::default()), None, "{name}: nothing is waited for");
             let listed = anew.with(|one| one.inventory.presence = InventoryPresence::Listed);
             let decision = power::decide(&listed, &PowerObservation::On, &Options::default(), NOW);
             assert_eq!(decision, PowerDecision::Act { action: ask, attempt: 1 }, "{name}");
@@ -170,7 +178,9 @@ mod tests {
             ("to be switched off", called(off, on, 1, stats(1, 1, 0))),
             ("disabled", disabled),
         ] {
-            assert_eq!(begin_anew(&known, 60).power.event_stats, known.power.event_stats, "{name}");
+            let anew = begin_anew(&known, 60).power;
+            let (stats, last) = (known.power.event_stats, known.power.last_action);
+            assert_eq!((anew.event_stats, anew.last_action), (stats, last), "{name}");
         }
     }
 }
