@@ -64,6 +64,12 @@ impl TransitionJournal {
         self.ledger.follow()
     }
 
+    /// Returns the upstream ids of all transitions that the upstream took.
+    pub(crate) fn upstream_ids(&self) -> HashSet<String> {
+        let all = self.ledger.view().all();
+        all.iter().filter(|one| !one.upstream_id.is_empty()).map(|one| one.upstream_id.clone()).collect()
+    }
+
     /// Returns the upstream ids of transitions that an operator has abandoned.
     pub(crate) fn abandoned(&self) -> HashSet<String> {
         let all = self.ledger.view().all();

@@ -88,6 +88,7 @@ impl PowerSources {
     async fn run_engine(&self, term: Term, follows_another: bool) -> anyhow::Result<Infallible> {
         self.transitions.catch_up().await;
         let journal = TransitionJournal::new(self.transitions.clone(), term.clone());
+        self.driver.keep(&journal.upstream_ids());
         // Writes and reports of the last holder have arrived before any decision.
         self.states.catch_up().await;
         let is_told = timeout(ANSWER, self.components.catch_up()).await.is_ok();

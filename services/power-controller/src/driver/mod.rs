@@ -320,6 +320,15 @@ impl PowerUpstream {
         }
     }
 
+    /// Keeps only actions of this process that are among `recorded` upstream ids: an engine that starts from the record
+    /// follows no others. What other upstreams work on outlives this process, and is on their own record.
+    pub(crate) fn keep(&self, recorded: &HashSet<String>) {
+        match self {
+            Self::Simulated(_) | Self::Pcs(_) => {}
+            Self::Redfish(redfish) => redfish.keep(recorded),
+        }
+    }
+
     /// Returns the transitions that the upstream took and that match the search.
     pub(crate) async fn find(
         &self,
