@@ -70,22 +70,21 @@ impl PowerSources {
     pub(crate) async fn act(self: Arc<Self>, term: Term) -> anyhow::Result<Infallible> {
         self.complete().await;
         let mut losses = pin!(self.transitions.view().losses());
-        let mut follows_another = term.follows_another();
+        let mut is_after_loss = false;
         loop {
             tokio::select! {
                 biased;
                 Some(()) = losses.next() => {
                     tracing::warn!("transitions were lost; the engine starts anew from those on record");
-                    // The calls that the last engine has made may still arrive.
-                    follows_another = true;
+                    is_after_loss = true;
                 }
-                ended = self.run_engine(term.clone(), follows_another) => return ended,
+                ended = self.run_engine(term.clone(), is_after_loss) => return ended,
             }
         }
     }
 
     /// Builds the engine from the record, and runs it without end.
-    async fn run_engine(&self, term: Term, follows_another: bool) -> anyhow::Result<Infallible> {
+    async fn run_engine(&self, term: Term, is_after_loss: bool) -> anyhow::Result<Infallible> {
         self.transitions.catch_up().await;
         let journal = TransitionJournal::new(self.transitions.clone(), term.clone());
         self.driver.keep(&journal.upstream_ids());
@@ -99,7 +98,7 @@ impl PowerSources {
         let _open = self.queues.open();
         let (runtime, inbox, poller) = self.engine(known, journal);
         let runtime = Arc::new(runtime);
-        runtime.take_over(follows_another, is_told).await;
+        runtime.take_over(is_after_loss, is_told).await;
         tokio::try_join!(
             runtime.attend(),
             runtime.decide(),
@@ -150,8 +149,10 @@ impl PowerSources {
 
 impl PowerRuntime {
     /// Continues every open transition, and queues every node. `is_told`: the components are as the registry has them.
-    async fn take_over(&self, follows_another: bool, is_told: bool) {
-        self.handle(EngineEvent::TookOver { follows_another, is_told }).await;
+    async fn take_over(&self, is_after_loss: bool, is_told: bool) {
+        // The calls that the last engine has made may still arrive.
+        let follows_another = is_after_loss || self.known.term.follows_another();
+        self.handle(EngineEvent::TookOver { follows_another, is_told, is_after_loss }).await;
         let nodes = self.known.nodes();
         self.queues.unread.mark(nodes.iter().cloned());
         self.queues.undecided.mark(nodes);

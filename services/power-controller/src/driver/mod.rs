@@ -357,6 +357,20 @@ impl PowerUpstream {
         }
     }
 
+    /// Returns the transitions, whoever requested them, that the upstream works on, except those with `known` ids.
+    pub(crate) async fn unfinished(
+        &self,
+        known: &HashSet<String>,
+        deadline: Duration,
+    ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
+        match self {
+            Self::Pcs(pcs) => pcs.unfinished(known, deadline).await,
+            Self::Simulated(fleet) => fleet.unfinished(known, deadline).await,
+            // What BMCs were asked for is not on a record of theirs.
+            Self::Redfish(_) => Ok(Vec::new()),
+        }
+    }
+
     /// Returns how far the clock of the upstream is ahead of ours; `None`: unknown, or without influence.
     pub(crate) fn clock(&self) -> Option<ClockOffset> {
         match self {

@@ -102,6 +102,11 @@ impl FailureStreak {
         self.0 == 1
     }
 
+    /// Returns how many failures there were in a row until now.
+    pub(crate) fn count(&self) -> u32 {
+        self.0
+    }
+
     /// Returns how many failures end with this answer; `None`: there were none.
     pub(crate) fn ends(&mut self) -> Option<u32> {
         Some(mem::take(&mut self.0)).filter(|failures| *failures > 0)

@@ -83,6 +83,43 @@ fn an_effect_that_is_seen_before_the_answer_is_not_awaited_after_it() {
     assert_eq!(wait(&nodes, PowerReading::On), "settled");
 }
 
+#[test]
+fn an_action_without_a_record_is_older_than_any_generation() {
+    let foreign = |action| PowerTransition { upstream_id: "t-0".into(), ..transition(action, 0) };
+    let outlook = |nodes: &NodeRecords, reading| nodes.outlook(&state(reading), 1, &Options::default(), NOW);
+    let mut log = String::new();
+    for action in [ON, OFF, FORCE] {
+        let mut nodes = NodeRecords::default();
+        nodes.begin(&foreign(action));
+        nodes.follow(&foreign(action), false);
+        for reading in [PowerReading::On, PowerReading::Off] {
+            let open = outlook(&nodes, reading);
+            let mut ended = NodeRecords::default();
+            ended.begin(&foreign(action));
+            ended.follow(&foreign(action), false);
+            ended.release(&PowerTransition { upstream_id: "t-9".into(), ..foreign(action) }, now());
+            assert_eq!(outlook(&ended, reading), open, "another one has ended");
+            ended.release(&foreign(action), now());
+            log += &format!("{} {reading:?}: {open:?}, then {:?}\n", action.word(), outlook(&ended, reading));
+        }
+    }
+    expect![[r#"
+        powering_on On: Settled, then Settled
+        powering_on Off: Pending { until: None }, then Pending { until: Some(Timestamp(1010000)) }
+        powering_off_gracefully On: Pending { until: None }, then Pending { until: Some(Timestamp(1300000)) }
+        powering_off_gracefully Off: Settled, then Settled
+        powering_off_forcefully On: Pending { until: None }, then Pending { until: Some(Timestamp(1010000)) }
+        powering_off_forcefully Off: Settled, then Settled
+    "#]]
+    .assert_eq(&log);
+    let mut nodes = NodeRecords::default();
+    nodes.begin(&foreign(OFF));
+    nodes.follow(&foreign(OFF), false);
+    nodes.begin(&transition(ON, 1));
+    nodes.release(&foreign(OFF), now());
+    assert!(nodes.is_awaited("x1") && !nodes.is_left_open("x1"), "an action on record superseded it");
+}
+
 /// Returns a node whose power-on of that generation is under way, and which has reported its boot or not.
 fn booting(generation: u64, reported: bool) -> Component {
     let token = NumberedToken { token: "t1".into(), number: 1 };
