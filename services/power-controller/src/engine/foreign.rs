@@ -16,7 +16,7 @@ use super::*;
 use crate::driver::{DriverFailure, UpstreamTransition};
 
 /// Generation that no component has: theirs count from 1.
-const NO_GENERATION: u64 = 0;
+pub(super) const NO_GENERATION: u64 = 0;
 
 /// Time between looks at these transitions. Upstreams confirm in steps of several seconds.
 const NEXT_LOOK: Duration = Duration::from_secs(5);

@@ -155,7 +155,7 @@ impl PowerEngine {
     ) -> Self {
         let mut transitions = TransitionRecords::default();
         let open = recorded.iter().filter(|transition| is_open(transition));
-        open.for_each(|transition| transitions.put(PowerTransition::clone(transition)));
+        open.for_each(|transition| transitions.inherit(PowerTransition::clone(transition)));
         Self {
             upstream,
             transitions,
