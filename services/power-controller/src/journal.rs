@@ -6,12 +6,16 @@ use chassis::{
     Fault,
     lease::Term,
     process::{clock, failpoint, pause},
-    store::ledger::{Draft, Ledger},
+    store::{
+        ledger::{Draft, Ledger},
+        resource::Batch,
+    },
 };
 use domain::{
     boot::power::transition::{PowerTransition, TransitionDelivery},
     core::time::Timestamp,
 };
+use futures_util::Stream;
 
 use crate::{convert, finished::surplus, store::TransitionTable};
 
@@ -48,10 +52,6 @@ impl TransitionJournal {
         journal
     }
 
-    pub(crate) fn get(&self, id: &str) -> Option<Arc<PowerTransition>> {
-        self.ledger.view().get(id)
-    }
-
     /// Returns every transition, the oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<PowerTransition>> {
         let mut all = self.ledger.view().all();
@@ -59,51 +59,22 @@ impl TransitionJournal {
         all
     }
 
+    /// Yields everything on record, then every change, without end.
+    pub(crate) fn follow(&self) -> impl Stream<Item = Arc<Batch<PowerTransition>>> + use<> {
+        self.ledger.follow()
+    }
+
+    /// Returns the upstream ids of all transitions that the upstream took.
+    pub(crate) fn upstream_ids(&self) -> HashSet<String> {
+        let all = self.ledger.view().all();
+        all.iter().filter(|one| !one.upstream_id.is_empty()).map(|one| one.upstream_id.clone()).collect()
+    }
+
     /// Returns the upstream ids of transitions that an operator has abandoned.
     pub(crate) fn abandoned(&self) -> HashSet<String> {
         let all = self.ledger.view().all();
         let abandoned = all.iter().filter(|one| one.abandoned_at.is_some() && !one.upstream_id.is_empty());
         abandoned.map(|one| one.upstream_id.clone()).collect()
-    }
-
-    /// Records the state of a transition.
-    ///
-    /// # Errors
-    /// As [`Self::write`].
-    pub(crate) async fn put(&self, transition: PowerTransition) -> Result<(), RoleLost> {
-        self.write(JournalChanges { put: vec![transition], delete: Vec::new() }).await
-    }
-
-    /// Records the state of a transition, unless a newer state is on record, or another open transition has one of its
-    /// nodes. Transitions that `returned` although they were over do not count as open.
-    ///
-    /// # Errors
-    /// As [`Self::write`].
-    pub(crate) async fn restore(
-        &self,
-        transition: &PowerTransition,
-        returned: &HashSet<String>,
-    ) -> Result<(), RoleLost> {
-        self.insist(|| {
-            let (transition, returned) = (transition.clone(), returned.clone());
-            move |draft: &mut Draft<'_, PowerTransition>| {
-                let is_newest =
-                    draft.get(&transition.id).is_none_or(|held| held.revision <= transition.revision);
-                let nodes: HashSet<&str> =
-                    transition.members.iter().map(|member| member.id.as_str()).collect();
-                let is_in_the_way = |one: &PowerTransition| {
-                    let mut members = one.members.iter();
-                    is_open(one)
-                        && one.id != transition.id
-                        && !returned.contains(&one.id)
-                        && members.any(|one| nodes.contains(one.id.as_str()))
-                };
-                if is_newest && draft.select(is_in_the_way).is_empty() {
-                    draft.put(transition);
-                }
-            }
-        })
-        .await
     }
 
     /// Deletes finished transitions at the end of their time without end, even if no others finish.

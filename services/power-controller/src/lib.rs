@@ -20,8 +20,6 @@ mod engine;
 mod finished;
 mod journal;
 mod known;
-mod loss;
-mod memory;
 mod outcome;
 mod queues;
 mod reporter;
@@ -54,7 +52,6 @@ pub use store::{Migrator, PowerStateTable, TransitionTable};
 use crate::{
     convert::AskedFor,
     driver::PowerUpstream,
-    memory::TransitionMemory,
     queues::EngineQueues,
     rpc::PowerRpc,
     takeover::{EnginePauses, PowerSources},
@@ -93,7 +90,6 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let queues = EngineQueues::default();
     let components = mirror_components(&context, registry.clone(), queues.clone(), driver.clone());
     let options = mirror_options(&context, registry.clone(), components.clone(), queues.clone());
-    let memory = TransitionMemory::new(transitions.clone(), settings.leases.ttl());
     let sources = Arc::new(PowerSources {
         components,
         options,
@@ -103,9 +99,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         driver: driver.clone(),
         registry,
         pauses: EnginePauses { follow: follow_pause, longest: longest_pause, step, poll: poll_pause },
-        memory: memory.into(),
     });
-    context.tasks.spawn_until_shutdown("power-standby", Arc::clone(&sources).stand_by(role.clone()));
     let acting = Arc::clone(&sources);
     context.tasks.spawn_until_shutdown("power-engine", async move {
         acting.complete().await;

@@ -1,16 +1,12 @@
 //! The engine of one term: built from the record when this replica acquires the role, and dropped when it loses the
 //! role.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use chassis::{
-    Channel,
-    kinds::options::OptionsRecord,
-    lease::{Role, Term},
-    observe::mirror::Mirror,
-    store::ledger::Ledger,
+    Channel, kinds::options::OptionsRecord, lease::Term, observe::mirror::Mirror, store::ledger::Ledger,
 };
-use domain::boot::{component::Component, power::transition::PowerTransition};
+use domain::boot::component::Component;
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use tokio::{sync::mpsc, time::timeout};
@@ -18,10 +14,8 @@ use tokio::{sync::mpsc, time::timeout};
 use crate::{
     driver::PowerUpstream,
     engine::{EngineEvent, PollSchedule, PowerEngine, UpstreamTraits},
-    journal::TransitionJournal,
+    journal::{TransitionJournal, is_open},
     known::{DecisionData, ReadingFreshness, complete},
-    loss::{losses, make_good},
-    memory::TransitionMemory,
     queues::EngineQueues,
     reporter::ActionReporter,
     runtime::{PowerInbox, PowerOutbox, PowerRuntime},
@@ -47,8 +41,6 @@ pub(crate) struct PowerSources {
     pub(crate) driver: PowerUpstream,
     pub(crate) registry: Channel,
     pub(crate) pauses: EnginePauses,
-    /// Memory, held by the engine for its term, and by [`Self::stand_by`] otherwise.
-    pub(crate) memory: tokio::sync::Mutex<TransitionMemory>,
 }
 
 /// Pauses of the engine.
@@ -70,35 +62,32 @@ impl PowerSources {
         complete(&self.components, &self.options).await;
     }
 
-    /// Remembers the open transitions, without end, while another replica holds the `role`.
-    pub(crate) async fn stand_by(self: Arc<Self>, role: Role) -> anyhow::Result<Infallible> {
-        let mut terms = std::pin::pin!(role.terms());
-        let mut is_held = false;
+    /// Reads power, and decides and carries out actions, until the term is over and this future is dropped. It may stop
+    /// anywhere: everything under way is on record.
+    ///
+    /// The engine is dropped as well once the database has lost transitions. Another one starts from what is on record:
+    /// whatever else the upstream works on is as foreign to it as the transition of another client.
+    pub(crate) async fn act(self: Arc<Self>, term: Term) -> anyhow::Result<Infallible> {
+        self.complete().await;
+        let mut losses = pin!(self.transitions.view().losses());
+        let mut is_after_loss = false;
         loop {
-            let standing_by = async {
-                match is_held {
-                    true => std::future::pending().await,
-                    false => self.memory.lock().await.stand_by().await,
-                }
-            };
             tokio::select! {
                 biased;
-                Some(term) = terms.next() => is_held = term.is_some(),
-                () = standing_by => {}
+                Some(()) = losses.next() => {
+                    tracing::warn!("transitions were lost; the engine starts anew from those on record");
+                    is_after_loss = true;
+                }
+                ended = self.run_engine(term.clone(), is_after_loss) => return ended,
             }
         }
     }
 
-    /// Reads power, and decides and carries out actions, until the term is over and this future is dropped. It may stop
-    /// anywhere: everything under way is on record.
-    pub(crate) async fn act(self: Arc<Self>, term: Term) -> anyhow::Result<Infallible> {
-        self.complete().await;
-        let mut memory = self.memory.lock().await;
+    /// Builds the engine from the record, and runs it without end.
+    async fn run_engine(&self, term: Term, is_after_loss: bool) -> anyhow::Result<Infallible> {
+        self.transitions.catch_up().await;
         let journal = TransitionJournal::new(self.transitions.clone(), term.clone());
-        memory.catch_up().await;
-        if make_good(&journal, losses(&memory, &journal, |_| false)).await.is_whole {
-            memory.keep_recorded();
-        }
+        self.driver.keep(&journal.upstream_ids());
         // Writes and reports of the last holder have arrived before any decision.
         self.states.catch_up().await;
         let is_told = timeout(ANSWER, self.components.catch_up()).await.is_ok();
@@ -109,9 +98,9 @@ impl PowerSources {
         let _open = self.queues.open();
         let (runtime, inbox, poller) = self.engine(known, journal);
         let runtime = Arc::new(runtime);
-        runtime.take_over(is_told).await;
+        runtime.take_over(is_after_loss, is_told).await;
         tokio::try_join!(
-            runtime.attend(&mut memory),
+            runtime.attend(),
             runtime.decide(),
             Arc::clone(&runtime).deliver(),
             Arc::clone(&runtime).ask(inbox),
@@ -160,32 +149,24 @@ impl PowerSources {
 
 impl PowerRuntime {
     /// Continues every open transition, and queues every node. `is_told`: the components are as the registry has them.
-    async fn take_over(&self, is_told: bool) {
-        let follows_another = self.known.term.follows_another();
-        self.handle(EngineEvent::TookOver { follows_another, is_told }).await;
+    async fn take_over(&self, is_after_loss: bool, is_told: bool) {
+        // The calls that the last engine has made may still arrive.
+        let follows_another = is_after_loss || self.known.term.follows_another();
+        self.handle(EngineEvent::TookOver { follows_another, is_told, is_after_loss }).await;
         let nodes = self.known.nodes();
         self.queues.unread.mark(nodes.iter().cloned());
         self.queues.undecided.mark(nodes);
     }
 
-    /// Follows the record without end: operators abandon transitions there, and commits may be lost.
-    async fn attend(&self, memory: &mut TransitionMemory) -> anyhow::Result<Infallible> {
-        loop {
-            let mut is_restored = false;
-            if memory.hear().await {
-                let is_over = |transition: &PowerTransition| self.engine.lock().nodes.are_over(transition);
-                let losses = losses(memory, &self.journal, is_over);
-                let restored = make_good(&self.journal, losses).await;
-                self.handle(EngineEvent::Restored(restored.transitions)).await;
-                is_restored = restored.is_whole;
-            }
-            let open = memory.learn();
-            if is_restored {
-                memory.keep_recorded();
-            }
-            for transition in open.into_iter().filter(|transition| transition.abandoned_at.is_some()) {
-                self.handle(EngineEvent::Abandoned(transition)).await;
+    /// Follows the record without end: operators abandon transitions there.
+    async fn attend(&self) -> anyhow::Result<Infallible> {
+        let mut recorded = pin!(self.journal.follow());
+        while let Some(batch) = recorded.next().await {
+            let open = batch.changed.iter().filter(|transition| is_open(transition));
+            for transition in open.filter(|transition| transition.abandoned_at.is_some()) {
+                self.handle(EngineEvent::Abandoned(Arc::clone(transition))).await;
             }
         }
+        std::future::pending().await
     }
 }

@@ -320,6 +320,15 @@ impl PowerUpstream {
         }
     }
 
+    /// Keeps only actions of this process that are among `recorded` upstream ids: an engine that starts from the record
+    /// follows no others. What other upstreams work on outlives this process, and is on their own record.
+    pub(crate) fn keep(&self, recorded: &HashSet<String>) {
+        match self {
+            Self::Simulated(_) | Self::Pcs(_) => {}
+            Self::Redfish(redfish) => redfish.keep(recorded),
+        }
+    }
+
     /// Returns the transitions that the upstream took and that match the search.
     pub(crate) async fn find(
         &self,
@@ -344,6 +353,20 @@ impl PowerUpstream {
             Self::Pcs(pcs) => pcs.holders(ids, deadline).await,
             Self::Simulated(fleet) => fleet.holders(ids, deadline).await,
             // BMCs have no reservations.
+            Self::Redfish(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns the transitions, whoever requested them, that the upstream works on, except those with `known` ids.
+    pub(crate) async fn unfinished(
+        &self,
+        known: &HashSet<String>,
+        deadline: Duration,
+    ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
+        match self {
+            Self::Pcs(pcs) => pcs.unfinished(known, deadline).await,
+            Self::Simulated(fleet) => fleet.unfinished(known, deadline).await,
+            // What BMCs were asked for is not on a record of theirs.
             Self::Redfish(_) => Ok(Vec::new()),
         }
     }

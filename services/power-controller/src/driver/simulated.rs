@@ -171,20 +171,46 @@ impl SimulatedPowerDriver {
         ids: &HashSet<String>,
         deadline: Duration,
     ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
-        let mut holders = Vec::new();
-        for one in self.list(deadline).await?.accepted {
-            if !one.ids.iter().any(|id| ids.contains(id)) {
-                continue;
-            }
+        let mut listed = self.list(deadline).await?.accepted;
+        listed.retain(|one| one.ids.iter().any(|id| ids.contains(id)));
+        let mut holders = self.open_among(listed, deadline).await?;
+        for one in &mut holders {
+            one.ids.retain(|id| ids.contains(id));
+        }
+        holders.retain(|one| !one.ids.is_empty());
+        Ok(holders)
+    }
+
+    /// Returns the transitions that the fleet works on, except those with `known` ids.
+    pub(crate) async fn unfinished(
+        &self,
+        known: &HashSet<String>,
+        deadline: Duration,
+    ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
+        if !self.follows {
+            return Ok(Vec::new());
+        }
+        let mut listed = self.list(deadline).await?.accepted;
+        listed.retain(|one| !known.contains(&one.id));
+        self.open_among(listed, deadline).await
+    }
+
+    /// Returns those of the `listed` transitions that the fleet works on, with the nodes that it works on.
+    async fn open_among(
+        &self,
+        listed: Vec<UpstreamTransition>,
+        deadline: Duration,
+    ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
+        let mut open = Vec::new();
+        for one in listed {
             let Some(progress) = self.follow(&one.id, deadline).await? else { continue };
             let is_pending = |task: &&UpstreamTask| matches!(task.state, TaskState::Pending);
-            let pending = progress.tasks.iter().filter(is_pending).map(|task| task.id.clone());
-            let held: Vec<_> = pending.filter(|id| ids.contains(id)).collect();
-            if !held.is_empty() {
-                holders.push(UpstreamTransition { ids: held, open: true, ..one });
+            let ids: Vec<_> = progress.tasks.iter().filter(is_pending).map(|task| task.id.clone()).collect();
+            if !ids.is_empty() {
+                open.push(UpstreamTransition { ids, open: true, ..one });
             }
         }
-        Ok(holders)
+        Ok(open)
     }
 
     /// Returns the outcome of a call, with a text that names the fleet and, during an outage, its beginning.

@@ -32,7 +32,12 @@ pub(crate) enum EngineEvent {
         follows_another: bool,
         /// Whether the components are as the registry has them; otherwise they may lack counted attempts.
         is_told: bool,
+        /// Whether the database has lost transitions just now, so that calls which are not on record may still arrive at
+        /// the upstream.
+        is_after_loss: bool,
     },
+    /// The upstream was asked for its open transitions that are not on record.
+    ForeignFound(Result<Vec<UpstreamTransition>, DriverFailure>),
     /// Components may need an action.
     Changed(Vec<ComponentId>),
     /// `begun` of the `wanted` transitions are on record.
@@ -73,8 +78,6 @@ pub(crate) enum EngineEvent {
     PollsRecorded(Vec<TransitionId>),
     /// An operator abandoned the transition, which has these marks now.
     Abandoned(Arc<PowerTransition>),
-    /// Transitions that the database had lost are on record again.
-    Restored(Vec<Arc<PowerTransition>>),
 }
 
 /// Answer of the upstream to a poll.
@@ -161,6 +164,8 @@ pub(crate) enum UpstreamCall {
     Start { id: TransitionId, action: Action, nodes: Vec<String> },
     /// Searches for transitions in doubt, and answers with `Searched`.
     Search { ids: Vec<TransitionId>, asked_at: Instant, search: UpstreamSearch },
+    /// Asks after a pause for open transitions that are not on record, and answers with `ForeignFound`.
+    Foreign { pause: StepPause },
     /// Answers with `HoldersFound`.
     Holders(HolderSearch),
     /// Polls transitions that hold nodes, and answers with `HoldersPolled`.
@@ -171,7 +176,7 @@ pub(crate) enum UpstreamCall {
     Poll { id: TransitionId, upstream_id: String },
 }
 
-/// Time until the next step of a transition.
+/// Time until the next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StepPause {
     /// Random time, longer the more failures there were in a row.

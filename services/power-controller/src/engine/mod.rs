@@ -13,6 +13,8 @@
 //! 6. `settle`: the transition is over: refused, ended or abandoned. Its attempts are closed, and members that another
 //!    transition held continue.
 //!
+//! Beside it, `foreign` waits for transitions of the upstream that are not on record.
+//!
 //! The order of commands is the durable order: a call comes after the write that it depends on. Commands of two events run
 //! beside one another, so an event that may overtake another one about the same transition has to wait for it: a
 //! transition is not polled again before the results of its last poll are on record.
@@ -22,6 +24,7 @@ mod decide;
 mod deliver;
 mod event;
 mod follow;
+mod foreign;
 mod nodes;
 mod plan;
 mod polls;
@@ -56,6 +59,7 @@ pub(crate) use self::{
         EngineCommand, EngineEvent, HolderPurpose, HolderSearch, PollAnswer, StepPause, TransitionId,
         UpstreamCall,
     },
+    foreign::{ForeignListing, ForeignTransitions},
     nodes::{AttemptOpening, NodeHolder, NodeRecords, OpenAction, PowerAttempt, attempts},
     polls::PollSchedule,
     records::{FailureStreak, TransitionRecords},
@@ -130,6 +134,7 @@ pub(crate) struct PowerEngine {
     pub(crate) transitions: TransitionRecords,
     pub(crate) nodes: NodeRecords,
     pub(crate) polls: PollSchedule,
+    pub(crate) foreign: ForeignTransitions,
     /// Searches for transitions in doubt.
     searches: FailureStreak,
     /// Searches for holders of nodes.
@@ -150,12 +155,13 @@ impl PowerEngine {
     ) -> Self {
         let mut transitions = TransitionRecords::default();
         let open = recorded.iter().filter(|transition| is_open(transition));
-        open.for_each(|transition| transitions.put(PowerTransition::clone(transition)));
+        open.for_each(|transition| transitions.inherit(PowerTransition::clone(transition)));
         Self {
             upstream,
             transitions,
             nodes: NodeRecords::recall(recorded.to_vec()),
             polls,
+            foreign: ForeignTransitions::default(),
             searches: FailureStreak::default(),
             holder_searches: FailureStreak::default(),
             withdrawals: FailureStreak::default(),
@@ -171,9 +177,12 @@ impl PowerEngine {
     ) -> Vec<EngineCommand> {
         let seen = EventContext { facts, now };
         match event {
-            EngineEvent::TookOver { follows_another, is_told } => {
-                self.take_over(follows_another, is_told, seen)
+            EngineEvent::TookOver { follows_another, is_told, is_after_loss } => {
+                let mut commands = self.take_over(follows_another, is_told, seen);
+                commands.push(Self::ask_for_foreign(is_after_loss, seen));
+                commands
             }
+            EngineEvent::ForeignFound(answer) => self.foreign_found(answer, seen),
             EngineEvent::Changed(ids) => self.decide(&ids, seen),
             EngineEvent::Begun { wanted, begun } => self.begun(&wanted, begun),
             EngineEvent::Due(ids) => self.step(&ids, seen),
@@ -199,7 +208,6 @@ impl PowerEngine {
                 let marked = self.transitions.mark_abandoned(&marked).cloned();
                 marked.map(|transition| self.go_on_with(&transition, now)).unwrap_or_default()
             }
-            EngineEvent::Restored(transitions) => self.take_up(&transitions, now),
         }
     }
 
@@ -226,22 +234,6 @@ impl PowerEngine {
         }
         let open: Vec<_> = self.transitions.all().cloned().collect();
         commands.extend(open.iter().flat_map(|transition| self.go_on_with(transition, seen.now)));
-        commands
-    }
-
-    /// Continues transitions that the database had lost. A transition in doubt is left out, because it may be searched
-    /// for right now.
-    fn take_up(&mut self, restored: &[Arc<PowerTransition>], now: PointInTime) -> Vec<EngineCommand> {
-        let mut commands = Vec::new();
-        for transition in restored {
-            if self.transitions.get(&transition.id).is_none() && !self.nodes.are_over(transition) {
-                self.nodes.recall_one(transition);
-                self.transitions.put(PowerTransition::clone(transition));
-            }
-            let open = self.transitions.get(&transition.id).cloned();
-            let known = open.filter(|one| one.delivery != TransitionDelivery::Unknown);
-            commands.extend(known.into_iter().flat_map(|one| self.go_on_with(&one, now)));
-        }
         commands
     }
 

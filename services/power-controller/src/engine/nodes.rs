@@ -128,7 +128,7 @@ impl NodeRecords {
     }
 
     /// Recalls the actions of one recorded transition.
-    pub(crate) fn recall_one(&mut self, transition: &PowerTransition) {
+    fn recall_one(&mut self, transition: &PowerTransition) {
         for (id, attempt) in attempts(transition) {
             self.recall_attempt(id, attempt, is_open(transition));
         }
@@ -195,16 +195,6 @@ impl NodeRecords {
         let Some(record) = self.records.get_mut(id) else { return };
         record.latest.take_if(|latest| latest.is_open && latest.attempt == attempt);
         self.drop_if_empty(id);
-    }
-
-    /// Returns whether every attempt of `transition` has a known outcome. A later attempt on the same node implies that
-    /// the earlier one ended.
-    pub(crate) fn are_over(&self, transition: &PowerTransition) -> bool {
-        let is_over = |(id, attempt): (ComponentId, PowerAttempt)| {
-            let latest = self.records.get(&id).and_then(|record| record.latest);
-            latest.is_some_and(|latest| !latest.is_open || latest.attempt != attempt)
-        };
-        !transition.members.is_empty() && attempts(transition).all(is_over)
     }
 
     /// Forgets the attempts on a component that is gone. An open attempt stays: it may still have its effect.

@@ -44,6 +44,8 @@ pub(crate) struct TransitionRecords {
 struct TransitionRecord {
     /// The transition as it is on record, or is just being recorded.
     transition: PowerTransition,
+    /// Whether the upstream took the transition before this term, and was not heard about it since.
+    inherited: bool,
     /// Whether a poll of the transition is under way. Of two concurrent polls, the one that answers last might know less.
     is_polled: bool,
     /// Failures in a row to get the state of the transition from the upstream.
@@ -102,6 +104,11 @@ impl FailureStreak {
         self.0 == 1
     }
 
+    /// Returns how many failures there were in a row until now.
+    pub(crate) fn count(&self) -> u32 {
+        self.0
+    }
+
     /// Returns how many failures end with this answer; `None`: there were none.
     pub(crate) fn ends(&mut self) -> Option<u32> {
         Some(mem::take(&mut self.0)).filter(|failures| *failures > 0)
@@ -132,6 +139,18 @@ impl TransitionRecords {
         if let Some((at, by)) = marks {
             (held.abandoned_at, held.abandoned_by) = (Some(at), by);
         }
+    }
+
+    /// Sets the state of an open transition that was recorded before this term.
+    pub(crate) fn inherit(&mut self, transition: PowerTransition) {
+        let id = transition.id.clone();
+        self.put(transition);
+        self.with(&id, |record| record.inherited = true);
+    }
+
+    /// Returns whether the upstream took the transition before this term and is heard about it for the first time now.
+    pub(crate) fn take_inherited(&mut self, id: &str) -> bool {
+        self.with(id, |record| mem::take(&mut record.inherited))
     }
 
     fn with<A: Default>(&mut self, id: &str, change: impl FnOnce(&mut TransitionRecord) -> A) -> A {

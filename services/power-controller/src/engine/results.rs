@@ -16,7 +16,7 @@ use proto::{component::ActionReport, power::PowerState};
 
 use super::{
     EngineCommand, EngineEvent, EventContext, HolderPurpose, HolderSearch, PointInTime, PollAnswer,
-    PowerEngine, TransitionId, UpstreamCall, settle::EndingCommands,
+    PowerEngine, TransitionId, UpstreamCall, foreign::NO_GENERATION, settle::EndingCommands,
 };
 use crate::{
     convert,
@@ -29,6 +29,8 @@ use crate::{
 pub(crate) struct PolledTransition {
     transition: PowerTransition,
     asked_at: Timestamp,
+    /// Whether the action may have ended any time before this term.
+    is_inherited: bool,
     results: NewResults,
     ended: bool,
 }
@@ -70,13 +72,14 @@ impl PowerEngine {
         seen: EventContext<'_>,
     ) -> (PolledTransition, Vec<ActionReport>) {
         self.transitions.heard(&transition.id);
+        let is_inherited = self.transitions.take_inherited(&transition.id);
         let report = match transition.withdrawn_at {
             None => self.clear_silence(&transition, seen),
             Some(_) => Vec::new(),
         };
         let ended = progress.ended;
         let results = outcome::learn(&mut transition, progress);
-        (PolledTransition { transition, asked_at, results, ended }, report)
+        (PolledTransition { transition, asked_at, is_inherited, results, ended }, report)
     }
 
     /// Distributes the outcomes of members, to the registry, the nodes and the task that reads power, and then records
@@ -105,6 +108,9 @@ impl PowerEngine {
             }
             read.extend(convert::component_ids(&one.results.failed));
             read.extend(convert::component_ids(&one.results.refused));
+            if one.is_inherited {
+                read.extend(convert::component_ids(&one.results.succeeded));
+            }
         }
         let mut commands =
             vec![EngineCommand::Report(failures), EngineCommand::Read(read), EngineCommand::ShowPower(shown)];
@@ -245,11 +251,16 @@ impl PolledTransition {
         reports
     }
 
-    /// Returns the power states that results show.
+    /// Returns the power states that results show. A result that may be of any time since the action began is evidence
+    /// for no generation: its power was that of the node once, and readings from before the action are older.
     fn shown(&self) -> impl Iterator<Item = PowerState> {
-        let action = self.transition.action;
-        let succeeded = self.results.succeeded.iter();
-        succeeded.filter_map(move |member| convert::shown(action?, member, self.asked_at))
+        let Self { transition, results, asked_at, is_inherited, .. } = self;
+        let at = if *is_inherited { convert::begun_at(transition) } else { *asked_at };
+        let succeeded = results.succeeded.iter();
+        let states = succeeded.filter_map(move |member| convert::shown(transition.action?, member, at));
+        states.map(
+            |state| if *is_inherited { PowerState { generation: NO_GENERATION, ..state } } else { state },
+        )
     }
 }
 

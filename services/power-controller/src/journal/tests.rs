@@ -1,5 +1,4 @@
 use chassis::{Context, Settings, lease::Role};
-use domain::boot::power::transition::TransitionMember;
 use futures_util::StreamExt;
 use sea_orm::{ConnectionTrait, DatabaseConnection};
 
@@ -78,11 +77,13 @@ async fn what_a_refused_record_would_have_pushed_out_goes_with_the_next_one() {
     let late = transition("late", TransitionDelivery::Refused, Duration::ZERO);
     let take = "UPDATE roles SET holder = '', epoch = epoch + 1";
     scene.database.execute_unprepared(take).await.unwrap();
-    assert!(scene.journal.put(late.clone()).await.is_err());
+    assert!(
+        scene.journal.write(JournalChanges { put: vec![late.clone()], delete: Vec::new() }).await.is_err()
+    );
     assert_eq!(scene.journal.all().len(), MOST_TRANSITIONS, "nothing was written");
     until("a new term", || async {
         let journal = TransitionJournal::new(scene.journal.ledger.clone(), term(&scene.role).await);
-        journal.put(late.clone()).await.ok()
+        journal.write(JournalChanges { put: vec![late.clone()], delete: Vec::new() }).await.ok()
     })
     .await;
     let ids = scene.ids();
@@ -115,33 +116,15 @@ async fn finished_transitions_go_when_they_are_old_and_open_ones_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_restored_gives_way_to_what_is_open_and_not_to_what_only_came_back() {
-    for database in test_databases::every_kind().await {
-        let scene = JournalScene::on(&database.url).await;
-        let of_node = |id| PowerTransition {
-            members: vec![TransitionMember { id: "x1".to_owned(), ..TransitionMember::default() }],
-            ..transition(id, TransitionDelivery::Accepted, Duration::ZERO)
-        };
-        scene.put(vec![of_node("before")]).await;
-        let lost = of_node("lost");
-        for (returned, expected) in
-            [(HashSet::new(), vec!["before"]), (HashSet::from(["before".to_owned()]), vec!["before", "lost"])]
-        {
-            scene.journal.restore(&lost, &returned).await.unwrap();
-            assert_eq!(scene.ids(), expected.into_iter().map(str::to_owned).collect());
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn late_write_does_not_open_a_transition_that_is_over() {
     for database in test_databases::every_kind().await {
         let scene = JournalScene::on(&database.url).await;
         for delivery in
             [TransitionDelivery::Accepted, TransitionDelivery::Finished, TransitionDelivery::Accepted]
         {
-            scene.journal.put(transition("t", delivery, Duration::ZERO)).await.unwrap();
+            let put = vec![transition("t", delivery, Duration::ZERO)];
+            scene.journal.write(JournalChanges { put, delete: Vec::new() }).await.unwrap();
         }
-        assert_eq!(scene.journal.get("t").unwrap().delivery, TransitionDelivery::Finished);
+        assert_eq!(scene.journal.all()[0].delivery, TransitionDelivery::Finished);
     }
 }

@@ -3,9 +3,12 @@
 use std::{collections::HashSet, sync::Arc};
 
 use domain::boot::{component::Action, power::transition::PowerTransition};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::sleep,
+};
 
-use super::PowerRuntime;
+use super::{PowerRuntime, wait};
 use crate::{
     driver::{UpstreamSearch, UpstreamTransition},
     engine::{EngineEvent, HolderSearch, PointInTime, PollAnswer, TransitionId, UpstreamCall},
@@ -55,6 +58,12 @@ impl PowerRuntime {
             UpstreamCall::Search { ids, asked_at, search } => {
                 let _permit = permit(&self.outbox.calls).await;
                 Some(self.search(ids, asked_at, search).await)
+            }
+            UpstreamCall::Foreign { pause } => {
+                sleep(wait(pause)).await;
+                let _permit = permit(&self.outbox.calls).await;
+                let answer = self.driver.unfinished(&self.journal.upstream_ids(), deadline).await;
+                Some(EngineEvent::ForeignFound(answer))
             }
             UpstreamCall::Holders(search) => {
                 let _permit = permit(&self.outbox.calls).await;

@@ -3,7 +3,7 @@
 mod ask;
 mod polls;
 
-use std::{collections::VecDeque, convert::Infallible, sync::Arc};
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{kinds::options::OptionsRecord, process::pause};
@@ -233,10 +233,7 @@ impl PowerRuntime {
 
     fn queue_steps(&self, ids: Vec<TransitionId>, step_pause: StepPause) {
         for id in ids {
-            let pause = match step_pause {
-                StepPause::Backoff { failures } => pause::after(failures),
-                StepPause::Fixed(pause) => pause,
-            };
+            let pause = wait(step_pause);
             match pause.is_zero() {
                 true => self.queues.undelivered.mark([id]),
                 false => self.queues.undelivered.mark_at(id, Instant::now() + pause),
@@ -253,5 +250,13 @@ impl PowerRuntime {
                 false => self.queues.unfollowed.mark_at(id, at.max(earliest)),
             }
         }
+    }
+}
+
+/// Returns the time until a step.
+fn wait(step_pause: StepPause) -> Duration {
+    match step_pause {
+        StepPause::Backoff { failures } => pause::after(failures),
+        StepPause::Fixed(pause) => pause,
     }
 }

@@ -45,7 +45,7 @@ use self::{
 use crate::{
     convert::AskedFor,
     driver::{DriverFailure, NodeReading, PowerUpstream},
-    engine::SharedEngine,
+    engine::{ForeignListing, SharedEngine},
     known::DecisionData,
     queues::EngineQueues,
 };
@@ -57,6 +57,9 @@ const MOST_PUSHES: usize = 4096;
 /// that was not pushed is then found long before an action that had its effect would be taken for one without. By
 /// default that is as often as power services themselves poll a node.
 const WHEN_QUIET: u32 = 6;
+
+/// Pause before nodes are read while the upstream was asked for its open transitions.
+const LISTED_SOON: Duration = Duration::from_millis(50);
 
 /// Interval in which the task shows progress while nothing is read.
 const BEAT: Duration = Duration::from_secs(1);
@@ -218,6 +221,15 @@ impl PowerPoller {
 
     /// Requests the power of nodes that need it. Stored states of components that are gone are deleted.
     async fn ask(&mut self, ids: Vec<ComponentId>, queries: &mut JoinSet<NodeQueryAnswer>) {
+        let listing = self.engine.lock().foreign.listing();
+        let error = match &listing {
+            ForeignListing::Known => None,
+            ForeignListing::Awaited => Some(""),
+            ForeignListing::Failed(error) => Some(&**error),
+        };
+        if let Some(error) = error {
+            return self.await_listing(ids, error).await;
+        }
         let (mut nodes, mut gone, now) = (Vec::new(), Vec::new(), Instant::now());
         let mut overtaken: HashMap<_, Vec<_>> = HashMap::new();
         for id in ids {
@@ -255,6 +267,17 @@ impl PowerPoller {
                 (batch, answer)
             };
             queries.spawn(ask.in_current_span());
+        }
+    }
+
+    /// Queues nodes until the upstream has named its open transitions: until then no reading is evidence. `error`: reason
+    /// why it has not; empty: it was only just asked.
+    async fn await_listing(&mut self, ids: Vec<ComponentId>, error: &str) {
+        let pause = if error.is_empty() { LISTED_SOON } else { BEAT };
+        let at = Instant::now() + pause;
+        ids.iter().for_each(|id| self.queues.unread.mark_at(id.clone(), at));
+        if !error.is_empty() {
+            self.lose_touch(ids, error).await;
         }
     }
 

@@ -209,7 +209,7 @@ impl PowerPoller {
 
     /// Withdraws readings from before the upstream fell silent: they are no evidence for the present power. They are
     /// shown with their age, and with the upstream's trouble at the time of the discovery.
-    async fn lose_touch(&mut self, ids: Vec<ComponentId>, error: &str) {
+    pub(super) async fn lose_touch(&mut self, ids: Vec<ComponentId>, error: &str) {
         self.withhold(ids, &Trouble::waiting_for(error)).await;
     }
 
@@ -217,7 +217,7 @@ impl PowerPoller {
     async fn withhold(&mut self, ids: Vec<ComponentId>, trouble: &Trouble) {
         let view = self.known.states.view();
         let lost = ids.into_iter().filter_map(|id| match view.get(id.as_str()) {
-            Some(state) if state.reading() == PowerReading::Unspecified => None,
+            Some(state) if state.reading() == PowerReading::Unspecified && !state.error.is_empty() => None,
             Some(state) => Some(PowerState::clone(&state)),
             None => Some(PowerState { id: id.as_str().to_owned(), ..PowerState::default() }),
         });

@@ -69,6 +69,7 @@ impl ControllerMesh {
     async fn started() -> Self {
         let mut mesh = Self::new(Options::default()).await;
         mesh.start().await;
+        mesh.until_listed().await;
         mesh
     }
 
@@ -161,6 +162,12 @@ impl ControllerMesh {
         let id = self.transitions().await.pop().unwrap().id;
         let request = AbandonTransitionRequest { id, request_id: "r1".to_owned() };
         self.client().abandon_transition(request).await.unwrap();
+    }
+
+    /// Waits until the service was asked for its open transitions, which comes before any other call.
+    async fn until_listed(&self) {
+        let is_listed = || async { (self.pcs.count("GET /transitions") > 0).then_some(()) };
+        until("the list of transitions", is_listed).await;
     }
 
     /// Waits until the service got `more` such calls, so that its earlier answers were processed.

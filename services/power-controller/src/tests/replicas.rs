@@ -45,26 +45,37 @@ async fn lose(kind: &str, table: &str, url: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transition_that_the_database_loses_is_seen_through_and_not_asked_for_again() {
+async fn a_transition_that_the_database_loses_is_waited_for_and_not_recorded_again() {
     let Some(url) = test_databases::on_postgres().await else { return };
     let mut mesh = ControllerMesh::new(Options::default()).await;
     mesh.settings.power_controller.database_url.clone_from(&url);
     mesh.start().await;
     mesh.power_off(&["x1"]);
     assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1"]);
-    let accepted = mesh.until_delivery(Delivery::Accepted).await;
-
+    mesh.until_delivery(Delivery::Accepted).await;
+    mesh.until_read("x1", PowerReading::On).await;
     lose("transition", "transitions", &url).await;
-    let restored = || async { mesh.transitions().await.pop().filter(|one| one.revision > accepted.revision) };
-    let restored = until("a transition that is on record again", restored).await;
-    assert_eq!((restored.upstream_id.as_str(), restored.delivery()), ("t-1", Delivery::Accepted));
+    // A newer generation that would be done with a node that is on.
+    mesh.registry.change("x1", |node| {
+        node.generation = 2;
+        wants_power_on(node);
+    });
+    let waits = || async { mesh.state("x1").await.filter(|state| !state.error.is_empty()) };
+    let waits = until("the wait for the lost transition", waits).await;
+    let text = "waiting for transition t-1 of the power upstream, of which no end is known yet";
+    assert_eq!((waits.reading(), waits.error.as_str()), (PowerReading::Unspecified, text));
+    mesh.until_called("POST /power-status", 2).await;
+    assert_eq!(mesh.state("x1").await.unwrap().reading(), PowerReading::Unspecified, "it is still on");
+    assert!(mesh.transitions().await.is_empty(), "nothing is recorded from memory");
 
+    mesh.pcs.set_power(&["x1"], "off", &now());
+    mesh.until_read("x1", PowerReading::Off).await;
     mesh.pcs.set_tasks(&["x1"], "succeeded", "Transition confirmed, gracefulshutdown", "");
     mesh.pcs.set_status("completed");
-    mesh.until_delivery(Delivery::Finished).await;
-    mesh.until_read("x1", PowerReading::Off).await;
-    assert_eq!(mesh.pcs.taken().len(), 1);
-    mesh.registry.change("x1", wants_power_on);
+    assert_eq!(mesh.pcs.count("DELETE"), 0);
+    mesh.registry.change("x1", |node| {
+        node.preparation.outcome = Some(BootPreparation { generation: 2, attempt: 1, trouble: None });
+    });
     assert_eq!(mesh.until_taken(2).await[1], "On x1", "nothing is in its way");
 }
 

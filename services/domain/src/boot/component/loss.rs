@@ -3,56 +3,12 @@
 
 use crate::{
     boot::component::{
-        Action, Component, EventStats,
+        Action, Component, EventStats, LastAction,
         status::{ComponentProgress, computed_progress},
         write::begin_generation,
     },
     core::decision::DecisionVersion,
 };
-
-/// Remedy for a loss. The order is that of carrying out: reappeared records block missing ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Remedy {
-    /// The record reappeared as open although it had finished: mark it finished.
-    Close,
-    /// The record reappeared although it was withdrawn or split: delete it.
-    Delete,
-    /// The record is older than the known state: record the known state again.
-    Renew,
-    /// The record is missing: record the known state again.
-    Restore,
-}
-
-impl Remedy {
-    /// Returns whether the remedy removes a record that reappeared.
-    pub fn is_of_what_came_back(self) -> bool {
-        matches!(self, Self::Close | Self::Delete)
-    }
-}
-
-/// State on record of an operation that begins and ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
-    /// Revision of the last change of the record.
-    pub revision: u64,
-    /// Whether the operation has not ended.
-    pub is_open: bool,
-}
-
-/// Returns the remedy for an operation with this `record`. `known`: the revision as of which the operation is known to
-/// be open, if it is. `has_left`: the operation was known to be open, and then not to be any more. `is_over`: the
-/// operation is known to have ended, whatever its record.
-#[must_use]
-pub fn remedy(known: Option<u64>, record: Option<Record>, has_left: bool, is_over: bool) -> Option<Remedy> {
-    match (known, record) {
-        (Some(_), None) => (!is_over).then_some(Remedy::Restore),
-        (Some(known), Some(record)) => (record.revision < known).then_some(Remedy::Renew),
-        (None, Some(record)) if record.is_open && has_left => {
-            Some(if is_over { Remedy::Close } else { Remedy::Delete })
-        }
-        (None, _) => None,
-    }
-}
 
 /// Returns whether an `attempt` at an action may have been sent although its record is only prepared: a database
 /// without its last commits may have lost the mark. The registry counts each attempt before it is sent, so an attempt
@@ -76,8 +32,8 @@ pub fn may_have_been_sent(
 /// about the node rest on new observations.
 ///
 /// A shutdown on record as called may have had its effect, and the node may have booted again since. So the shutdown
-/// counts as not called: a node that is on is asked to shut down, rather than cut off once the time of that shutdown is
-/// over.
+/// counts as not called, by its attempts and as the last action: a node that is on is asked to shut down at once, rather
+/// than cut off once the time of that shutdown is over.
 pub fn begin_anew(component: &Component, revision: u64) -> Component {
     let mut anew = component.clone();
     anew.generation = anew.generation.max(revision);
@@ -85,6 +41,8 @@ pub fn begin_anew(component: &Component, revision: u64) -> Component {
     if is_shutdown_under_way(component) {
         let power_on_attempts = Some(component.attempts(Action::PoweringOn));
         anew.power.event_stats = Some(EventStats { power_on_attempts, ..EventStats::zeros() });
+        let last_updated = component.last_action_at();
+        anew.power.last_action = Some(LastAction { action: None, failed: Some(false), last_updated });
     }
     begin_generation(&mut anew);
     anew
@@ -110,7 +68,7 @@ mod tests {
             bos::options::Options,
             component::{
                 BootPreparation, ComponentEvaluation, ComponentPower, ComponentPreparation, ComponentWish,
-                InventoryPresence, LastAction, Phase, Status,
+                InventoryPresence, Phase, Status,
                 view::{bare, trouble},
             },
             power::{self, PowerDecision, PowerObservation},
@@ -195,14 +153,20 @@ mod tests {
         let (ask, force, on) =
             (Action::PoweringOffGracefully, Action::PoweringOffForcefully, Action::PoweringOn);
         let off = Phase::PoweringOff;
+        let failed = called(off, ask, 1, stats(0, 1, 0)).with(|one| {
+            one.power.last_action.get_or_insert_default().failed = Some(true);
+        });
         for (name, known, expected) in [
             ("asked", called(off, ask, 1, stats(0, 1, 0)), stats(0, 0, 0)),
             ("asked long ago", called(off, ask, 999_999, stats(0, 1, 0)), stats(0, 0, 0)),
             ("asked after a boot that failed", called(off, ask, 1, stats(2, 3, 1)), stats(2, 0, 0)),
+            ("the request failed", failed, stats(0, 0, 0)),
             ("forced", called(off, force, 1, stats(0, 1, 1)), stats(0, 0, 0)),
         ] {
             let anew = begin_anew(&known, 60);
             assert_eq!(anew.power.event_stats, Some(expected), "{name}");
+            assert_eq!(computed_progress(&anew), ComponentProgress::PowerOffPending, "{name}");
+            assert_eq!(power::effect_due(&anew, &Options::default()), None, "{name}: nothing is waited for");
             let listed = anew.with(|one| one.inventory.presence = InventoryPresence::Listed);
             let decision = power::decide(&listed, &PowerObservation::On, &Options::default(), NOW);
             assert_eq!(decision, PowerDecision::Act { action: ask, attempt: 1 }, "{name}");
@@ -214,31 +178,9 @@ mod tests {
             ("to be switched off", called(off, on, 1, stats(1, 1, 0))),
             ("disabled", disabled),
         ] {
-            assert_eq!(begin_anew(&known, 60).power.event_stats, known.power.event_stats, "{name}");
+            let anew = begin_anew(&known, 60).power;
+            let (stats, last) = (known.power.event_stats, known.power.last_action);
+            assert_eq!((anew.event_stats, anew.last_action), (stats, last), "{name}");
         }
-    }
-
-    #[test]
-    fn what_is_missing_is_recorded_again_and_what_came_back_goes_again() {
-        let open = |revision| Some(Record { revision, is_open: true });
-        let ended = |revision| Some(Record { revision, is_open: false });
-        for (known, record, has_left, is_over, expected) in [
-            (Some(5), None, false, false, Some(Remedy::Restore)),
-            (Some(5), None, false, true, None),
-            (Some(5), open(3), false, false, Some(Remedy::Renew)),
-            (Some(5), open(5), false, false, None),
-            (Some(5), ended(6), false, true, None),
-            (Some(5), open(9), false, false, None),
-            (None, open(4), true, true, Some(Remedy::Close)),
-            (None, open(4), true, false, Some(Remedy::Delete)),
-            (None, open(4), false, true, None),
-            (None, open(4), false, false, None),
-            (None, ended(4), true, true, None),
-            (None, None, true, true, None),
-        ] {
-            let found = remedy(known, record, has_left, is_over);
-            assert_eq!(found, expected, "{known:?} {record:?} {has_left} {is_over}");
-        }
-        assert!(Remedy::Close < Remedy::Renew && Remedy::Delete < Remedy::Restore);
     }
 }

@@ -326,11 +326,22 @@ impl PcsDriver {
         ids: &HashSet<String>,
         deadline: Duration,
     ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
-        let mut candidates = self.list(deadline).await?;
-        candidates.retain(|one| !one.is_over());
-        let mut held = self.look_into(candidates, deadline).await?;
-        held.retain(|one| one.open && one.ids.iter().any(|id| ids.contains(id)));
+        let mut held = self.unfinished(&HashSet::new(), deadline).await?;
+        held.retain(|one| one.ids.iter().any(|id| ids.contains(id)));
         Ok(held)
+    }
+
+    /// Returns the transitions that have not ended, except those with `known` ids, the newest first.
+    pub(crate) async fn unfinished(
+        &self,
+        known: &HashSet<String>,
+        deadline: Duration,
+    ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
+        let mut candidates = self.list(deadline).await?;
+        candidates.retain(|one| !one.is_over() && !known.contains(&one.id));
+        let mut open = self.look_into(candidates, deadline).await?;
+        open.retain(|one| one.open);
+        Ok(open)
     }
 
     async fn list(&self, deadline: Duration) -> Result<Vec<wire::WireTransition>, DriverFailure> {

@@ -1,7 +1,7 @@
 //! The begun actions and their progress.
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
+    collections::{HashMap, HashSet, hash_map::Entry},
     time::{Duration, Instant},
 };
 
@@ -103,6 +103,12 @@ impl RedfishActions {
         let Some(begun) = records.actions.remove(id) else { return };
         let pending = begun.tasks.iter().filter(|task| task.state == TaskState::Pending);
         pending.for_each(|task| records.release(&task.id));
+    }
+
+    /// Abandons every action that is not among `recorded`.
+    pub(super) fn keep(&self, recorded: &HashSet<String>) {
+        let known: Vec<_> = self.records.lock().actions.keys().cloned().collect();
+        known.iter().filter(|id| !recorded.contains(*id)).for_each(|id| self.abandon(id));
     }
 
     /// Returns the progress of an action; `None` if it is not known.
@@ -224,6 +230,17 @@ mod tests {
         actions.abandon(&off);
         assert_eq!(actions.progress(&off), None);
         assert_eq!(actions.begin(ResetKind::On, ids(&["x1", "x2"])).1, ["x1", "x2"]);
+    }
+
+    #[test]
+    fn what_is_not_on_record_is_abandoned() {
+        let actions = RedfishActions::default();
+        let (kept, _) = actions.begin(ResetKind::On, ids(&["x1"]));
+        let (lost, _) = actions.begin(ResetKind::GracefulOff, ids(&["x2"]));
+        actions.keep(&HashSet::from([kept.clone(), "of another process".to_owned()]));
+        assert!(actions.is_known(&kept) && !actions.is_known(&lost));
+        assert_eq!(actions.begin(ResetKind::ForcedOff, ids(&["x1"])).1, [""; 0], "under way");
+        assert_eq!(actions.begin(ResetKind::On, ids(&["x2"])).1, ["x2"]);
     }
 
     #[test]

@@ -13,7 +13,11 @@ mod node;
 mod reset;
 mod task;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use chassis::settings;
 use domain::boot::component::Action;
@@ -154,6 +158,11 @@ impl RedfishDriver {
     /// Gives a begun action up: nothing more is requested, and its nodes are free for any other.
     pub(crate) fn give_up(&self, id: &str) {
         self.inner.actions.abandon(id);
+    }
+
+    /// Gives up every begun action that is not among `recorded`: the record of it was lost, and nobody follows it.
+    pub(crate) fn keep(&self, recorded: &HashSet<String>) {
+        self.inner.actions.keep(recorded);
     }
 
     /// Ends the sessions at the BMCs, as far as possible within `patience`: a BMC has only a few, and keeps them for

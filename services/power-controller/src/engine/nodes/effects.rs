@@ -130,6 +130,27 @@ impl NodeRecords {
         Some(record.taken_as().cloned().map_or(OpenAction::InDoubt, OpenAction::Taken))
     }
 
+    /// Returns whether the upstream may take the last action on the node, or works on it.
+    pub(crate) fn is_awaited(&self, id: &str) -> bool {
+        self.effect(id).is_some_and(|effect| effect.course == Course::Open)
+    }
+
+    /// Ends the wait for a transition of the upstream that is not on record. An effect that was not seen may still come,
+    /// and earlier readings of its node do not count.
+    pub(crate) fn release(&mut self, transition: &PowerTransition, now: PointInTime) {
+        for id in transition.members.iter().filter_map(|member| ComponentId::parse(&member.id).ok()) {
+            let Some(record) = self.records.get_mut(&id) else { continue };
+            if record.holder.take_if(|held| *held.upstream_id == *transition.upstream_id).is_none() {
+                continue;
+            }
+            if let Some(effect) = &mut record.effect {
+                effect.course = Course::Ended(now.at);
+                record.left_open = Some(LeftOpen { since: now.instant, at: Some(now.at) });
+            }
+            self.drop_if_empty(&id);
+        }
+    }
+
     /// Returns whether it is unknown if the upstream takes the last action on the node.
     pub(crate) fn is_in_doubt(&self, id: &str) -> bool {
         let Some(record) = self.records.get(id) else { return false };

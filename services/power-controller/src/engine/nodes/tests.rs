@@ -15,7 +15,7 @@ use expect_test::expect;
 use proto::power::{PowerReading, PowerState};
 
 use super::*;
-use crate::engine::{PointInTime, plan::batches};
+use crate::engine::PointInTime;
 
 const NOW: Timestamp = Timestamp(1_000_000);
 const ON: Action = Action::PoweringOn;
@@ -81,6 +81,43 @@ fn an_effect_that_is_seen_before_the_answer_is_not_awaited_after_it() {
     assert_eq!(settle(&mut nodes, PowerReading::Off), Some(1));
     nodes.accepted(&transition(OFF, 1), NOW);
     assert_eq!(wait(&nodes, PowerReading::On), "settled");
+}
+
+#[test]
+fn an_action_without_a_record_is_older_than_any_generation() {
+    let foreign = |action| PowerTransition { upstream_id: "t-0".into(), ..transition(action, 0) };
+    let outlook = |nodes: &NodeRecords, reading| nodes.outlook(&state(reading), 1, &Options::default(), NOW);
+    let mut log = String::new();
+    for action in [ON, OFF, FORCE] {
+        let mut nodes = NodeRecords::default();
+        nodes.begin(&foreign(action));
+        nodes.follow(&foreign(action), false);
+        for reading in [PowerReading::On, PowerReading::Off] {
+            let open = outlook(&nodes, reading);
+            let mut ended = NodeRecords::default();
+            ended.begin(&foreign(action));
+            ended.follow(&foreign(action), false);
+            ended.release(&PowerTransition { upstream_id: "t-9".into(), ..foreign(action) }, now());
+            assert_eq!(outlook(&ended, reading), open, "another one has ended");
+            ended.release(&foreign(action), now());
+            log += &format!("{} {reading:?}: {open:?}, then {:?}\n", action.word(), outlook(&ended, reading));
+        }
+    }
+    expect![[r#"
+        powering_on On: Settled, then Settled
+        powering_on Off: Pending { until: None }, then Pending { until: Some(Timestamp(1010000)) }
+        powering_off_gracefully On: Pending { until: None }, then Pending { until: Some(Timestamp(1300000)) }
+        powering_off_gracefully Off: Settled, then Settled
+        powering_off_forcefully On: Pending { until: None }, then Pending { until: Some(Timestamp(1010000)) }
+        powering_off_forcefully Off: Settled, then Settled
+    "#]]
+    .assert_eq(&log);
+    let mut nodes = NodeRecords::default();
+    nodes.begin(&foreign(OFF));
+    nodes.follow(&foreign(OFF), false);
+    nodes.begin(&transition(ON, 1));
+    nodes.release(&foreign(OFF), now());
+    assert!(nodes.is_awaited("x1") && !nodes.is_left_open("x1"), "an action on record superseded it");
 }
 
 /// Returns a node whose power-on of that generation is under way, and which has reported its boot or not.
@@ -313,24 +350,6 @@ fn an_attempt_is_opened_once_and_none_while_another_is_open() {
     assert_eq!(nodes.open(&node, first), Blocked);
     nodes.withdraw_attempt(&node, attempt(2, ON, 1));
     assert_eq!(nodes.open(&node, first), Opened);
-}
-
-#[test]
-fn attempts_with_an_outcome_or_a_successor_are_over() {
-    let (node, first) = (node_id("x1"), attempt(1, OFF, 1));
-    let of = |attempt: PowerAttempt| {
-        let (_, members) = batches(vec![(node.clone(), attempt)], &Options::default(), 1).remove(0);
-        convert::prepared(attempt.action, members, Timestamp(0))
-    };
-    let mut nodes = NodeRecords::default();
-    assert!(!nodes.are_over(&of(first)), "nothing is known of it");
-    nodes.open(&node, first);
-    assert!(!nodes.are_over(&of(first)));
-    nodes.close(&node, first);
-    assert!(nodes.are_over(&of(first)));
-    nodes.open(&node, attempt(2, ON, 1));
-    assert!(nodes.are_over(&of(first)), "another one came after it");
-    assert!(!nodes.are_over(&of(attempt(2, ON, 1))));
 }
 
 #[test]

@@ -234,6 +234,14 @@ impl EngineScene {
                 format!("ask for {} of {}", action.word(), nodes.join(" "))
             }
             EngineCommand::Ask(UpstreamCall::Search { ids, .. }) => format!("search for {}", self.names(ids)),
+            EngineCommand::Ask(UpstreamCall::Foreign { pause }) => match pause {
+                StepPause::Fixed(pause) => {
+                    format!("ask for foreign transitions in {} s", pause.as_secs_f64())
+                }
+                StepPause::Backoff { failures } => {
+                    format!("ask for foreign transitions after failure {failures}")
+                }
+            },
             EngineCommand::Ask(UpstreamCall::Holders(_)) => "search for holders".to_owned(),
             EngineCommand::Ask(UpstreamCall::PollHolders { holders, .. }) => {
                 format!("poll holders {holders:?}")

@@ -242,25 +242,74 @@ fn restart_puts_sent_transitions_in_doubt_and_continues_the_others() {
     let mut take_over = |name: &str, one: &Arc<PowerTransition>, is_told| {
         let polls = PollSchedule::new(Duration::from_secs(1), Duration::from_secs(5), None);
         scene.engine = PowerEngine::new(&[Arc::clone(one)], polls, scene.engine.upstream);
-        scene.tell(name, EngineEvent::TookOver { follows_another: false, is_told });
+        scene.tell(name, EngineEvent::TookOver { follows_another: false, is_told, is_after_loss: false });
     };
     take_over("prepared, counts unknown", &recorded[0], false);
     recorded.iter().for_each(|one| take_over(&one.id, one, true));
     check(
         &scene,
         &expect![[r#"
-        prepared, counts unknown:
-            write T1 Unknown [prepared]
-            step T1 in 0 s
-        prepared:
-            step T1 in 0 s
-        sent:
-            write T2 Unknown [sent]
-            step T2 in 0 s
-        accepted:
-            poll T3 in 0 s, failure 0
-        finished:
-    "#]],
+            prepared, counts unknown:
+                write T1 Unknown [prepared]
+                step T1 in 0 s
+                ask for foreign transitions in 0 s
+            prepared:
+                step T1 in 0 s
+                ask for foreign transitions in 0 s
+            sent:
+                write T2 Unknown [sent]
+                step T2 in 0 s
+                ask for foreign transitions in 0 s
+            accepted:
+                poll T3 in 0 s, failure 0
+                ask for foreign transitions in 0 s
+            finished:
+                ask for foreign transitions in 0 s
+        "#]],
+    );
+}
+
+#[test]
+fn what_the_upstream_works_on_without_a_record_is_waited_for() {
+    let mut scene = EngineScene::power_off(&["x1", "x2"]);
+    let begins = EngineEvent::TookOver { follows_another: false, is_told: true, is_after_loss: true };
+    scene.tell("the term begins after a loss", begins);
+    let away = || Err(DriverFailure::Unreachable("PCS is away".to_owned()));
+    scene.tell("no answer", EngineEvent::ForeignFound(away()));
+    let unknown = scene.engine.foreign.listing();
+    assert_eq!(unknown, ForeignListing::Failed("PCS is away".into()));
+    let open = || record("t-0", Action::PoweringOffGracefully, &["x1", "x9"], true);
+    let later = || record("t-1", Action::PoweringOffGracefully, &["x2"], true);
+    scene.tell("t-0 is open", EngineEvent::ForeignFound(Ok(vec![open()])));
+    let waits = |scene: &EngineScene, id: &str| {
+        scene.engine.waits_for_holder(id, 1).map(|trouble| trouble.text().to_string())
+    };
+    let text = "waiting for transition t-0 of the power upstream, of which no end is known yet";
+    assert_eq!((waits(&scene, "x1").as_deref(), waits(&scene, "x2")), (Some(text), None));
+    scene.tell("no answer", EngineEvent::ForeignFound(away()));
+    assert_eq!(scene.engine.foreign.listing(), ForeignListing::Known);
+    scene.tell("t-1 began in this term", EngineEvent::ForeignFound(Ok(vec![open(), later()])));
+    assert_eq!(waits(&scene, "x2"), None, "a refusal shows whether it is in the way");
+    scene.tell("t-0 has ended", EngineEvent::ForeignFound(Ok(vec![later()])));
+    assert_eq!(waits(&scene, "x1"), None);
+    assert!(scene.engine.nodes.is_left_open("x1"));
+    check(
+        &scene,
+        &expect![[r#"
+            the term begins after a loss:
+                ask for foreign transitions in 2 s
+            no answer:
+                ask for foreign transitions after failure 1
+            t-0 is open:
+                ask for foreign transitions in 5 s
+            no answer:
+                ask for foreign transitions after failure 1
+            t-1 began in this term:
+                ask for foreign transitions in 5 s
+            t-0 has ended:
+                read x1
+                decide on x1 in 0 s
+        "#]],
     );
 }
 
