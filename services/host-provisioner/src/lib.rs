@@ -18,7 +18,6 @@ mod engine;
 mod listings;
 mod logins;
 mod rpc;
-mod settings;
 mod sources;
 mod store;
 mod tasks;
@@ -34,6 +33,7 @@ use chassis::{
         mirror::{Change, Mirror},
         work::WorkQueue,
     },
+    settings::seconds,
     store::ledger::Ledger,
 };
 use proto::host::host_sight_service_server::HostSightServiceServer;
@@ -47,8 +47,7 @@ mod tests;
 pub use store::{HostSightTable, Migrator};
 
 use crate::{
-    driver::HostDriver, engine::HostEngine, logins::LoginReader, rpc::HostSightRpc, settings::seconds,
-    sources::HostSources,
+    driver::HostDriver, engine::HostEngine, logins::LoginReader, rpc::HostSightRpc, sources::HostSources,
 };
 
 /// Starts the host provisioner on `listener`. Without a driver it only serves: it is switched off.

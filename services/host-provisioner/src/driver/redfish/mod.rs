@@ -15,7 +15,10 @@ mod view;
 
 use std::{sync::Arc, time::Duration};
 
-use chassis::{process::clock, settings::HostOperationSettings};
+use chassis::{
+    process::clock,
+    settings::{HostOperationSettings, seconds},
+};
 use domain::host::{
     address::BmcAddress,
     record::call::{DriverAnswer, DriverTrouble},
@@ -24,8 +27,6 @@ use futures_util::future::join_all;
 use redfish::BmcTurn;
 use tokio::time::timeout;
 use upstream::{Failure, FailureKind};
-
-use crate::settings::seconds;
 
 use super::{BackendListing, HostTarget, WorkOrder, cannot_reach};
 
