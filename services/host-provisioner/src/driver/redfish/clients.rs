@@ -10,8 +10,8 @@ use chassis::settings::Peer;
 use domain::host::address::BmcAddress;
 use parking_lot::Mutex;
 use redfish::BmcClient;
-use tokio::sync::Semaphore;
-use upstream::{Credentials, PeerGroup};
+use tokio::{sync::Semaphore, time::timeout};
+use upstream::{Credentials, PeerGroup, SecretText};
 
 use crate::driver::{BmcLogin, HostTarget};
 
@@ -29,7 +29,7 @@ struct BmcIdentity {
     url: String,
     takes_any_certificate: bool,
     username: String,
-    password: String,
+    password: SecretText,
 }
 
 impl BmcClients {
@@ -88,6 +88,23 @@ fn identity(host: &HostTarget, login: &BmcLogin, address: &BmcAddress) -> BmcIde
         url: address.base_url(),
         takes_any_certificate: host.takes_any_certificate,
         username: login.username.clone(),
-        password: login.password.reveal().to_owned(),
+        password: login.password.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_of_clients_are_not_printed() {
+        let identity = BmcIdentity {
+            url: "https://b".to_owned(),
+            takes_any_certificate: false,
+            username: "admin".to_owned(),
+            password: SecretText::new("s3cret"),
+        };
+        let printed = format!("{identity:?}");
+        assert!(printed.contains("admin") && !printed.contains("s3cret"), "{printed}");
     }
 }
