@@ -25,7 +25,6 @@ use domain::host::{
 };
 use futures_util::future::join_all;
 use redfish::BmcTurn;
-use tokio::time::timeout;
 use upstream::{Failure, FailureKind};
 
 use super::{BackendListing, HostTarget, WorkOrder, cannot_reach};
@@ -75,7 +74,7 @@ impl RedfishHostDriver {
         let asked_at = clock::now();
         let known = hosts.iter().filter(|host| !host.driver_id.is_empty());
         let looks = known.map(|host| async {
-            let document = timeout(LOOK, self.document(host)).await.ok().flatten();
+            let document = self.document(host).await;
             (host.key.clone(), view(document.as_ref(), asked_at))
         });
         let hosts_seen = join_all(looks).await.into_iter().collect();
@@ -87,7 +86,7 @@ impl RedfishHostDriver {
     async fn document(&self, host: &HostTarget) -> Option<serde_json::Value> {
         let address = BmcAddress::parse(&host.address).ok()?;
         let client = self.inner.clients.client(host, &address).ok()?;
-        let mut turn = client.turn().await;
+        let mut turn = client.turn_within(PATIENCE).await?;
         let (_, document) = turn.system_document(&address.path).await.ok()?;
         Some(document)
     }
@@ -108,7 +107,7 @@ impl RedfishHostDriver {
             Ok(client) => client,
             Err(reason) => return cannot_reach(order.kind(), &reason),
         };
-        let Ok(mut turn) = timeout(PATIENCE, client.turn()).await else {
+        let Some(mut turn) = client.turn_within(PATIENCE).await else {
             let text = format!("{} serves other callers", client.name()).into();
             return DriverAnswer::Trouble { kind: DriverTrouble::Busy, text };
         };
