@@ -14,7 +14,7 @@ use chassis::{
     store::ledger::Draft,
 };
 use domain::host::{
-    dispatch::{CallIntent, DispatchRecord, DispatchStep, intent_after, next_step},
+    dispatch::{CallIntent, DispatchRecord, DispatchStep, intent_after, next_step, wants_listing},
     record::{
         call::{DriverAnswer, DriverReport},
         progress::HostWork,
@@ -154,6 +154,7 @@ impl HostEngine {
     }
 
     async fn report(
+        let is_listing_wanted = wants_listing(&answer);
         &self,
         host: &HostIdentity,
         intent: CallIntent,
