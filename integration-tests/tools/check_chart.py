@@ -85,6 +85,17 @@ VARIANTS = {
         },
         PARTS,
     ),
+    "hosts with logins and a port for kubectl": (
+        "metal",
+        {
+            "profile": "redfish",
+            "settings": {"hosts": {"slots": 5}, "host_operations": {"driver": "redfish", "redfish": {"verify_tls": False}}},
+            "hostSecretKeys": {"existingSecret": "host-keys", "keys": ["new", "old"]},
+            "gateway": {"kubernetes": {"listen": True, "certificateSecret": "gateway-tls"}},
+            "simulator": {"enabled": False},
+        },
+        PARTS,
+    ),
     "database addresses in the values": (
         "a-release-name-that-is-as-long-as-helm-lets-it-be-000",
         {"databases": {name: {"url": f"postgres://reveille:secret@postgres/{name}"} for name in OWNERS}},
@@ -109,6 +120,12 @@ REFUSED = {
     "a database of another kind": {"databases": {"session-manager": {"url": "mysql://db/sessions"}}},
     "a database without address": {"databases": {"session-manager": {"existingSecret": ""}}},
     "a database for a part without": {"databases": {"gateway": {"url": "postgres://db/x"}}},
+    "a host secret without keys": {"hostSecretKeys": {"existingSecret": "host-keys", "keys": []}},
+    "keys of secrets in plain sight": {"settings": {"hosts": {"secret_keys": ["0" * 64]}}},
+    "a port for kubectl without a certificate": {"gateway": {"kubernetes": {"listen": True}}},
+    "a port for kubectl that serves nothing": {
+        "gateway": {"kubernetes": {"serve": False, "listen": True, "certificateSecret": "gateway-tls"}}
+    },
     "a wrong quantity": {"services": {"session-manager": {"resources": {"requests": {"memory": "lots"}}}}},
 }
 
@@ -262,6 +279,29 @@ def database_problems(objects, values):
         yield f"the chart makes the secrets {sorted(made)}"
 
 
+def own_secret_problems(objects, values):
+    """Keys of hosts are mounted where values of secrets are kept, and the certificate where kubectl finds it."""
+    kubernetes = values.get("gateway", {}).get("kubernetes", {})
+    wanted = {
+        "component-registry": values.get("hostSecretKeys", {}).get("existingSecret"),
+        "gateway": kubernetes.get("certificateSecret"),
+    }
+    given = {secret["name"] for secret in values.get("secrets", [])}
+    for deployment in of_kind(objects, "Deployment"):
+        part = deployment["metadata"]["labels"]["app.kubernetes.io/component"]
+        mounted = {mount["name"] for mount in container_of(deployment)["volumeMounts"]}
+        volumes = deployment["spec"]["template"]["spec"]["volumes"]
+        own = {volume["secret"]["secretName"] for volume in volumes if "secret" in volume} - given
+        if own != {secret for secret in [wanted.get(part)] if secret}:
+            yield f"{part} has the secrets {sorted(own)}"
+        if mounted != {volume["name"] for volume in volumes}:
+            yield f"{part} mounts {sorted(mounted)}"
+    ports = {name_of(item): item["spec"]["ports"] for item in of_kind(objects, "Service")}
+    served = sorted(name for name, entries in ports.items() if "kubernetes" in [entry["name"] for entry in entries])
+    if len(served) != kubernetes.get("listen", False):
+        yield f"kubectl finds a port at {served}"
+
+
 def settings_problems(objects, binaries):
     """Each program, started with the settings and variables of its container, takes them."""
     (settings,) = of_kind(objects, "ConfigMap")
@@ -313,6 +353,7 @@ def check_variant(results, chart, name, binaries):
     results.check(f"{name}: pods are probed, bounded, unprivileged", pod_problems(objects))
     results.check(f"{name}: addresses meet", address_problems(objects))
     results.check(f"{name}: one database each", database_problems(objects, values))
+    results.check(f"{name}: keys and certificates where they belong", own_secret_problems(objects, values))
     if binaries:
         results.check(f"{name}: the programs take their settings", settings_problems(objects, binaries))
 

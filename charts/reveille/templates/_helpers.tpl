@@ -22,15 +22,27 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{/*
-Every part that runs, by name: port, protocol (grpc or http), replicas, serviceType, resources. All templates walk this
-map, so the services, the gateway and the simulator are described alike.
+Every part that runs, by name: port, protocol (grpc or http), replicas, serviceType, resources; of some a port for
+clients of Kubernetes, and Secrets that no other part sees: name, mountPath. All templates walk this map, so the services,
+the gateway and the simulator are described alike.
 */}}
 {{- define "reveille.parts" -}}
 {{- $parts := dict -}}
 {{- range $name, $service := .Values.services -}}
 {{- $_ := set $parts $name (merge (dict "protocol" "grpc" "serviceType" "ClusterIP") $service) -}}
 {{- end -}}
-{{- $_ := set $parts "gateway" (merge (dict "protocol" "http") .Values.gateway) -}}
+{{- with .Values.hostSecretKeys.existingSecret -}}
+{{- $keys := dict "name" . "mountPath" "/etc/reveille-secret-keys" -}}
+{{- $_ := set (index $parts "component-registry") "ownSecrets" (list $keys) -}}
+{{- end -}}
+{{- $gateway := merge (dict "protocol" "http") (omit .Values.gateway "kubernetes") -}}
+{{- with .Values.gateway.kubernetes -}}
+{{- if .listen -}}
+{{- $_ := set $gateway "kubernetesPort" .port -}}
+{{- $_ := set $gateway "ownSecrets" (list (dict "name" .certificateSecret "mountPath" "/etc/reveille-certificate")) -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $parts "gateway" $gateway -}}
 {{- if .Values.simulator.enabled -}}
 {{- $simulator := omit .Values.simulator "enabled" -}}
 {{- $_ := set $parts "simulator" (merge (dict "protocol" "grpc" "replicas" 1 "serviceType" "ClusterIP") $simulator) -}}
@@ -64,6 +76,28 @@ JSON, which is TOML too; toToml would turn every whole number into a fraction.
 {{- include "reveille.toml" (list (ternary (printf "%s.%s" $section $key) $key (ne $section "")) $value) }}
 {{- end }}
 {{- end }}
+{{- end -}}
+
+{{/* Settings as the values give them, and those that the chart knows: where it mounts keys and certificates. */}}
+{{- define "reveille.settings" -}}
+{{- $settings := deepCopy .Values.settings -}}
+{{- if .Values.hostSecretKeys.existingSecret -}}
+{{- $keys := list -}}
+{{- range .Values.hostSecretKeys.keys -}}
+{{- $keys = append $keys (printf "file:/etc/reveille-secret-keys/%s" .) -}}
+{{- end -}}
+{{- $_ := set $settings "hosts" (merge (dict "secret_keys" $keys) (default dict $settings.hosts)) -}}
+{{- end -}}
+{{- with .Values.gateway.kubernetes -}}
+{{- $kubernetes := dict "serve" .serve -}}
+{{- if .listen -}}
+{{- $_ := set $kubernetes "listen" (printf "0.0.0.0:%v" .port) -}}
+{{- $_ := set $kubernetes "certificate" "/etc/reveille-certificate/tls.crt" -}}
+{{- $_ := set $kubernetes "key" "/etc/reveille-certificate/tls.key" -}}
+{{- end -}}
+{{- $_ := set $settings "gateway" (merge (dict "kubernetes" $kubernetes) (default dict $settings.gateway)) -}}
+{{- end -}}
+{{- $settings | toJson -}}
 {{- end -}}
 
 {{/* Name of the Secret with a service's database: reveille.databaseSecret (list $ "power-controller"). */}}

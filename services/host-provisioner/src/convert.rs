@@ -59,16 +59,17 @@ pub(crate) fn is_registered(host: &wire::Host) -> bool {
 /// Returns the host as its driver needs it.
 pub(crate) fn target(host: &HostRecord, login: Option<BmcLogin>) -> HostTarget {
     use chassis::store::resource::Resource as _;
-    let spec = host.message.spec.clone().unwrap_or_default();
-    let bmc = spec.bmc.unwrap_or_default();
+    let spec = host.message.spec.as_ref();
+    let bmc = spec.and_then(|spec| spec.bmc.as_ref());
+    let boot_mac = spec.map(|spec| spec.boot_mac_address.as_str());
     HostTarget {
         key: parse_key(host.key()),
         uid: HostIdentity::of(host).uid,
         driver_id: driver_id(&host.message).into(),
-        address: bmc.address.into(),
-        takes_any_certificate: bmc.disable_certificate_verification,
-        boot_mac: Some(spec.boot_mac_address).filter(|mac| !mac.is_empty()).map(Into::into),
-        disable_power_off: spec.disable_power_off,
+        address: bmc.map_or("", |bmc| &bmc.address).into(),
+        takes_any_certificate: bmc.is_some_and(|bmc| bmc.disable_certificate_verification),
+        boot_mac: boot_mac.filter(|mac| !mac.is_empty()).map(Into::into),
+        disable_power_off: spec.is_some_and(|spec| spec.disable_power_off),
         login,
     }
 }

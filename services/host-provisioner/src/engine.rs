@@ -14,13 +14,14 @@ use chassis::{
     store::ledger::Draft,
 };
 use domain::host::{
-    dispatch::{CallIntent, DispatchRecord, DispatchStep, intent_after, next_step},
+    dispatch::{CallIntent, DispatchRecord, DispatchStep, intent_after, next_step, wants_listing},
     record::{
-        call::{DriverAnswer, DriverReport},
+        call::{DriverAnswer, DriverReport, DriverTrouble},
         progress::HostWork,
     },
 };
 use tokio::time::Instant;
+use tonic::Status;
 
 use crate::{
     convert::{self, HostIdentity},
@@ -32,7 +33,7 @@ use crate::{
 /// Keys that are taken from the queue at a time.
 const MOST_KEYS: usize = 256;
 
-/// Time until a host is looked at again whose record could not be written or whose login could not be read.
+/// Time until a host is looked at again whose record could not be written.
 const AFTER_FAULT: Duration = Duration::from_secs(1);
 
 /// Engine of one term.
@@ -136,7 +137,13 @@ impl HostEngine {
     /// Asks the driver about the work of a host, and reports its answer.
     async fn call(&self, call: DueCall) -> Result<(), CallFault> {
         let DueCall { host, identity, work, intent, was_recorded } = call;
-        let target = self.target(&host).await?;
+        let number = work.number;
+        let target = match self.target(&host).await {
+            Ok(target) => target,
+            Err(unread) => {
+                return self.report(&identity, intent, was_recorded, number, without_login(&unread)).await;
+            }
+        };
         if !was_recorded {
             self.store(&identity, move |record| record.intent = Some(intent)).await?;
         }
@@ -144,12 +151,14 @@ impl HostEngine {
             return Err(CallFault::TermOver);
         }
         let kind = work.call.kind();
-        let number = work.number;
         let order = WorkOrder { work, asked_before: was_recorded.then_some(intent.at) };
         let answer = self.sources.driver.carry_out(&target, &order).await;
         tracing::debug!(host = %identity.key, kind = kind.word(), number, ?answer, "driver answered");
+        let is_listing_wanted = wants_listing(&answer);
         self.report(&identity, intent, was_recorded, number, answer).await?;
-        self.sources.listing_wanted.notify_one();
+        if is_listing_wanted {
+            self.sources.listing_wanted.notify_one();
+        }
         Ok(())
     }
 
@@ -160,16 +169,16 @@ impl HostEngine {
         was_recorded: bool,
         number: u64,
         answer: DriverAnswer,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), CallFault> {
         let at = clock::now();
-        self.store(host, move |record| {
+        let report = move |record: &mut DispatchRecord| {
             record.intent = intent_after(intent, was_recorded, &answer);
             record.report = Some(DriverReport { number, at, answer });
-        })
-        .await
+        };
+        Ok(self.store(host, report).await?)
     }
 
-    async fn target(&self, host: &HostRecord) -> Result<HostTarget, CallFault> {
+    async fn target(&self, host: &HostRecord) -> Result<HostTarget, Status> {
         let login = match convert::login_name(&host.message) {
             Some(name) => self.sources.logins.read(&HostIdentity::of(host).key, name).await?,
             None => None,
@@ -222,13 +231,17 @@ impl HostEngine {
     }
 }
 
+/// Returns the answer about a host whose login the registry did not tell: the driver was not asked.
+fn without_login(unread: &Status) -> DriverAnswer {
+    let text = format!("the login of the BMC cannot be read: {}", unread.message()).into();
+    DriverAnswer::Trouble { kind: DriverTrouble::Unreachable, text }
+}
+
 /// Reason for which a call was not made or not reported.
 #[derive(Debug, thiserror::Error)]
 enum CallFault {
     #[error(transparent)]
     Store(#[from] Fault),
-    #[error("the login cannot be read: {0}")]
-    Login(#[from] tonic::Status),
     #[error("the term is over")]
     TermOver,
 }

@@ -18,12 +18,11 @@ mod engine;
 mod listings;
 mod logins;
 mod rpc;
-mod settings;
 mod sources;
 mod store;
 mod tasks;
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{
@@ -34,6 +33,7 @@ use chassis::{
         mirror::{Change, Mirror},
         work::WorkQueue,
     },
+    settings::seconds,
     store::ledger::Ledger,
 };
 use proto::host::host_sight_service_server::HostSightServiceServer;
@@ -47,8 +47,7 @@ mod tests;
 pub use store::{HostSightTable, Migrator};
 
 use crate::{
-    driver::HostDriver, engine::HostEngine, logins::LoginReader, rpc::HostSightRpc, settings::seconds,
-    sources::HostSources,
+    driver::HostDriver, engine::HostEngine, logins::LoginReader, rpc::HostSightRpc, sources::HostSources,
 };
 
 /// Starts the host provisioner on `listener`. Without a driver it only serves: it is switched off.
@@ -76,6 +75,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         ready.now();
         return Ok(());
     };
+    context.tasks.spawn("host-backend", close(context.clone(), driver.clone()));
     let queue = WorkQueue::closed();
     let changed = queue.clone();
     let hosts = Mirror::start(&context, registry.clone(), move |changes: &[Change<HostRecord>]| {
@@ -99,4 +99,11 @@ async fn work(role: Role, sources: Arc<HostSources>, ready: Ready) -> anyhow::Re
     sources.hosts.reached(1).await;
     ready.now();
     role.while_held(|term| Arc::new(HostEngine { sources: Arc::clone(&sources), term }).run()).await
+}
+
+/// Ends what this process holds at the backend of hosts when the process ends.
+async fn close(context: Context, driver: HostDriver) -> anyhow::Result<()> {
+    context.tasks.shutdown().cancelled().await;
+    driver.close(Duration::from_secs(context.settings.shutdown_grace_seconds.into()) / 2).await;
+    Ok(())
 }

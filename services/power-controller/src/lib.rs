@@ -37,6 +37,7 @@ use chassis::{
     kinds::options::OptionsRecord,
     lease::Role,
     observe::mirror::{Change, Mirror},
+    settings::seconds,
     store::ledger::Ledger,
 };
 use domain::{boot::component::Component, core::id::ComponentId};
@@ -108,12 +109,6 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     context.tasks.spawn_until_shutdown("power-readiness", tell_ready(ready, sources));
     context.tasks.spawn("power-upstream", close(context.clone(), driver));
     Ok(())
-}
-
-/// Parses a length of time in seconds.
-fn seconds(key: &str, seconds: f64) -> anyhow::Result<Duration> {
-    let duration = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
-    duration.with_context(|| format!("{key}: '{seconds}' is no number of seconds above 0"))
 }
 
 /// Parses a length of time in seconds as [`seconds`] does; 0 stands for none.

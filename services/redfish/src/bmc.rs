@@ -7,7 +7,10 @@ use std::{
 
 use http::StatusCode;
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
+use tokio::{
+    sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit},
+    time::timeout,
+};
 use upstream::{Answer, CredentialUse, Credentials, Failure, FailureKind, Peer, Request};
 
 use crate::{
@@ -72,7 +75,17 @@ impl BmcClient {
 
     /// Waits for the BMC, and only then for a permit: callers that wait for a BMC that hangs hold none.
     pub async fn turn(&self) -> BmcTurn<'_> {
-        let memory = self.memory.lock().await;
+        self.begin_turn(self.memory.lock().await).await
+    }
+
+    /// Waits as [`Self::turn`] does, but for other callers of the BMC for `patience` at most; `None`: they take longer.
+    /// The wait for a permit does not count: it says nothing about the BMC.
+    pub async fn turn_within(&self, patience: Duration) -> Option<BmcTurn<'_>> {
+        let memory = timeout(patience, self.memory.lock()).await.ok()?;
+        Some(self.begin_turn(memory).await)
+    }
+
+    async fn begin_turn<'a>(&'a self, memory: MutexGuard<'a, BmcMemory>) -> BmcTurn<'a> {
         let slot = self.slots.acquire().await.expect("nobody closes the slots");
         BmcTurn { peer: &self.peer, memory, _slot: slot }
     }
@@ -305,4 +318,35 @@ impl BmcTurn<'_> {
 
 fn is_unauthorized(failure: &Failure) -> bool {
     failure.status == Some(StatusCode::UNAUTHORIZED)
+}
+
+#[cfg(test)]
+mod tests {
+    use chassis::settings;
+    use tokio::time::sleep;
+    use upstream::PeerGroup;
+
+    use super::*;
+
+    fn bmc(slots: &Arc<Semaphore>) -> BmcClient {
+        let settings = settings::Settings::default().host_operations.redfish;
+        let peer = PeerGroup::new("redfish", &settings).unwrap();
+        let peer = peer.peer_with("BMC b".to_owned(), "https://127.0.0.1:9", Credentials::None).unwrap();
+        BmcClient::new(peer, Arc::clone(slots))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn patience_is_with_the_bmc_and_not_with_the_permits() {
+        let slots = Arc::new(Semaphore::new(1));
+        let (busy, free) = (bmc(&slots), bmc(&slots));
+        let turn = busy.turn().await;
+        let patience = Duration::from_secs(1);
+        assert!(busy.turn_within(patience).await.is_none());
+        let late = async {
+            sleep(patience * 10).await;
+            drop(turn);
+        };
+        let (waited, ()) = tokio::join!(free.turn_within(patience), late);
+        assert!(waited.is_some());
+    }
 }

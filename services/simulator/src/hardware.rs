@@ -40,7 +40,8 @@ pub struct NodeTiming {
 }
 
 impl NodeTiming {
-    const SLOWEST: f64 = 1000.0;
+    /// Slowest factor on durations that clocks can follow.
+    pub(crate) const SLOWEST: f64 = 1000.0;
 
     /// Creates a generator; `speed` is a factor on every duration: 1 is as slow as real hardware, 0 has no delay.
     ///

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 
 /// A password, token or key. Its `Debug` and `Display` output never shows the text.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Deserialize)]
 #[serde(transparent)]
 pub struct SecretText(String);
 

@@ -13,7 +13,7 @@ pub struct HostOperationSettings {
     pub driver: HostDriverName,
     /// Seconds between listings of a backend at rest. An ended call is followed by a listing at once.
     pub listing_seconds: f64,
-    /// Most operations that are being asked about at the same time, for each backend.
+    /// Most calls of the rack of the simulator at the same time. `redfish.calls_in_flight` is that of all BMCs.
     pub calls_in_flight: u32,
     /// Seconds in which a BMC that is driven directly has to show the effect of a reset.
     pub effect_seconds: f64,

@@ -9,6 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 mod database;
+mod duration;
 mod host_operations;
 mod host_records;
 mod leases;
@@ -18,6 +19,7 @@ mod upstreams;
 
 pub use database::DatabaseSettings;
 pub(crate) use database::without_password;
+pub use duration::seconds;
 pub use host_operations::{HostDriverName, HostOperationSettings};
 pub use host_records::{HostSettings, SecretKeys};
 pub use leases::LeaseSettings;

@@ -3,11 +3,10 @@
 use chassis::{
     Fault,
     kinds::host::{DocumentRecord, document_key},
-    mesh::call_class::is_control,
     process::clock,
     store::{ledger::Responses, resource::Resource},
 };
-use domain::core::{event::Actor, invalid::Invalid, time::Timestamp};
+use domain::core::{invalid::Invalid, time::Timestamp};
 use proto::{
     Encoded,
     host::{
@@ -29,9 +28,6 @@ use super::{
 
 /// Documents in one message of a list.
 const PAGE: usize = 50;
-
-/// Author of the status of documents.
-const HOST_PROVISIONER: Actor = Actor::Service("host-provisioner");
 
 #[async_trait]
 impl HostDocumentService for HostLedgers {
@@ -84,10 +80,9 @@ impl HostDocumentService for HostLedgers {
         &self,
         request: Request<CreateHostDocumentRequest>,
     ) -> Result<Response<CreateHostDocumentResponse>, Status> {
-        let author = author(request.metadata());
         let CreateHostDocumentRequest { host_document, validate_only } = request.into_inner();
         let record = DocumentRecord::of(host_document.ok_or_else(|| missing("host_document"))?);
-        let write = ObjectWrite { author, ..ObjectWrite::of(record.key().to_owned(), validate_only) };
+        let write = ObjectWrite::of(record.key().to_owned(), validate_only);
         let create = move |current: Option<&DocumentRecord>| create(current, record, clock::now());
         let (record, _) = ledgers::write(&self.documents, write, create).await?;
         Ok(Response::new(CreateHostDocumentResponse { host_document: Some(record.message) }))
@@ -97,10 +92,9 @@ impl HostDocumentService for HostLedgers {
         &self,
         request: Request<ReplaceHostDocumentRequest>,
     ) -> Result<Response<ReplaceHostDocumentResponse>, Status> {
-        let author = author(request.metadata());
         let ReplaceHostDocumentRequest { host_document, precondition, validate_only } = request.into_inner();
         let record = DocumentRecord::of(host_document.ok_or_else(|| missing("host_document"))?);
-        let write = ObjectWrite { author, ..ObjectWrite::of(record.key().to_owned(), validate_only) };
+        let write = ObjectWrite::of(record.key().to_owned(), validate_only);
         let precondition = precondition.unwrap_or_default();
         let replace = move |current: Option<&DocumentRecord>| replace(current, record, &precondition);
         let (record, _) = ledgers::write(&self.documents, write, replace).await?;
@@ -111,10 +105,9 @@ impl HostDocumentService for HostLedgers {
         &self,
         request: Request<ReplaceHostDocumentStatusRequest>,
     ) -> Result<Response<ReplaceHostDocumentStatusResponse>, Status> {
-        let author = author(request.metadata());
         let request = request.into_inner();
         let key = named(request.name.clone())?;
-        let write = ObjectWrite { author, ..ObjectWrite::of(key.clone(), request.validate_only) };
+        let write = ObjectWrite::of(key.clone(), request.validate_only);
         let replace = move |current: Option<&DocumentRecord>| replace_status(&key, current, request);
         let (record, _) = ledgers::write(&self.documents, write, replace).await?;
         Ok(Response::new(ReplaceHostDocumentStatusResponse { host_document: Some(record.message) }))
@@ -124,10 +117,9 @@ impl HostDocumentService for HostLedgers {
         &self,
         request: Request<DeleteHostDocumentRequest>,
     ) -> Result<Response<DeleteHostDocumentResponse>, Status> {
-        let author = author(request.metadata());
         let DeleteHostDocumentRequest { name, precondition, validate_only } = request.into_inner();
         let key = named(name)?;
-        let write = ObjectWrite { author, ..ObjectWrite::of(key.clone(), validate_only) };
+        let write = ObjectWrite::of(key.clone(), validate_only);
         let precondition = precondition.unwrap_or_default();
         let delete = move |current: Option<&DocumentRecord>| {
             let record = object::delete(&key, current, &precondition, clock::now())?;
@@ -201,10 +193,6 @@ fn check_json(field: &str, text: &str) -> Result<(), Fault> {
 
 fn is_of(record: &DocumentRecord, kind: DocumentKind) -> bool {
     kind == DocumentKind::Unspecified || record.message.kind() == kind
-}
-
-fn author(metadata: &tonic::metadata::MetadataMap) -> Actor {
-    if is_control(metadata) { HOST_PROVISIONER } else { Actor::Client }
 }
 
 fn key_of(name: &DocumentName) -> String {

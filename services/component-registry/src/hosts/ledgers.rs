@@ -35,8 +35,6 @@ pub(super) struct ObjectWrite {
     pub(super) key: String,
     /// Whether nothing is stored.
     pub(super) validate_only: bool,
-    /// Author, for events.
-    pub(super) author: Actor,
     /// Word for the reason, for events.
     pub(super) reason: &'static str,
 }
@@ -44,7 +42,7 @@ pub(super) struct ObjectWrite {
 impl ObjectWrite {
     /// A write of a person or a tool.
     pub(super) fn of(key: String, validate_only: bool) -> Self {
-        Self { key, validate_only, author: Actor::Client, reason: "" }
+        Self { key, validate_only, reason: "" }
     }
 }
 
@@ -75,13 +73,13 @@ pub(super) async fn write<T>(
 where
     T: Table<Kind: ObjectRecord>,
 {
-    let ObjectWrite { key, validate_only, author, reason } = write;
+    let ObjectWrite { key, validate_only, reason } = write;
     if validate_only {
         ledger.fresh().await?;
         return Ok(judged(rule(ledger.view().get(&key).as_deref())?));
     }
     let written = key.clone();
-    let change = ledger.write_by(author, move |draft| {
+    let change = ledger.write_by(Actor::Client, move |draft| {
         let change = rule(draft.get(&key).as_deref())?;
         match &change {
             ObjectChange::Stored(record) => draft.put_because(record.clone(), reason),

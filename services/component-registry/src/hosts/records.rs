@@ -6,7 +6,7 @@ use chassis::{
     process::clock,
     store::{ledger::Responses, resource::Resource},
 };
-use domain::core::{event::Actor, invalid::Invalid};
+use domain::core::invalid::Invalid;
 use proto::{
     Encoded,
     host::{
@@ -206,8 +206,7 @@ impl HostLedgers {
     /// Carries out a call about a host, and returns the host.
     async fn call<C: HostCall>(&self, name: Option<HostName>, call: C) -> Result<Host, Fault> {
         let key = named(name)?;
-        let write =
-            ObjectWrite { key: key.clone(), validate_only: false, author: Actor::Client, reason: C::REASON };
+        let write = ObjectWrite { key: key.clone(), validate_only: false, reason: C::REASON };
         let change = move |current: Option<&HostRecord>| edit::call(&key, current, call);
         Ok(ledgers::write(&self.hosts, write, change).await?.0.message)
     }

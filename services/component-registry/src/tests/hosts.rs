@@ -7,13 +7,15 @@ use futures_util::{FutureExt as _, TryStreamExt as _, future::BoxFuture};
 use proto::{
     event::{EventBody, EventFilter, ListEventsRequest, event_service_client::EventServiceClient},
     host::{
-        AbortHostRequest, BmcDetails, CompanionChange, CreateHostRequest, CreateHostSecretRequest,
-        CredentialsRecord, DeleteHostRequest, DocumentKind, DocumentName, GetHostDocumentRequest,
-        GetHostRequest, GetHostSecretRequest, Host, HostDecision, HostInventory, HostName, HostSecret,
-        HostSpec, HostStatus, LabelCondition, LabelOperator, ListHostsRequest, ObjectFilter, ObjectMeta,
-        Precondition, ProvisioningStatus, ReadSecretValuesRequest, RebootHostRequest, ReplaceHostRequest,
-        ReplaceHostSecretRequest, ReportHostDecisionsRequest, RetryHostRequest, SecretName,
-        WatchHostsRequest, companion_change::Change, host_document_service_client::HostDocumentServiceClient,
+        AbortHostRequest, BmcDetails, CompanionChange, CreateHostDocumentRequest, CreateHostRequest,
+        CreateHostSecretRequest, CredentialsRecord, DeleteHostRequest, DocumentKind, DocumentName,
+        GetHostDocumentRequest, GetHostRequest, GetHostSecretRequest, Host, HostDecision, HostDocument,
+        HostInventory, HostName, HostSecret, HostSpec, HostStatus, LabelCondition, LabelOperator,
+        ListHostsRequest, ObjectFilter, ObjectMeta, Precondition, ProvisioningStatus,
+        ReadSecretValuesRequest, RebootHostRequest, ReplaceHostRequest, ReplaceHostSecretRequest,
+        ReportHostDecisionsRequest, RetryHostRequest, SecretName, WatchHostDocumentsRequest,
+        WatchHostSecretsRequest, WatchHostsRequest, companion_change::Change,
+        host_document_service_client::HostDocumentServiceClient,
         host_report_service_client::HostReportServiceClient,
         host_secret_service_client::HostSecretServiceClient, host_service_client::HostServiceClient,
     },
@@ -193,7 +195,7 @@ async fn lists_and_watches_pick_hosts() {
     }
     let mut elsewhere = host("h9", "");
     elsewhere.meta.as_mut().unwrap().namespace = "other".to_owned();
-    site.make(elsewhere).await;
+    let made = site.make(elsewhere).await;
     let labels = |operator: LabelOperator, values: &[&str]| {
         let values = values.iter().map(|value| (*value).to_owned()).collect();
         let condition = LabelCondition { key: "row".to_owned(), operator: operator.into(), values };
@@ -218,6 +220,59 @@ async fn lists_and_watches_pick_hosts() {
         }
     };
     assert_eq!(gone, "m/h2");
+    drop(watch);
+
+    // A watch with a filter resumes, and names what the filter leaves out as gone.
+    let filter = labels(LabelOperator::In, &["a"]);
+    let resume_revision = made.revision;
+    site.make(host("h4", "")).await;
+    let mut moved = site.host("h1").await.unwrap();
+    moved.spec.as_mut().unwrap().online = false;
+    site.put(moved, 0).await.unwrap();
+    let request = WatchHostsRequest { resume_revision, filter };
+    let mut watch = site.hosts().watch_hosts(request).await.unwrap().into_inner();
+    let (mut hosts, mut deletions) = (Vec::new(), Vec::new());
+    while hosts.is_empty() {
+        let part = watch.message().await.unwrap().unwrap();
+        hosts.extend(part.hosts.into_iter().map(|host| host.meta.unwrap().name));
+        deletions.extend(part.deletions.into_iter().map(|deletion| deletion.key));
+    }
+    assert_eq!((hosts, deletions), (vec!["h1".to_owned()], vec!["m/h2".to_owned(), "m/h4".to_owned()]));
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn watches_of_documents_and_secrets_pick_too() {
+    let site = site().await;
+    for name in ["s1", "s2"] {
+        site.make_secret(name).await;
+    }
+    let named = |namespace: &str| {
+        Some(ObjectFilter { namespace: Some(namespace.to_owned()), ..ObjectFilter::default() })
+    };
+    for (namespace, expected) in [("m", 2), ("other", 0)] {
+        let request = WatchHostSecretsRequest { resume_revision: 0, filter: named(namespace) };
+        let mut watch = site.secrets().watch_host_secrets(request).await.unwrap().into_inner();
+        let first = watch.message().await.unwrap().unwrap();
+        assert_eq!((first.host_secrets.len(), first.synced), (expected, true), "{namespace}");
+    }
+    let mut documents = HostDocumentServiceClient::new(site.channel.clone());
+    for kind in [DocumentKind::DataImage, DocumentKind::UpdatePolicy] {
+        let document = HostDocument { kind: kind.into(), meta: Some(meta("d")), ..HostDocument::default() };
+        let request = CreateHostDocumentRequest { host_document: Some(document), validate_only: false };
+        documents.create_host_document(request).await.unwrap();
+    }
+    for (kind, namespace, expected) in [
+        (DocumentKind::DataImage, "m", 1),
+        (DocumentKind::Unspecified, "m", 2),
+        (DocumentKind::UpdatePolicy, "other", 0),
+    ] {
+        let request =
+            WatchHostDocumentsRequest { resume_revision: 0, kind: kind.into(), filter: named(namespace) };
+        let mut watch = documents.watch_host_documents(request).await.unwrap().into_inner();
+        let first = watch.message().await.unwrap().unwrap();
+        assert_eq!((first.host_documents.len(), first.synced), (expected, true), "{kind:?} {namespace}");
+    }
     site.stop().await;
 }
 

@@ -103,6 +103,19 @@ pub fn intent_after(intent: CallIntent, was_recorded: bool, answer: &DriverAnswe
     Some(intent).filter(|_| was_recorded || !could_not_ask)
 }
 
+/// Returns whether the backend is to be listed soon after `answer`: an operation that is over has effects that show. One
+/// under way, or one that could not be asked for, has none yet.
+pub fn wants_listing(answer: &DriverAnswer) -> bool {
+    match answer {
+        DriverAnswer::InProgress { .. } | DriverAnswer::Trouble { .. } => false,
+        DriverAnswer::Done(_)
+        | DriverAnswer::Failed { .. }
+        | DriverAnswer::NotRegistered
+        | DriverAnswer::NeedsSlot
+        | DriverAnswer::NeedsRamdisk => true,
+    }
+}
+
 /// Returns whether a look at a host is worth a record. `is_registered`: the backend was told about the host.
 ///
 /// A look that differs in nothing but its time is worth one only if the recorded look is from before the last answer,

@@ -62,9 +62,11 @@ pub(crate) fn finish(pass: &mut HostPass<'_>) {
     pass.host.status.hardware = inventory;
 }
 
-/// Fulfils the requests that an inspection answers, once it has begun.
+/// Fulfils the requests that an inspection answers. Each call of an inspection may answer newer ones.
 fn begun(pass: &mut HostPass<'_>) {
-    pass.events.push(HostEvent::InspectionStarted);
+    if pass.is_newly_begun {
+        pass.events.push(HostEvent::InspectionStarted);
+    }
     pass.remove_annotation(AnnotationName::Inspect);
     pass.remove_annotation(AnnotationName::Reboot);
 }

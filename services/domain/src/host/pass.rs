@@ -64,6 +64,8 @@ pub(crate) struct HostPass<'a> {
     pub inventory: Option<Arc<HostInventory>>,
     /// Whether the driver has just accepted its operation.
     pub is_newly_accepted: bool,
+    /// Whether the driver has just begun to change the host, by whichever call of its operation.
+    pub is_newly_begun: bool,
     /// Whether the host has just got the slot that it waited for.
     pub has_regained_slot: bool,
     /// Reply that several rows of the table judge one after the other.
@@ -86,6 +88,7 @@ impl<'a> HostPass<'a> {
             ended_parts: PreparationParts::default(),
             inventory: None,
             is_newly_accepted: false,
+            is_newly_begun: false,
             has_regained_slot: false,
             reply: None,
         }

@@ -15,7 +15,7 @@ mod redfish;
 mod simulated;
 mod target;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{Settings, settings::HostDriverName};
@@ -98,6 +98,14 @@ impl HostDriver {
             }
         }
         Ok(listing)
+    }
+
+    /// Ends what the driver holds at its backend, as far as possible within `patience`. To be called last.
+    pub(crate) async fn close(&self, patience: Duration) {
+        match self {
+            Self::Simulated(_) => {}
+            Self::Redfish(driver) => driver.close(patience).await,
+        }
     }
 
     /// Begins the operation of `order` on `host`, or returns how far it is.

@@ -1,3 +1,4 @@
 //! Parts around the service, for tests.
 
+pub(crate) mod bmc;
 pub(crate) mod registry;

@@ -1,6 +1,12 @@
 //! A component registry that keeps hosts as tests put them, and has one login for all of them.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use chassis::{
     Context, Server,
@@ -26,6 +32,8 @@ type Answer<M> = Result<Response<M>, Status>;
 pub(crate) struct FakeRegistry {
     hosts: Ledger<HostTable>,
     login: BTreeMap<&'static str, String>,
+    /// Whether logins cannot be read.
+    hides_logins: Arc<AtomicBool>,
 }
 
 impl FakeRegistry {
@@ -36,7 +44,7 @@ impl FakeRegistry {
         let database = chassis::store::database::connect::<HostMigrator>(&url).await.unwrap();
         let hosts = Ledger::open(context, database).await.unwrap();
         let login = BTreeMap::from([("username", "admin\n".to_owned()), ("password", password.to_owned())]);
-        let registry = Self { hosts, login };
+        let registry = Self { hosts, login, hides_logins: Arc::default() };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let mut server = Server::default();
@@ -44,6 +52,11 @@ impl FakeRegistry {
         server.add(HostSecretServiceServer::new(registry.clone()));
         chassis::serve(context, "registry", listener, server).await.unwrap().now();
         (registry, url)
+    }
+
+    /// Shows or hides the logins.
+    pub(crate) fn hide_logins(&self, are_hidden: bool) {
+        self.hides_logins.store(are_hidden, Ordering::Relaxed);
     }
 
     pub(crate) async fn put(&self, host: wire::Host) {
@@ -217,6 +230,9 @@ impl HostSecretService for FakeRegistry {
         &self,
         _: Request<wire::ReadSecretValuesRequest>,
     ) -> Answer<wire::ReadSecretValuesResponse> {
+        if self.hides_logins.load(Ordering::Relaxed) {
+            return Err(Status::unavailable("the registry is away"));
+        }
         let values =
             ["username", "password"].map(|name| (name.to_owned(), self.login[name].clone().into_bytes()));
         Ok(Response::new(wire::ReadSecretValuesResponse {

@@ -4,6 +4,7 @@ mod begun_once;
 mod conformance;
 mod life;
 mod looks;
+mod redfish;
 mod trouble;
 
 use std::{fmt::Debug, future::Future, time::Duration};

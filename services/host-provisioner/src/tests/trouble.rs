@@ -39,3 +39,16 @@ async fn a_bmc_that_hangs_delays_no_other_host() {
     assert_eq!(show(&mesh.answer("other", 1).await), words);
     mesh.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_whose_login_cannot_be_read_says_so() {
+    let mesh = ProvisionerMesh::started(0.0).await;
+    mesh.registry.hide_logins(true);
+    mesh.ask("h", 1, &register()).await;
+    assert_eq!(show(&mesh.answer("h", 1).await), "trouble: Unreachable");
+    assert!(mesh.sight("h").await.unwrap().intent.is_none());
+    mesh.registry.hide_logins(false);
+    mesh.ask("h", 2, &register()).await;
+    assert_eq!(show(&mesh.answer("h", 2).await), "done, id");
+    mesh.end().await;
+}

@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use proto::simulation::RackOperation;
 
-use crate::hardware::SpeedError;
-
-/// Slowest factor on durations that clocks can follow.
-const SLOWEST: f64 = 1000.0;
+use crate::hardware::{NodeTiming, SpeedError};
 
 /// Durations of operations: those of real racks, times a factor.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +18,11 @@ impl RackTiming {
     /// # Errors
     /// The factor is negative, not a number, or beyond the range of clocks.
     pub fn new(speed: f64) -> Result<Self, SpeedError> {
-        if (0.0..=SLOWEST).contains(&speed) { Ok(Self { speed }) } else { Err(SpeedError::of(speed)) }
+        if (0.0..=NodeTiming::SLOWEST).contains(&speed) {
+            Ok(Self { speed })
+        } else {
+            Err(SpeedError::of(speed))
+        }
     }
 
     /// Returns the duration of an operation on the host with that seed. Hosts differ by up to a half.

@@ -236,6 +236,7 @@ impl HostPass<'_> {
     fn is_first_change(&mut self, number: u64) -> bool {
         let Some(work) = &mut self.host.progress.work else { return false };
         let is_first = work.changed_by < number;
+        self.is_newly_begun = work.changed_by == 0;
         work.changed_by = number;
         is_first
     }

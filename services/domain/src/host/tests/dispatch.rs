@@ -9,6 +9,7 @@ use crate::{
     host::{
         dispatch::{
             CallIntent, DispatchRecord, DispatchStep, intent_after, is_news, listing_pause, next_step,
+            wants_listing,
         },
         evidence::{DriverSight, DriverView},
         record::{
@@ -166,4 +167,18 @@ fn a_listing_follows_a_call_soon_and_a_failure_sooner_than_at_rest() {
     let pauses = [(false, 0), (true, 0), (true, 1), (false, 1), (true, 2)]
         .map(|(soon, failures)| format!("{:?}", listing_pause(period, soon, failures)));
     assert_eq!(pauses, ["10s", "250ms", "1s", "1s", "10s"]);
+}
+
+#[test]
+fn only_the_end_of_a_call_is_followed_by_a_listing() {
+    for (answer, is_followed) in [
+        (running(), false),
+        (trouble(), false),
+        (DriverAnswer::Done(DoneFacts::default()), true),
+        (DriverAnswer::Failed { text: "no".into() }, true),
+        (DriverAnswer::NotRegistered, true),
+        (DriverAnswer::NeedsSlot, true),
+    ] {
+        assert_eq!(wants_listing(&answer), is_followed, "{answer:?}");
+    }
 }

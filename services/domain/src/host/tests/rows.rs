@@ -152,9 +152,11 @@ fn inspection_and_preparation_follow_the_table() {
             "in:inspecting",
             "in:inspecting inspect=?",
             "in:inspecting inspect=started inspect reboot",
+            "in:inspecting inspect=started later-call inspect reboot",
             "in:inspecting inspect=running error:inspection",
             "in:inspecting inspect=poll",
             "in:inspecting inspect=done count:2 error:inspection",
+            "in:inspecting inspect=done later-call",
             "in:inspecting inspect=done-empty",
             "in:inspecting inspect=failed",
             "in:inspecting error:inspection reboot:force inspect",
@@ -181,12 +183,16 @@ fn inspection_and_preparation_follow_the_table() {
                 (AwaitingAnswer until changed) [slot]
             in:inspecting inspect=started inspect reboot
                 reboots=0 inspect=- (DriverWorking 4s) [slot] !InspectionStarted
+            in:inspecting inspect=started later-call inspect reboot
+                reboots=0 inspect=- (DriverWorking 4s) [slot]
             in:inspecting inspect=running error:inspection
                 op=OK error=none text=- (DriverWorking 4s) [slot]
             in:inspecting inspect=poll
                 CALL inspect (DriverWorking until changed) [slot]
             in:inspecting inspect=done count:2 error:inspection
                 row 12: state=preparing op=OK error=none text=- count=0 hardware=found (Continuing) !InspectionStarted !InspectionComplete #change ~store:found
+            in:inspecting inspect=done later-call
+                row 12: state=preparing hardware=found (Continuing) !InspectionComplete #change ~store:found
             in:inspecting inspect=done-empty
                 (AnswerIncomplete 1s)
             in:inspecting inspect=failed

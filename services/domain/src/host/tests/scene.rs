@@ -169,7 +169,7 @@ fn annotate(host: &mut Host, name: &str, value: &str) -> bool {
 }
 
 fn record(scene: &mut Scene, name: &str, value: &str) -> bool {
-    let Scene { host, policy, .. } = scene;
+    let Scene { host, policy, seen } = scene;
     let status = &mut host.status;
     let number = value.parse().unwrap_or_default();
     match name {
@@ -199,6 +199,11 @@ fn record(scene: &mut Scene, name: &str, value: &str) -> bool {
         "waiting-for-slot" => host.progress.slot = SlotClaim::Waiting { since: BEFORE },
         "holding-slot" => host.progress.slot = SlotClaim::Held,
         "rest" => host.progress.rest = Some(rest(value)),
+        "later-call" => {
+            let work = host.progress.work.as_mut().expect("a conversation comes first");
+            (work.number, work.changed_by) = (2, 1);
+            seen.report.iter_mut().for_each(|report| report.number = 2);
+        }
         "unregistered" => host.status.good_credentials = None,
         "new" => (host.status, host.progress) = Default::default(),
         "bare" => host.meta.has_finalizer = false,

@@ -3,15 +3,17 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context as _;
 use chassis::settings::Peer;
 use domain::host::address::BmcAddress;
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 use redfish::BmcClient;
-use tokio::sync::Semaphore;
-use upstream::{Credentials, PeerGroup};
+use tokio::{sync::Semaphore, time::timeout};
+use upstream::{Credentials, PeerGroup, SecretText};
 
 use crate::driver::{BmcLogin, HostTarget};
 
@@ -29,7 +31,7 @@ struct BmcIdentity {
     url: String,
     takes_any_certificate: bool,
     username: String,
-    password: String,
+    password: SecretText,
 }
 
 impl BmcClients {
@@ -68,18 +70,38 @@ impl BmcClients {
         Ok(client)
     }
 
-    /// Forgets the clients that no host uses any more.
-    pub(super) fn keep_only(&self, hosts: &[Arc<HostTarget>]) {
+    /// Forgets the clients that none of `hosts` uses any more, and ends their sessions, as far as possible within
+    /// `patience`: a BMC has only a few, and keeps them for half an hour otherwise.
+    pub(super) async fn keep_only(&self, hosts: &[Arc<HostTarget>], patience: Duration) {
+        log_out(self.take_unused(hosts), patience).await;
+    }
+
+    /// Forgets all clients, and ends their sessions, as far as possible within `patience`.
+    pub(super) async fn close(&self, patience: Duration) {
+        let all = std::mem::take(&mut *self.known.lock());
+        log_out(all.into_values().collect(), patience).await;
+    }
+
+    fn take_unused(&self, hosts: &[Arc<HostTarget>]) -> Vec<Arc<BmcClient>> {
         let used: HashSet<_> = hosts
             .iter()
             .filter_map(|host| {
                 Some(identity(host, host.login.as_ref()?, &BmcAddress::parse(&host.address).ok()?))
             })
             .collect();
-        self.known.lock().retain(|identity, client| {
-            // A host that registers just now is not among those with a known login.
-            Arc::strong_count(client) > 1 || used.contains(identity)
-        });
+        let is_unused = |identity: &BmcIdentity, client: &mut Arc<BmcClient>| {
+            // A client that is called just now is one of a host that came after the listing began.
+            Arc::strong_count(client) == 1 && !used.contains(identity)
+        };
+        self.known.lock().extract_if(is_unused).map(|(_, client)| client).collect()
+    }
+}
+
+async fn log_out(bmcs: Vec<Arc<BmcClient>>, patience: Duration) {
+    let log_outs = bmcs.iter().map(|bmc| timeout(patience, bmc.log_out()));
+    let late = join_all(log_outs).await.into_iter().filter(Result::is_err).count();
+    if late > 0 {
+        tracing::info!(bmcs = late, "sessions not ended in time, the BMCs will end them");
     }
 }
 
@@ -88,6 +110,23 @@ fn identity(host: &HostTarget, login: &BmcLogin, address: &BmcAddress) -> BmcIde
         url: address.base_url(),
         takes_any_certificate: host.takes_any_certificate,
         username: login.username.clone(),
-        password: login.password.reveal().to_owned(),
+        password: login.password.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_of_clients_are_not_printed() {
+        let identity = BmcIdentity {
+            url: "https://b".to_owned(),
+            takes_any_certificate: false,
+            username: "admin".to_owned(),
+            password: SecretText::new("s3cret"),
+        };
+        let printed = format!("{identity:?}");
+        assert!(printed.contains("admin") && !printed.contains("s3cret"), "{printed}");
     }
 }

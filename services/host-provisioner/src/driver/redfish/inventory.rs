@@ -19,7 +19,7 @@ struct SystemDocuments {
 /// few BMCs have them all.
 ///
 /// # Errors
-/// When the BMC is not reached.
+/// When the BMC is not reached, or does not answer in time.
 pub(super) async fn collect(turn: &mut Turn<'_>, system: Value) -> Result<Value, Failure> {
     let mut documents = SystemDocuments {
         processors: collection(turn, "processor_get", &system["Processors"]).await?,
@@ -49,11 +49,15 @@ async fn collection(
     Ok(documents)
 }
 
+/// Returns a document that a BMC may lack, or fail to show. A BMC that gave no answer at all may have it.
 fn optional(read: Result<Value, Failure>) -> Result<Option<Value>, Failure> {
-    match read {
-        Ok(document) => Ok(Some(document)),
-        Err(failure) if failure.kind == FailureKind::Unreachable => Err(failure),
-        Err(_) => Ok(None),
+    let failure = match read {
+        Ok(document) => return Ok(Some(document)),
+        Err(failure) => failure,
+    };
+    match (failure.kind, failure.status) {
+        (FailureKind::Unreachable, _) | (FailureKind::Ambiguous, None) => Err(failure),
+        (FailureKind::Ambiguous, Some(_)) | (FailureKind::Refused | FailureKind::Denied, _) => Ok(None),
     }
 }
 

@@ -2,9 +2,11 @@
 //!
 //! A BMC keeps no operations, so what is under way shows in its documents alone: the power, and the inserted media. A
 //! system image is inserted only while the host is off; a host that is on with the image inserted has so booted it. A
-//! reset is requested once for a step: the request is remembered, and after a restart of this part the intent on record
-//! stands for it. Only the power-on at the end of provisioning may be requested again after a restart, which has no
-//! effect on a host that is on.
+//! change is requested once for a step: the request is remembered, and after a restart of this part the intent on record
+//! stands for the first reset. Only the insertion of the image and the power-on at the end of provisioning may be
+//! requested again after a restart, which has no effect where the image is inserted, or the host is on.
+//!
+//! Sessions at BMCs end when no host uses them any more, and with the process.
 
 mod clients;
 mod inventory;
@@ -15,21 +17,21 @@ mod view;
 
 use std::{sync::Arc, time::Duration};
 
-use chassis::{process::clock, settings::HostOperationSettings};
+use chassis::{
+    process::clock,
+    settings::{HostOperationSettings, seconds},
+};
 use domain::host::{
     address::BmcAddress,
     record::call::{DriverAnswer, DriverTrouble},
 };
 use futures_util::future::join_all;
 use redfish::BmcTurn;
-use tokio::time::timeout;
 use upstream::{Failure, FailureKind};
-
-use crate::settings::seconds;
 
 use super::{BackendListing, HostTarget, WorkOrder, cannot_reach};
 
-use self::{clients::BmcClients, operations::HostOperation, requests::ResetRequests, view::view};
+use self::{clients::BmcClients, operations::HostOperation, requests::ChangeRequests, view::view};
 
 /// Time until a BMC is asked again about an effect that shows soon.
 const SOON: Duration = Duration::from_secs(3);
@@ -37,8 +39,8 @@ const SOON: Duration = Duration::from_secs(3);
 /// Most time until a BMC that serves another caller is free.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Most time for a look at one host: a BMC that hangs delays no look at others for longer.
-const LOOK: Duration = Duration::from_secs(10);
+/// Most time for the end of a session.
+const LOG_OUT: Duration = Duration::from_secs(5);
 
 /// Driver of hosts by Redfish. Clones share it.
 #[derive(Clone)]
@@ -48,7 +50,7 @@ pub(crate) struct RedfishHostDriver {
 
 struct RedfishState {
     clients: BmcClients,
-    requests: ResetRequests,
+    requests: ChangeRequests,
     /// Time for the effect of a reset.
     effect: Duration,
     /// Time for the effect of a soft power-off.
@@ -64,7 +66,7 @@ impl RedfishHostDriver {
         let effect = seconds("host_operations.effect_seconds", settings.effect_seconds)?;
         let soft_off = seconds("host_operations.soft_off_seconds", settings.soft_off_seconds)?;
         let clients = BmcClients::new(&settings.redfish)?;
-        let requests = ResetRequests::default();
+        let requests = ChangeRequests::default();
         Ok(Self { inner: Arc::new(RedfishState { clients, requests, effect, soft_off }) })
     }
 
@@ -74,11 +76,11 @@ impl RedfishHostDriver {
         let asked_at = clock::now();
         let known = hosts.iter().filter(|host| !host.driver_id.is_empty());
         let looks = known.map(|host| async {
-            let document = timeout(LOOK, self.document(host)).await.ok().flatten();
+            let document = self.document(host).await;
             (host.key.clone(), view(document.as_ref(), asked_at))
         });
         let hosts_seen = join_all(looks).await.into_iter().collect();
-        self.inner.clients.keep_only(hosts);
+        self.inner.clients.keep_only(hosts, LOG_OUT).await;
         self.inner.requests.keep_only(hosts);
         BackendListing { asked_at, hosts: hosts_seen }
     }
@@ -86,7 +88,7 @@ impl RedfishHostDriver {
     async fn document(&self, host: &HostTarget) -> Option<serde_json::Value> {
         let address = BmcAddress::parse(&host.address).ok()?;
         let client = self.inner.clients.client(host, &address).ok()?;
-        let mut turn = client.turn().await;
+        let mut turn = client.turn_within(PATIENCE).await?;
         let (_, document) = turn.system_document(&address.path).await.ok()?;
         Some(document)
     }
@@ -107,7 +109,7 @@ impl RedfishHostDriver {
             Ok(client) => client,
             Err(reason) => return cannot_reach(order.kind(), &reason),
         };
-        let Ok(mut turn) = timeout(PATIENCE, client.turn()).await else {
+        let Some(mut turn) = client.turn_within(PATIENCE).await else {
             let text = format!("{} serves other callers", client.name()).into();
             return DriverAnswer::Trouble { kind: DriverTrouble::Busy, text };
         };
@@ -116,6 +118,11 @@ impl RedfishHostDriver {
             self.inner.requests.forget(&host.key);
         }
         answer
+    }
+
+    /// Ends all sessions, as far as possible within `patience`. To be called last.
+    pub(crate) async fn close(&self, patience: Duration) {
+        self.inner.clients.close(patience).await;
     }
 }
 

@@ -9,7 +9,10 @@ use domain::{
         address::BmcAddress,
         record::{
             annotations::RebootMode,
-            call::{DoneFacts, DriverAnswer, DriverCall, PreparationParts, PrepareCall, ProvisionCall},
+            call::{
+                DoneFacts, DriverAnswer, DriverCall, DriverTrouble, PreparationParts, PrepareCall,
+                ProvisionCall,
+            },
             spec::{BootMode, RaidVolume, image_url},
             status::HostInventory,
         },
@@ -22,7 +25,7 @@ use upstream::{Failure, FailureKind, Request};
 use super::{
     RedfishState, SOON, Turn, after_change, after_read, inventory,
     media::{self, MediaDrive},
-    requests::ResetStep,
+    requests::ChangeStep,
 };
 use crate::driver::{HostTarget, WorkOrder};
 
@@ -47,7 +50,7 @@ struct SeenSystem {
 /// Reset that a step needs.
 #[derive(Clone, Copy)]
 struct WantedReset {
-    step: ResetStep,
+    step: ChangeStep,
     /// Kinds of reset with this effect, best first.
     kinds: &'static [&'static str],
     /// Time for its effect.
@@ -106,22 +109,41 @@ impl HostOperation<'_> {
         let drive = media::drive(turn, &system.document).await.map_err(after_read)?;
         match (&system.power, drive.holds(url)) {
             (SystemPower::On, true) => Ok(done()),
-            (SystemPower::Off, true) => {
-                self.boot_from_disc(turn, &system, call.boot_mode).await?;
-                self.reset(turn, &system, ON.step(ResetStep::Boot, self.state.effect)).await
-            }
+            (SystemPower::Off, true) => self.boot(turn, &system, call.boot_mode).await,
             (SystemPower::On, false) => self.reset(turn, &system, self.hard_off()).await,
-            (SystemPower::Off, false) => insert(turn, &drive, url).await,
-            (SystemPower::Other(_), _) => Ok(running(SOON)),
+            (SystemPower::Off, false) => self.insert(turn, &drive, url).await,
+            (SystemPower::Other(state), _) => self.while_changing(state),
         }
+    }
+
+    /// Switches the host on, which boots from the image. The boot override holds for one boot, so a BMC that is
+    /// switching on is not told again.
+    async fn boot(&self, turn: &mut Turn<'_>, system: &SeenSystem, mode: BootMode) -> Step<DriverAnswer> {
+        if self.requested_at(ChangeStep::Boot).is_none() {
+            self.boot_from_disc(turn, system, mode).await?;
+        }
+        self.reset(turn, system, ON.step(ChangeStep::Boot, self.state.effect)).await
+    }
+
+    /// Inserts the image, unless the step has done so: BMCs fetch the image before they show it.
+    async fn insert(&self, turn: &mut Turn<'_>, drive: &MediaDrive, url: &str) -> Step<DriverAnswer> {
+        if let Some(at) = self.requested_at(ChangeStep::Insert) {
+            return self.await_effect("insertion of the image", at, self.state.effect);
+        }
+        if drive.image.is_some() {
+            drive.eject(turn).await.map_err(after_change)?;
+        }
+        self.note(ChangeStep::Insert);
+        let inserted = drive.insert(turn, url).await;
+        inserted.map(|()| running(Duration::ZERO)).map_err(|failure| self.not_requested(failure))
     }
 
     /// Removes the image: off, nothing inserted, usual boot.
     async fn deprovision(&self, turn: &mut Turn<'_>) -> Step<DriverAnswer> {
         let system = self.read(turn).await?;
-        match system.power {
+        match &system.power {
             SystemPower::On => return self.reset(turn, &system, self.hard_off()).await,
-            SystemPower::Other(_) => return Ok(running(SOON)),
+            SystemPower::Other(state) => return self.while_changing(state),
             SystemPower::Off => {}
         }
         for drive in media::drives(turn, &system.document).await.map_err(after_read)? {
@@ -137,22 +159,24 @@ impl HostOperation<'_> {
 
     async fn power_on(&self, turn: &mut Turn<'_>) -> Step<DriverAnswer> {
         let system = self.read(turn).await?;
-        match system.power {
+        match &system.power {
             SystemPower::On => Ok(done()),
-            SystemPower::Other(_) => Ok(running(SOON)),
-            SystemPower::Off => self.reset(turn, &system, ON.step(ResetStep::First, self.state.effect)).await,
+            SystemPower::Other(state) => self.while_changing(state),
+            SystemPower::Off => {
+                self.reset(turn, &system, ON.step(ChangeStep::First, self.state.effect)).await
+            }
         }
     }
 
     async fn power_off(&self, turn: &mut Turn<'_>, mode: RebootMode) -> Step<DriverAnswer> {
         let system = self.read(turn).await?;
         let wanted = match mode {
-            RebootMode::Soft => SOFT_OFF.step(ResetStep::First, self.state.soft_off),
+            RebootMode::Soft => SOFT_OFF.step(ChangeStep::First, self.state.soft_off),
             RebootMode::Hard => self.hard_off(),
         };
-        match system.power {
+        match &system.power {
             SystemPower::Off => Ok(done()),
-            SystemPower::Other(_) => Ok(running(SOON)),
+            SystemPower::Other(state) => self.while_changing(state),
             SystemPower::On => self.reset(turn, &system, wanted).await,
         }
     }
@@ -160,14 +184,14 @@ impl HostOperation<'_> {
     /// Reboots a host that may never be off. Its power shows no effect, so the request is all that there is.
     async fn reboot(&self, turn: &mut Turn<'_>) -> Step<DriverAnswer> {
         let system = self.read(turn).await?;
-        if self.requested_at(ResetStep::First).is_some() {
+        if self.requested_at(ChangeStep::First).is_some() {
             return Ok(done());
         }
-        self.reset(turn, &system, RESTART.step(ResetStep::First, self.state.effect)).await
+        self.reset(turn, &system, RESTART.step(ChangeStep::First, self.state.effect)).await
     }
 
     fn hard_off(&self) -> WantedReset {
-        HARD_OFF.step(ResetStep::First, self.state.effect)
+        HARD_OFF.step(ChangeStep::First, self.state.effect)
     }
 
     async fn read(&self, turn: &mut Turn<'_>) -> Step<SeenSystem> {
@@ -184,22 +208,42 @@ impl HostOperation<'_> {
         system: &SeenSystem,
         wanted: WantedReset,
     ) -> Step<DriverAnswer> {
-        let now = clock::now();
         if let Some(at) = self.requested_at(wanted.step) {
-            return if now.since(at) < wanted.patience {
-                Ok(running(SOON))
-            } else {
-                Err(failed(&format!("{} had no effect within {:?}", wanted.word, wanted.patience)))
-            };
+            return self.await_effect(wanted.word, at, wanted.patience);
         }
         let action = ComputerSystem::read(&system.document).reset;
         let allowable = turn.allowable(&action).await.map_err(after_read)?;
         let Some(kind) = choose_reset(wanted.kinds, &allowable) else {
             return Err(failed(&format!("the BMC offers no {}", wanted.word)));
         };
-        self.state.requests.note(&self.host.key, self.order.work.since, wanted.step, now);
+        self.note(wanted.step);
         let requested = turn.reset(&system.path, &action, &kind, Arc::new(|| true)).await;
         requested.map(|()| running(SOON)).map_err(|failure| self.not_requested(failure))
+    }
+
+    /// Waits for the effect of a change that was requested at `at`.
+    fn await_effect(&self, change: &str, at: Timestamp, patience: Duration) -> Step<DriverAnswer> {
+        if clock::now().since(at) < patience {
+            Ok(running(SOON))
+        } else {
+            Err(failed(&format!("{change} had no effect within {patience:?}")))
+        }
+    }
+
+    /// Waits while the power is neither on nor off. An operation that has requested nothing yet was not begun: taken for
+    /// one under way, it would never request its first reset.
+    fn while_changing(&self, state: &str) -> Step<DriverAnswer> {
+        let has_begun = self.order.asked_before.is_some()
+            || self.state.requests.has_any(&self.host.key, self.order.work.since);
+        if has_begun {
+            return Ok(running(SOON));
+        }
+        let text = format!("the power is changing: {state}").into();
+        Err(DriverAnswer::Trouble { kind: DriverTrouble::Busy, text })
+    }
+
+    fn note(&self, step: ChangeStep) {
+        self.state.requests.note(&self.host.key, self.order.work.since, step, clock::now());
     }
 
     /// Forgets a request that had no effect.
@@ -213,9 +257,9 @@ impl HostOperation<'_> {
         after_change(failure)
     }
 
-    fn requested_at(&self, step: ResetStep) -> Option<Timestamp> {
+    fn requested_at(&self, step: ChangeStep) -> Option<Timestamp> {
         let noted = self.state.requests.requested_at(&self.host.key, self.order.work.since, step);
-        let recorded = self.order.asked_before.filter(|_| step == ResetStep::First);
+        let recorded = self.order.asked_before.filter(|_| step == ChangeStep::First);
         noted.or(recorded)
     }
 
@@ -253,7 +297,7 @@ struct ResetWords {
 }
 
 impl ResetWords {
-    fn step(self, step: ResetStep, patience: Duration) -> WantedReset {
+    fn step(self, step: ChangeStep, patience: Duration) -> WantedReset {
         WantedReset { step, kinds: self.kinds, patience, word: self.word }
     }
 }
@@ -280,14 +324,6 @@ fn live_image(call: &ProvisionCall) -> Step<&str> {
             Err(failed("this driver boots images of the format live-iso, and installs no others"))
         }
     }
-}
-
-async fn insert(turn: &mut Turn<'_>, drive: &MediaDrive, url: &str) -> Step<DriverAnswer> {
-    if drive.image.is_some() {
-        drive.eject(turn).await.map_err(after_change)?;
-    }
-    drive.insert(turn, url).await.map_err(after_change)?;
-    Ok(running(Duration::ZERO))
 }
 
 /// Takes the refusal of a change for none: the BMC has nothing to change.

@@ -1,4 +1,4 @@
-//! Resets that were requested, so that none is requested twice for a step.
+//! Changes that were requested of BMCs, so that none is requested twice for a step.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,46 +10,53 @@ use parking_lot::Mutex;
 
 use crate::driver::HostTarget;
 
-/// Step of an operation that requests a reset.
+/// Step of an operation that requests a change, whose effect the documents of the BMC show some time later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ResetStep {
-    /// The first step of an operation, for which the intent on record stands after a restart.
+pub(super) enum ChangeStep {
+    /// The first reset of an operation, for which the intent on record stands after a restart.
     First,
+    /// The image is inserted.
+    Insert,
     /// The host boots the inserted image.
     Boot,
 }
 
 /// Latest request for each host.
 #[derive(Default)]
-pub(super) struct ResetRequests(Mutex<HashMap<HostKey, ResetRequest>>);
+pub(super) struct ChangeRequests(Mutex<HashMap<HostKey, ChangeRequest>>);
 
 #[derive(Debug, Clone, Copy)]
-struct ResetRequest {
+struct ChangeRequest {
     /// Time of the first call of the operation.
     since: Timestamp,
-    step: ResetStep,
+    step: ChangeStep,
     at: Timestamp,
 }
 
-impl ResetRequests {
-    /// Returns when the reset of that step of the operation was requested; `None`: it was not.
+impl ChangeRequests {
+    /// Returns when the change of that step of the operation was requested; `None`: it was not.
     pub(super) fn requested_at(
         &self,
         host: &HostKey,
         since: Timestamp,
-        step: ResetStep,
+        step: ChangeStep,
     ) -> Option<Timestamp> {
         let requests = self.0.lock();
         let request = requests.get(host)?;
         (request.since == since && request.step == step).then_some(request.at)
     }
 
-    pub(super) fn note(&self, host: &HostKey, since: Timestamp, step: ResetStep, at: Timestamp) {
-        self.0.lock().insert(host.clone(), ResetRequest { since, step, at });
+    pub(super) fn note(&self, host: &HostKey, since: Timestamp, step: ChangeStep, at: Timestamp) {
+        self.0.lock().insert(host.clone(), ChangeRequest { since, step, at });
     }
 
     pub(super) fn forget(&self, host: &HostKey) {
         self.0.lock().remove(host);
+    }
+
+    /// Returns whether any change was requested for the operation.
+    pub(super) fn has_any(&self, host: &HostKey, since: Timestamp) -> bool {
+        self.0.lock().get(host).is_some_and(|request| request.since == since)
     }
 
     /// Forgets the requests for hosts that are gone.

@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use chassis::settings;
+use chassis::settings::{self, seconds};
 use domain::boot::component::Action;
 use futures_util::future::join_all;
 use parking_lot::{Mutex, MutexGuard};
@@ -35,9 +35,6 @@ use crate::driver::{
 };
 
 use self::{actions::RedfishActions, fleet::BmcFleet, reset::ResetKind, task::ResetOrder};
-
-/// Longest time that can be set. A longer one is a mistake about the unit.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// All BMCs of a machine file. Clones share them.
 #[derive(Clone)]
@@ -198,15 +195,6 @@ fn reading(power: Result<SystemPower, String>) -> NodeReading {
         Ok(SystemPower::On) => known(PowerReading::On),
         Ok(SystemPower::Off) => known(PowerReading::Off),
         Ok(SystemPower::Other(text)) | Err(text) => NodeReading::undefined(text),
-    }
-}
-
-fn seconds(key: &str, seconds: f64) -> anyhow::Result<Duration> {
-    match Duration::try_from_secs_f64(seconds) {
-        Ok(duration) if !duration.is_zero() && duration <= LONGEST => Ok(duration),
-        Ok(_) | Err(_) => {
-            anyhow::bail!("{key}: has to be more than 0 and at most {} seconds", LONGEST.as_secs())
-        }
     }
 }
 
