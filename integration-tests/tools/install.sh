@@ -10,6 +10,7 @@ install_tools() {
     install_postgres || missing=1
     install_buf || missing=1
     install_python_tools || missing=1
+    install_ironic || missing=1
     # Tests that need a tool from there then insist on it.
     export REVEILLE_TEST_TOOLS=$tools
     return $missing
@@ -55,12 +56,22 @@ buf() {
 }
 
 install_python_tools() {
-    local wanted=integration-tests/tools/requirements.txt installed=$tools/venv/installed.txt
-    if cmp -s "$wanted" "$installed"; then
+    install_python_packages venv requirements.txt
+}
+
+# Ironic insists on other versions of what the other tools need, so it gets an environment of its own.
+install_ironic() {
+    install_python_packages ironic requirements-ironic.txt
+}
+
+# install_python_packages FOLDER LIST: anew whenever the list has changed.
+install_python_packages() {
+    local wanted=integration-tests/tools/$2 venv=$tools/$1
+    if cmp -s "$wanted" "$venv/installed.txt"; then
         return
     fi
     python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3 python3-venv || return
-    python3 -m venv --clear "$tools/venv" &&
-        "$tools/venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$wanted" &&
-        cp "$wanted" "$installed"
+    python3 -m venv --clear "$venv" &&
+        "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$wanted" &&
+        cp "$wanted" "$venv/installed.txt"
 }

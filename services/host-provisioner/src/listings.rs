@@ -120,12 +120,15 @@ fn looks(
     listed: &Result<BackendListing, BackendOutage>,
     failures: u32,
 ) -> Vec<HostLook> {
-    let sight = |key: &str| match listed {
-        Ok(listing) => Some(match listing.hosts.get(&parse_key(key)) {
-            Some(view) => DriverSight::Known(*view),
-            None => DriverSight::Absent { asked_at: listing.asked_at },
-        }),
-        Err(_) => counts_as_not_ready(failures).then_some(DriverSight::NotReady),
+    let silent = |failures: u32| counts_as_not_ready(failures).then_some(DriverSight::NotReady);
+    let sight = |key: &str| {
+        let Ok(listing) = listed else { return silent(failures) };
+        let key = parse_key(key);
+        match (listing.hosts.get(&key), listing.outages.get(&key)) {
+            (Some(view), _) => Some(DriverSight::Known(*view)),
+            (None, Some(failures)) => silent(*failures),
+            (None, None) => Some(DriverSight::Absent { asked_at: listing.asked_at }),
+        }
     };
     let look = |host: &Arc<HostRecord>| {
         let identity = HostIdentity::of(host);

@@ -62,6 +62,9 @@ fn turns_text(c: char) -> bool {
 
 /// Returns the text for people: problem documents (RFC 9457), OAuth2 errors, Redfish errors, and similar ones.
 fn text_for_people(document: &Value) -> Option<String> {
+    if let Some(text) = document.get("error_message").and_then(Value::as_str) {
+        return openstack(text);
+    }
     let members = ["detail", "error_description", "title", "message", "error"];
     members.iter().filter_map(|name| document.get(name)).find_map(text_of)
 }
@@ -73,6 +76,14 @@ fn text_of(value: &Value) -> Option<String> {
         Value::Object(_) => redfish(value).or_else(|| Some(value.to_string())),
         Value::Bool(_) | Value::Number(_) | Value::Array(_) => Some(value.to_string()),
     }
+}
+
+/// Returns the text of an error of an OpenStack service, which is a JSON document within a JSON text.
+fn openstack(text: &str) -> Option<String> {
+    let inner: Option<Value> = serde_json::from_str(text).ok();
+    let members = ["faultstring", "description"];
+    let found = inner.and_then(|inner| members.iter().filter_map(|name| inner.get(name)).find_map(text_of));
+    found.or_else(|| Some(text.to_owned())).filter(|text| !text.trim().is_empty())
 }
 
 /// Returns the messages of a Redfish error object; its own message is mostly "see the extended information".
@@ -113,7 +124,7 @@ mod tests {
     #[test]
     fn error_text_is_the_text_for_people() {
         let long = "é".repeat(400);
-        let bodies: [(&[u8], &str); 19] = [
+        let bodies: [(&[u8], &str); 21] = [
             (br#"{"type":"about:blank","title":"Bad Request","detail":"no xname","status":400}"#, "problem"),
             (br#"{"title":"Bad Request"}"#, "title alone"),
             (br#"{"detail":"","message":"no such group"}"#, "empty detail"),
@@ -126,6 +137,8 @@ mod tests {
                 br#"{"error":{"message":"see below","@Message.ExtendedInfo":[{"Message":"fan"},{"Message":"psu"}]}}"#,
                 "redfish, extended",
             ),
+            (br#"{"error_message":"{\"faultstring\":\"no node\",\"debuginfo\":null}"}"#, "openstack"),
+            (br#"{"error_message":"no JSON"}"#, "openstack, plain"),
             (br#"{"other":1}"#, "unknown document"),
             (b"<html>\r\n  <body>\n502\tBad\0 Gateway</body></html>", "page"),
             (
@@ -158,6 +171,8 @@ mod tests {
             list               | [{"loc":["body"],"msg":"field required"}]
             redfish            | busy
             redfish, extended  | fan; psu
+            openstack          | no node
+            openstack, plain   | no JSON
             unknown document   | {"other":1}
             page               | <html> <body> 502 Bad Gateway</body></html>
             S3                 | NoSuchKey: no <x> &amp; no y

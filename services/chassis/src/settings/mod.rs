@@ -20,7 +20,7 @@ mod upstreams;
 pub use database::DatabaseSettings;
 pub(crate) use database::without_password;
 pub use duration::seconds;
-pub use host_operations::{HostDriverName, HostOperationSettings};
+pub use host_operations::{HostDriverName, HostOperationSettings, IronicBackendSettings, IronicSettings};
 pub use host_records::{HostSettings, SecretKeys};
 pub use leases::LeaseSettings;
 pub use limits::LimitSettings;
@@ -354,6 +354,7 @@ impl Settings {
             &mut shown.power.pcs,
             &mut shown.power.redfish,
             &mut shown.host_operations.redfish,
+            &mut shown.host_operations.ironic.calls,
             &mut shown.boot_parameters.bss,
             &mut shown.configuration.cfs,
             &mut shown.images.s3,
@@ -363,6 +364,11 @@ impl Settings {
             // A user in the URL is refused later, by the caller of the peer.
             if peer.url.contains('@') {
                 peer.url = without_password(&peer.url);
+            }
+        }
+        for backend in shown.host_operations.ironic.backends.values_mut() {
+            if backend.url.contains('@') {
+                backend.url = without_password(&backend.url);
             }
         }
         shown.hosts.secret_keys = SecretKeys::default();

@@ -11,6 +11,7 @@
 //!
 //! The future of either may be dropped anywhere.
 
+mod ironic;
 mod redfish;
 mod simulated;
 mod target;
@@ -29,6 +30,7 @@ use domain::{
 };
 use tokio::sync::Semaphore;
 
+pub(crate) use ironic::IronicHostDriver;
 pub(crate) use redfish::RedfishHostDriver;
 pub(crate) use simulated::SimulatedRackDriver;
 pub(crate) use target::{BmcLogin, HostTarget, WorkOrder};
@@ -40,6 +42,8 @@ pub(crate) enum HostDriver {
     Simulated(SimulatedRackDriver),
     /// The BMC of each host.
     Redfish(RedfishHostDriver),
+    /// Ironics.
+    Ironic(IronicHostDriver),
 }
 
 /// Listing of a backend.
@@ -49,6 +53,8 @@ pub(crate) struct BackendListing {
     pub(crate) asked_at: Timestamp,
     /// Hosts that the backend knows.
     pub(crate) hosts: HashMap<HostKey, DriverView>,
+    /// Hosts of a part of the backend that gave no listing, with the number of times in a row.
+    pub(crate) outages: HashMap<HostKey, u32>,
 }
 
 /// Reason for which a backend gave no listing.
@@ -73,13 +79,14 @@ impl HostDriver {
                 Ok(Some(Self::Simulated(driver)))
             }
             HostDriverName::Redfish => Ok(Some(Self::Redfish(RedfishHostDriver::new(operations)?))),
+            HostDriverName::Ironic => Ok(Some(Self::Ironic(IronicHostDriver::new(operations)?))),
         }
     }
 
     /// Returns whether a listing needs the logins of the hosts.
     pub(crate) fn lists_by_login(&self) -> bool {
         match self {
-            Self::Simulated(_) => false,
+            Self::Simulated(_) | Self::Ironic(_) => false,
             Self::Redfish(_) => true,
         }
     }
@@ -89,6 +96,7 @@ impl HostDriver {
         let mut listing = match self {
             Self::Simulated(driver) => driver.list().await?,
             Self::Redfish(driver) => driver.list(hosts).await,
+            Self::Ironic(driver) => driver.list(hosts).await?,
         };
         for host in hosts {
             let boots_from_image =
@@ -117,6 +125,7 @@ impl HostDriver {
         match self {
             Self::Simulated(driver) => driver.carry_out(host, order).await,
             Self::Redfish(driver) => driver.carry_out(host, &address, order).await,
+            Self::Ironic(driver) => driver.carry_out(host, &address, order).await,
         }
     }
 }

@@ -72,7 +72,7 @@ impl SimulatedRackDriver {
         };
         let hosts = pages.into_iter().flat_map(|page| page.hosts);
         let hosts = hosts.map(|host| (parse_key(&host.name), view(&host, asked_at))).collect();
-        Ok(BackendListing { asked_at, hosts })
+        Ok(BackendListing { asked_at, hosts, ..BackendListing::default() })
     }
 
     pub(crate) async fn carry_out(&self, host: &HostTarget, order: &WorkOrder) -> DriverAnswer {

@@ -82,7 +82,7 @@ impl RedfishHostDriver {
         let hosts_seen = join_all(looks).await.into_iter().collect();
         self.inner.clients.keep_only(hosts, LOG_OUT).await;
         self.inner.requests.keep_only(hosts);
-        BackendListing { asked_at, hosts: hosts_seen }
+        BackendListing { asked_at, hosts: hosts_seen, ..BackendListing::default() }
     }
 
     async fn document(&self, host: &HostTarget) -> Option<serde_json::Value> {

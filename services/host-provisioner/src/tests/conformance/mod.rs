@@ -1,17 +1,22 @@
 //! The contract of drivers, as every driver keeps it.
 
 pub(super) mod emulator;
+pub(super) mod ironic;
 
 use std::sync::Arc;
 
-use chassis::settings::HostDriverName;
-use domain::host::record::{HostKey, annotations::RebootMode, progress::HostWork, status::HostInventory};
+use chassis::settings::{HostDriverName, IronicBackendSettings};
+use domain::host::record::{
+    HostKey, annotations::RebootMode, call::DriverTrouble, progress::HostWork, spec::InspectionMode,
+    status::HostInventory,
+};
 use expect_test::{Expect, expect};
 use upstream::SecretText;
 
 use super::*;
 use crate::driver::{BmcLogin, HostDriver, HostTarget, WorkOrder};
 use emulator::RedfishEmulator;
+use ironic::IronicServer;
 
 /// Driver with a backend for one host.
 struct DriverSubject {
@@ -19,6 +24,8 @@ struct DriverSubject {
     driver: HostDriver,
     address: String,
     image: String,
+    /// Whether the backend knows no ramdisk, so that it cannot clean, and inspects hosts by their BMC.
+    has_no_ramdisk: bool,
     /// Returns the operations that the backend has begun, as far as it counts them.
     begun: Box<dyn Fn() -> Vec<String> + Send + Sync>,
 }
@@ -32,7 +39,7 @@ impl DriverSubject {
     ) -> Self {
         let driver = HostDriver::new(&settings).unwrap().unwrap();
         let (address, image) = (address.to_owned(), image.to_owned());
-        Self { settings, driver, address, image, begun: Box::new(begun) }
+        Self { settings, driver, address, image, has_no_ramdisk: false, begun: Box::new(begun) }
     }
 
     /// Forgets everything that the driver keeps in memory, as a restart does.
@@ -61,16 +68,32 @@ impl DriverSubject {
     /// Asks until the operation is over, twice each time, and after a restart once: nothing may begin twice.
     async fn carry_out(&mut self, call: DriverCall) -> DriverAnswer {
         let host = self.target("password");
+        self.carry_out_on(&host, call).await
+    }
+
+    async fn carry_out_on(&mut self, host: &HostTarget, call: DriverCall) -> DriverAnswer {
         let mut order = order(call);
-        let mut answer = self.ask(&host, &order).await;
+        let mut answer = self.ask(host, &order).await;
         order.asked_before = Some(clock::now());
         self.restart();
-        while let DriverAnswer::InProgress { again_in, .. } = answer {
-            tokio::time::sleep(again_in.min(Duration::from_millis(300))).await;
-            self.ask(&host, &order).await;
-            answer = self.ask(&host, &order).await;
+        while is_open(&answer) {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            self.ask(host, &order).await;
+            answer = self.ask(host, &order).await;
         }
         answer
+    }
+
+    fn register(&self) -> DriverCall {
+        let DriverCall::Register(mut call) = register() else { panic!("another call") };
+        call.registration.cleaning_disabled = self.has_no_ramdisk;
+        DriverCall::Register(call)
+    }
+
+    fn inspect(&self) -> DriverCall {
+        let DriverCall::Inspect(mut call) = inspect() else { panic!("another call") };
+        call.mode = if self.has_no_ramdisk { InspectionMode::Fast } else { InspectionMode::Agent };
+        DriverCall::Inspect(call)
     }
 
     async fn power(&self) -> Option<bool> {
@@ -79,6 +102,14 @@ impl DriverSubject {
         let listing = self.driver.list(&[Arc::new(host)]).await.unwrap();
         listing.hosts.get(&key)?.powered_on
     }
+}
+
+/// Returns whether the operation is asked about again. A backend may be busy with the host for other reasons.
+fn is_open(answer: &DriverAnswer) -> bool {
+    matches!(
+        answer,
+        DriverAnswer::InProgress { .. } | DriverAnswer::Trouble { kind: DriverTrouble::Busy, .. }
+    )
 }
 
 fn order(call: DriverCall) -> WorkOrder {
@@ -121,11 +152,12 @@ async fn conforms(mut subject: DriverSubject, dead: &str, expected: Expect) {
     let mut seen = String::new();
     let mut note = |what: &str, answer: &str| seen += &format!("{what}: {answer}\n");
     let unreachable = HostTarget { address: dead.into(), ..subject.target("password") };
-    note("dead BMC", kind_of_failure(&subject.ask(&unreachable, &order(register())).await));
+    let [register, inspect] = [subject.register(), subject.inspect()];
+    note("dead BMC", kind_of_failure(&subject.carry_out_on(&unreachable, register.clone()).await));
     let stranger = subject.target("guess");
-    note("wrong password", kind_of_failure(&subject.ask(&stranger, &order(register())).await));
-    note("register", &show(&subject.carry_out(register()).await));
-    note("inspect", &inventory_of(&subject.carry_out(inspect()).await));
+    note("wrong password", kind_of_failure(&subject.carry_out_on(&stranger, register.clone()).await));
+    note("register", &show(&subject.carry_out(register).await));
+    note("inspect", &inventory_of(&subject.carry_out(inspect).await));
     let image =
         HostImage { url: subject.image.as_str().into(), format: "live-iso".into(), ..HostImage::default() };
     let provision = DriverCall::Provision(Box::new(ProvisionCall {
@@ -136,7 +168,7 @@ async fn conforms(mut subject: DriverSubject, dead: &str, expected: Expect) {
     }));
     let off = |mode| DriverCall::PowerOff { mode, force: false, cleaning_disabled: false };
     let on = || DriverCall::PowerOn { force: false };
-    let deprovision = DriverCall::Deprovision { restart: false, cleaning_disabled: false };
+    let deprovision = DriverCall::Deprovision { restart: false, cleaning_disabled: subject.has_no_ramdisk };
     for (what, call) in [
         ("power on", on()),
         ("power on again", on()),
@@ -223,6 +255,48 @@ async fn redfish_driver_conforms() {
         delete again: done, off
         begun: On GracefulShutdown On ForceOff
     "#]],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ironic_driver_conforms() {
+    let Some(emulator) = RedfishEmulator::start().await else {
+        eprintln!("not tested: the emulator of BMCs is missing, which integration-tests/run installs");
+        return;
+    };
+    let images = emulator.image.trim_end_matches("/live.iso").to_owned();
+    let Some(ironic) = IronicServer::start(&images).await else {
+        eprintln!("not tested: Ironic is missing, which integration-tests/run installs");
+        return;
+    };
+    let mut settings = Settings::default();
+    settings.host_operations.driver = HostDriverName::Ironic;
+    settings.host_operations.ironic.calls.plain_http = true;
+    let backend = IronicBackendSettings { url: ironic.url.clone(), ..Default::default() };
+    settings.host_operations.ironic.backends.insert("one".to_owned(), backend);
+    let address = format!("redfish-virtualmedia+http://{}{}", emulator.authority, emulator::SYSTEM);
+    let image = emulator.image.clone();
+    let mut subject = DriverSubject::new(settings, &address, &image, move || emulator.resets());
+    subject.has_no_ramdisk = true;
+    conforms(
+        subject,
+        "redfish-virtualmedia+http://127.0.0.1:9/redfish/v1/Systems/1",
+        expect![[r#"
+            dead BMC: failed
+            wrong password: failed
+            register: done, id
+            inspect: x86_64, CPUs true, memory true, 1 NICs, 1 disks
+            power on: done, on
+            power on again: done, on
+            soft power off: done, off
+            provision: done, on
+            hard power off: done, off
+            deprovision: done, off
+            delete: done
+            delete again: done
+            begun: On GracefulShutdown On ForceOff
+        "#]],
     )
     .await;
 }

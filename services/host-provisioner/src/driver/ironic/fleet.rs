@@ -1,0 +1,244 @@
+//! All Ironics: which of them a host belongs to, and what their last listings showed.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use chassis::{process::clock, settings::HostOperationSettings};
+use domain::{core::time::Timestamp, host::record::HostKey};
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+use upstream::{CredentialUse, PeerGroup};
+
+use super::{
+    api::IronicBackend,
+    enrolment::{SiteSettings, node_name},
+    node::IronicNode,
+    routing,
+    view::view,
+};
+use crate::{
+    driver::{BackendListing, BackendOutage, HostTarget},
+    settings::seconds,
+};
+
+/// All Ironics.
+pub(super) struct IronicFleet {
+    backends: Vec<IronicBackend>,
+    pub(super) site: SiteSettings,
+    /// Time for the effect of a soft power-off.
+    pub(super) soft_off: Duration,
+    memory: Mutex<FleetMemory>,
+}
+
+/// Knowledge that the next listings bring again, and power requests under way.
+#[derive(Default)]
+struct FleetMemory {
+    /// Place of the Ironic that knows a host.
+    homes: HashMap<HostKey, usize>,
+    /// Nodes as they were listed last, with the time at which the listing was asked for.
+    listed: HashMap<HostKey, (Timestamp, Arc<IronicNode>)>,
+    /// Time of the last operation at a host that may have changed its node.
+    touched: HashMap<HostKey, Timestamp>,
+    /// Listings of each Ironic.
+    history: Vec<ListingHistory>,
+    /// First call of the operation whose power request was made.
+    power_requests: HashMap<HostKey, Timestamp>,
+}
+
+/// Listings of one Ironic.
+#[derive(Debug, Clone, Copy, Default)]
+struct ListingHistory {
+    /// Whether one has succeeded since the start, so that the nodes are known.
+    has_succeeded: bool,
+    /// Failures in a row.
+    failures: u32,
+}
+
+/// Nodes of one Ironic, by id and by name.
+#[derive(Default)]
+struct NodeIndex {
+    by_uuid: HashMap<String, Arc<IronicNode>>,
+    by_name: HashMap<String, Arc<IronicNode>>,
+}
+
+impl IronicFleet {
+    pub(super) fn new(settings: &HostOperationSettings) -> anyhow::Result<Self> {
+        let ironic = &settings.ironic;
+        let section = "host_operations.ironic";
+        anyhow::ensure!(!ironic.backends.is_empty(), "{section}.backends: no Ironic is named");
+        let slots = usize::try_from(settings.calls_in_flight)?.clamp(1, Semaphore::MAX_PERMITS);
+        let group = PeerGroup::new("ironic", &ironic.calls).with_context(|| format!("{section}.calls"))?;
+        let mut backends = Vec::new();
+        for (name, backend) in &ironic.backends {
+            let section = format!("{section}.backends.{name}");
+            let peer = group
+                .peer(format!("Ironic {name}"), &backend.url, &backend.credentials)
+                .with_context(|| section.clone())?;
+            if !backend.credentials.is_empty() {
+                peer.check_credentials(&section, CredentialUse::Header);
+            }
+            backends.push(IronicBackend::new(name, peer, slots));
+        }
+        let agent = [
+            ("deploy_kernel", &ironic.deploy_kernel),
+            ("deploy_ramdisk", &ironic.deploy_ramdisk),
+            ("deploy_iso", &ironic.deploy_iso),
+        ];
+        let agent = agent.into_iter().filter(|(_, url)| !url.is_empty());
+        let site = SiteSettings {
+            hardware: Some(ironic.hardware.clone()).filter(|hardware| !hardware.is_empty()),
+            agent: agent.map(|(name, url)| (name, url.clone())).collect(),
+        };
+        let soft_off = seconds("host_operations.soft_off_seconds", settings.soft_off_seconds)?;
+        let history = vec![ListingHistory::default(); backends.len()];
+        let memory = FleetMemory { history, ..FleetMemory::default() };
+        Ok(Self { backends, site, soft_off, memory: Mutex::new(memory) })
+    }
+
+    /// Lists every Ironic at the same time. One in trouble stops none of the others.
+    pub(super) async fn list(&self, hosts: &[Arc<HostTarget>]) -> Result<BackendListing, BackendOutage> {
+        let asked_at = clock::now();
+        let listed = join_all(self.backends.iter().map(IronicBackend::list)).await;
+        let outages: Vec<_> = listed.iter().filter_map(|listed| Some(&listed.as_ref().err()?.text)).collect();
+        let is_out = outages.len() == self.backends.len();
+        let outage = BackendOutage(outages.into_iter().cloned().collect::<Vec<_>>().join("; "));
+        let listed: Vec<_> = listed.into_iter().map(|nodes| nodes.ok().map(NodeIndex::of)).collect();
+        let mut memory = self.memory.lock();
+        memory.count_failures(&listed);
+        if is_out {
+            return Err(outage);
+        }
+        if !outage.0.is_empty() {
+            tracing::debug!(%outage, "an Ironic does not answer");
+        }
+        let mut listing = BackendListing { asked_at, ..BackendListing::default() };
+        for host in hosts {
+            self.look(&mut memory, &mut listing, host, &listed);
+        }
+        let present: HashSet<_> = hosts.iter().map(|host| &host.key).collect();
+        memory.keep_only(&present);
+        Ok(listing)
+    }
+
+    /// Adds the look at a host to the listing.
+    fn look(
+        &self,
+        memory: &mut FleetMemory,
+        listing: &mut BackendListing,
+        host: &HostTarget,
+        listed: &[Option<NodeIndex>],
+    ) {
+        let found =
+            listed.iter().enumerate().find_map(|(place, nodes)| Some((place, nodes.as_ref()?.find(host)?)));
+        if let Some((place, node)) = found {
+            listing.hosts.insert(host.key.clone(), view(&node, listing.asked_at));
+            memory.homes.insert(host.key.clone(), place);
+            memory.listed.insert(host.key.clone(), (listing.asked_at, node));
+            return;
+        }
+        memory.listed.remove(&host.key);
+        match self.place(memory, host) {
+            Some(place) if listed[place].is_some() => {
+                memory.homes.remove(&host.key);
+            }
+            Some(place) => {
+                listing.outages.insert(host.key.clone(), memory.history[place].failures);
+            }
+            None => {
+                let failures = memory.history.iter().map(|one| one.failures).max();
+                listing.outages.insert(host.key.clone(), failures.unwrap_or(0));
+            }
+        }
+    }
+
+    /// Returns the Ironic of a host; `None`: not known before every Ironic was listed, because one that was not may know
+    /// the host.
+    pub(super) fn home(&self, host: &HostTarget) -> Option<(usize, &IronicBackend)> {
+        let place = self.place(&self.memory.lock(), host)?;
+        Some((place, self.backends.get(place)?))
+    }
+
+    fn place(&self, memory: &FleetMemory, host: &HostTarget) -> Option<usize> {
+        if let Some(place) = memory.homes.get(&host.key) {
+            return Some(*place);
+        }
+        let is_registered = !host.driver_id.is_empty();
+        let is_everything_listed = memory.history.iter().all(|one| one.has_succeeded);
+        if is_registered && self.backends.len() > 1 && !is_everything_listed {
+            return None;
+        }
+        let key = format!("{}/{}", host.key.namespace, host.key.name);
+        routing::choose(self.backends.iter().map(|backend| backend.name.as_str()), &key)
+    }
+
+    /// Notes that a host has a node at an Ironic, before a listing shows it.
+    pub(super) fn note_home(&self, host: &HostKey, place: usize) {
+        self.memory.lock().homes.insert(host.clone(), place);
+    }
+
+    /// Notes that an operation may change the node of a host from now on, so that earlier listings count no more.
+    pub(super) fn touch(&self, host: &HostKey) {
+        self.memory.lock().touched.insert(host.clone(), clock::now());
+    }
+
+    /// Returns the node of a host from the last listing, if no operation may have changed it since.
+    pub(super) fn listed(&self, host: &HostKey) -> Option<Arc<IronicNode>> {
+        let memory = self.memory.lock();
+        let (asked_at, node) = memory.listed.get(host)?;
+        let touched = memory.touched.get(host);
+        touched.is_none_or(|touched| asked_at > touched).then(|| Arc::clone(node))
+    }
+
+    /// Returns whether the power request of the operation that began at `since` was made.
+    pub(super) fn has_requested_power(&self, host: &HostKey, since: Timestamp) -> bool {
+        self.memory.lock().power_requests.get(host) == Some(&since)
+    }
+
+    pub(super) fn note_power_request(&self, host: &HostKey, since: Timestamp) {
+        self.memory.lock().power_requests.insert(host.clone(), since);
+    }
+
+    pub(super) fn forget_power_request(&self, host: &HostKey) {
+        self.memory.lock().power_requests.remove(host);
+    }
+}
+
+impl FleetMemory {
+    fn count_failures(&mut self, listed: &[Option<NodeIndex>]) {
+        for (history, nodes) in self.history.iter_mut().zip(listed) {
+            history.has_succeeded |= nodes.is_some();
+            history.failures = if nodes.is_some() { 0 } else { history.failures.saturating_add(1) };
+        }
+    }
+
+    /// Forgets hosts that are gone.
+    fn keep_only(&mut self, present: &HashSet<&HostKey>) {
+        self.homes.retain(|host, _| present.contains(host));
+        self.listed.retain(|host, _| present.contains(host));
+        self.touched.retain(|host, _| present.contains(host));
+        self.power_requests.retain(|host, _| present.contains(host));
+    }
+}
+
+impl NodeIndex {
+    fn of(nodes: Vec<IronicNode>) -> Self {
+        let mut index = Self::default();
+        for node in nodes.into_iter().map(Arc::new) {
+            index.by_uuid.insert(node.uuid.clone(), Arc::clone(&node));
+            if !node.name.is_empty() {
+                index.by_name.insert(node.name.clone(), node);
+            }
+        }
+        index
+    }
+
+    fn find(&self, host: &HostTarget) -> Option<Arc<IronicNode>> {
+        let found = self.by_uuid.get(&*host.driver_id).or_else(|| self.by_name.get(&node_name(host)));
+        found.map(Arc::clone)
+    }
+}

@@ -1,0 +1,26 @@
+//! Data images at the BMC of a running host.
+
+use domain::host::record::call::DriverAnswer;
+
+use super::{
+    answers::{Step, after_change, after_read, done},
+    operation::HostOperation,
+};
+
+impl HostOperation<'_> {
+    /// Inserts an image. Ironic shows only whether one is inserted, so the intent on record tells whose it is.
+    pub(super) async fn insert_media(&self, url: &str) -> Step<DriverAnswer> {
+        let Some(node) = self.node().await? else { return Ok(DriverAnswer::NotRegistered) };
+        let may_be_inserted = self.order.asked_before.is_some();
+        if may_be_inserted && self.backend.has_media(&node).await.map_err(after_read)? {
+            return Ok(done());
+        }
+        self.backend.insert_media(&node, url).await.map(|()| done()).map_err(after_change)
+    }
+
+    /// Ejects the image.
+    pub(super) async fn eject_media(&self) -> Step<DriverAnswer> {
+        let Some(node) = self.node().await? else { return Ok(DriverAnswer::NotRegistered) };
+        self.backend.eject_media(&node).await.map(|()| done()).map_err(after_change)
+    }
+}

@@ -1,0 +1,269 @@
+//! Operations that lead a node through provision states.
+
+use std::sync::Arc;
+
+use domain::host::record::{
+    call::{DoneFacts, DriverAnswer, DriverCall, InspectCall, PreparationParts, PrepareCall, ProvisionCall},
+    spec::InspectionMode,
+    state::HostState,
+    status::HostInventory,
+};
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{
+    answers::{LATER, SOON, Step, after_change, after_read, busy, done, failed, running},
+    deployment::{config_drive, deploy_interface, instance_info, procedure_steps},
+    enrolment::{raid_interface, set, set_capabilities},
+    inventory,
+    node::{IronicNode, OperationMark, ProvisionVerb},
+    operation::{HostOperation, sight},
+    raid::{RaidChange, raid_change},
+    step::{NodeGoal, NodeStep, next_step},
+};
+
+/// Settings and members of the request that begins an operation.
+#[derive(Default)]
+struct Beginning {
+    changes: Vec<Value>,
+    members: Value,
+    raid: Option<RaidChange>,
+}
+
+impl HostOperation<'_> {
+    /// Leads the node towards the goal of the operation, or returns how far it is.
+    pub(super) async fn lead(&self, goal: NodeGoal) -> Step<DriverAnswer> {
+        let Some(node) = self.node().await? else {
+            let is_release = matches!(goal, NodeGoal::Release { .. });
+            return Ok(if is_release { done() } else { DriverAnswer::NotRegistered });
+        };
+        let sight = sight(&node, &self.name());
+        match next_step(goal, sight) {
+            NodeStep::Done => self.finish(&node).await,
+            NodeStep::Failed => Err(failed(&self.failure(&node).await?)),
+            NodeStep::Begin(verb) => self.begin(&node, verb).await,
+            step => self.take(&node, step, sight.begun.is_some()).await,
+        }
+    }
+
+    /// Takes a step that all operations have in common.
+    pub(super) async fn take(&self, node: &IronicNode, step: NodeStep, started: bool) -> Step<DriverAnswer> {
+        match step {
+            NodeStep::Done => Ok(done()),
+            NodeStep::NotRegistered => Ok(DriverAnswer::NotRegistered),
+            NodeStep::Wait { is_short: true } => Ok(running(SOON, started)),
+            NodeStep::Wait { is_short: false } => Ok(running(LATER, started)),
+            NodeStep::Begin(verb) | NodeStep::Lead(verb) => {
+                self.request(node, verb, json!({})).await?;
+                Ok(running(SOON, started))
+            }
+            NodeStep::Abandon(verb) => {
+                let node = self.change(node, &[OperationMark::removal()]).await?;
+                self.request(&node, verb, json!({})).await?;
+                Ok(running(SOON, true))
+            }
+            NodeStep::EndMaintenance => {
+                self.backend.end_maintenance(node).await.map_err(after_change)?;
+                Ok(running(SOON, started))
+            }
+            NodeStep::BeginMaintenance => {
+                self.backend.begin_maintenance(node).await.map_err(after_change)?;
+                Ok(running(SOON, started))
+            }
+            NodeStep::Remove => self.remove(node).await,
+            NodeStep::Failed => Err(failed(&self.failure(node).await?)),
+            NodeStep::Stuck => {
+                let (state, kind) = (node.state.word(), self.order.kind().word());
+                Ok(busy(&format!("the node is in the state '{state}', which does not go with '{kind}'")))
+            }
+            NodeStep::Faulty => Ok(busy("Ironic cannot reach the BMC, and takes no requests for the node")),
+        }
+    }
+
+    /// Returns the answer about an operation that is over.
+    async fn finish(&self, node: &IronicNode) -> Step<DriverAnswer> {
+        if !matches!(self.order.work.call, DriverCall::Inspect(_)) {
+            return Ok(done());
+        }
+        let found = self.backend.inventory(node).await.map_err(after_read)?;
+        let boot_mac = self.host.boot_mac.as_deref();
+        let details = found.map_or_else(
+            || inventory::of_properties(node, boot_mac),
+            |found| inventory::of_inspection(&found),
+        );
+        Ok(inspected(&details))
+    }
+
+    async fn begin(&self, node: &IronicNode, verb: ProvisionVerb) -> Step<DriverAnswer> {
+        if let (ProvisionVerb::Inspect, DriverCall::Inspect(call)) = (verb, &self.order.work.call)
+            && !call.refresh
+            && !call.restart
+            && let Some(known) = self.backend.inventory(node).await.map_err(after_read)?
+        {
+            return Ok(inspected(&inventory::of_inspection(&known)));
+        }
+        let Beginning { mut changes, members, raid } = self.beginning(node, verb)?;
+        changes.push(self.mark(&node.state_changed_at, verb, self.is_forced()).patch());
+        let node = self.change(node, &changes).await?;
+        if let Some(raid) = raid {
+            self.backend.set_raid(&node, &raid.target).await.map_err(after_change)?;
+        }
+        self.request(&node, verb, members).await?;
+        Ok(running(SOON, true))
+    }
+
+    fn is_forced(&self) -> bool {
+        match &self.order.work.call {
+            DriverCall::Inspect(call) => call.force_reboot,
+            DriverCall::Provision(call) => call.force_reboot,
+            DriverCall::Register(_)
+            | DriverCall::Prepare(_)
+            | DriverCall::Service(_)
+            | DriverCall::Adopt { .. }
+            | DriverCall::Deprovision { .. }
+            | DriverCall::PowerOn { .. }
+            | DriverCall::PowerOff { .. }
+            | DriverCall::Detach { .. }
+            | DriverCall::Delete
+            | DriverCall::AttachDataImage { .. }
+            | DriverCall::DetachDataImage => false,
+        }
+    }
+
+    fn beginning(&self, node: &IronicNode, verb: ProvisionVerb) -> Step<Beginning> {
+        let none = || Ok(Beginning { members: json!({}), ..Beginning::default() });
+        match (&self.order.work.call, verb) {
+            (DriverCall::Inspect(call), ProvisionVerb::Inspect) => self.inspection(node, call),
+            (DriverCall::Prepare(call), ProvisionVerb::Clean) => Ok(self.cleaning(call)),
+            (DriverCall::Provision(call), ProvisionVerb::Active) => Ok(self.deployment(node, call)),
+            (DriverCall::Deprovision { cleaning_disabled, .. }, _) => {
+                let changes = vec![set("automated_clean", &json!(!cleaning_disabled))];
+                Ok(Beginning { changes, members: json!({}), raid: None })
+            }
+            (DriverCall::Adopt { .. }, _) => {
+                Ok(Beginning { changes: self.reservation(), members: json!({}), raid: None })
+            }
+            _ => none(),
+        }
+    }
+
+    fn inspection(&self, node: &IronicNode, call: &InspectCall) -> Step<Beginning> {
+        let mut changes = vec![set_capabilities(&node.properties, call.boot_mode)];
+        if self.fleet.site.hardware.is_none() {
+            let interface = match call.mode {
+                InspectionMode::Agent | InspectionMode::Disabled => "agent",
+                InspectionMode::Fast if self.address.family.is_redfish() => "redfish",
+                InspectionMode::Fast => return Err(failed("the BMC reports no inventory")),
+            };
+            changes.push(set("inspect_interface", &interface.into()));
+        }
+        Ok(Beginning { changes, members: json!({}), raid: None })
+    }
+
+    fn cleaning(&self, call: &PrepareCall) -> Beginning {
+        let raid = raid_change(call);
+        let mut changes = Vec::new();
+        if let Some(raid) = raid.as_ref().filter(|_| self.fleet.site.hardware.is_none()) {
+            let interface = if raid.is_software { "agent" } else { raid_interface(self.address.family) };
+            changes.push(set("raid_interface", &interface.into()));
+        }
+        let steps = raid.as_ref().map(|raid| raid.steps.clone()).unwrap_or_default();
+        Beginning { changes, members: json!({ "clean_steps": steps }), raid }
+    }
+
+    fn deployment(&self, node: &IronicNode, call: &ProvisionCall) -> Beginning {
+        let image = call.system.image.as_ref();
+        let procedure = call.system.procedure.as_deref();
+        let mut changes = self.reservation();
+        changes.push(set_capabilities(&node.properties, call.boot_mode));
+        changes.push(set("instance_info", &instance_info(image, call.boot_mode, call.hints.as_ref())));
+        if self.fleet.site.hardware.is_none() {
+            changes.push(match deploy_interface(image, procedure.is_some()) {
+                Some(interface) => set("deploy_interface", &interface.into()),
+                None => json!({"op": "remove", "path": "/deploy_interface"}),
+            });
+        }
+        let mut members = json!({});
+        if let Some(drive) = config_drive(self.host, image) {
+            members["configdrive"] = drive;
+        }
+        if let Some(procedure) = procedure.filter(|_| self.fleet.site.hardware.is_none()) {
+            members["deploy_steps"] = procedure_steps(procedure);
+        }
+        Beginning { changes, members, raid: None }
+    }
+
+    /// Returns the change that reserves the node for the host, whose record others may look for by its id.
+    fn reservation(&self) -> Vec<Value> {
+        is_uuid(&self.host.uid).then(|| set("instance_uuid", &json!(&*self.host.uid))).into_iter().collect()
+    }
+
+    async fn remove(&self, node: &IronicNode) -> Step<DriverAnswer> {
+        if node.has_instance && !node.is_maintained {
+            self.change(node, &[json!({"op": "remove", "path": "/instance_uuid"})]).await?;
+        }
+        match self.backend.delete(node).await {
+            Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => Ok(done()),
+            removed => removed.map(|()| done()).map_err(after_change),
+        }
+    }
+}
+
+/// Returns the goal of a call; `None`: the call leads a node through no states.
+pub(super) fn goal(call: &DriverCall) -> Option<NodeGoal> {
+    Some(match call {
+        DriverCall::Register(call) => {
+            NodeGoal::Register { is_leaving: call.state == HostState::PoweringOffBeforeDelete }
+        }
+        DriverCall::Inspect(call) => NodeGoal::Inspect { force: call.force_reboot },
+        DriverCall::Prepare(call) => NodeGoal::Prepare { has_steps: raid_change(call).is_some() },
+        DriverCall::Service(call) => NodeGoal::Service { has_steps: !call.parts.is_empty() },
+        DriverCall::Provision(call) => NodeGoal::Provision { force: call.force_reboot },
+        DriverCall::Deprovision { .. } => NodeGoal::Deprovision,
+        DriverCall::Adopt { state, .. } => {
+            NodeGoal::Adopt { is_leaving: *state == HostState::Deprovisioning }
+        }
+        DriverCall::Detach { force } => NodeGoal::Release { force: *force },
+        // Nothing else ends the wait of a host that is to go.
+        DriverCall::Delete => NodeGoal::Release { force: true },
+        DriverCall::PowerOn { .. }
+        | DriverCall::PowerOff { .. }
+        | DriverCall::AttachDataImage { .. }
+        | DriverCall::DetachDataImage => return None,
+    })
+}
+
+/// Returns whether the call asks for a change of firmware.
+pub(super) fn changes_firmware(call: &DriverCall) -> bool {
+    let has_some = |parts: PreparationParts| parts.settings || parts.components;
+    match call {
+        DriverCall::Prepare(call) => has_some(call.parts),
+        DriverCall::Service(call) => has_some(call.parts),
+        DriverCall::Register(_)
+        | DriverCall::Inspect(_)
+        | DriverCall::Provision(_)
+        | DriverCall::Adopt { .. }
+        | DriverCall::Deprovision { .. }
+        | DriverCall::PowerOn { .. }
+        | DriverCall::PowerOff { .. }
+        | DriverCall::Detach { .. }
+        | DriverCall::Delete
+        | DriverCall::AttachDataImage { .. }
+        | DriverCall::DetachDataImage => false,
+    }
+}
+
+fn inspected(details: &Value) -> DriverAnswer {
+    let inventory = Some(Arc::new(HostInventory {
+        architecture: details["cpu"]["arch"].as_str().unwrap_or_default().into(),
+        details: details.to_string().into(),
+    }));
+    DriverAnswer::Done(DoneFacts { inventory, started: true, ..DoneFacts::default() })
+}
+
+/// Returns whether the text has the form of a UUID, which Ironic insists on.
+fn is_uuid(text: &str) -> bool {
+    let groups: Vec<_> = text.split('-').collect();
+    let lengths: Vec<_> = groups.iter().map(|group| group.len()).collect();
+    lengths == [8, 4, 4, 4, 12] && groups.concat().bytes().all(|byte| byte.is_ascii_hexdigit())
+}

@@ -1,0 +1,105 @@
+//! Registration of a host: its node, with the settings and the port that it needs.
+
+use domain::host::record::{
+    call::{DoneFacts, DriverAnswer, RegisterCall},
+    state::HostState,
+};
+use http::StatusCode;
+use serde_json::json;
+use upstream::{Failure, FailureKind};
+
+use super::{
+    answers::{LATER, SOON, Step, after_change, after_read, failed, running, unreachable},
+    enrolment::{NodeSettings, node_settings},
+    node::{IronicNode, ProvisionState, ProvisionVerb},
+    operation::{HostOperation, sight},
+    step::{NodeGoal, NodeStep, next_step},
+};
+
+impl HostOperation<'_> {
+    /// Makes the node of the host, or brings its settings up to date, and has Ironic verify the BMC.
+    pub(super) async fn register(&self, call: &RegisterCall) -> Step<DriverAnswer> {
+        let version = self.backend.version().await.map_err(after_read)?;
+        let settings = node_settings(self.host, self.address, call, &self.fleet.site, version);
+        let settings = settings.map_err(|reason| failed(&reason))?;
+        let is_leaving = call.state == HostState::PoweringOffBeforeDelete;
+        let goal = NodeGoal::Register { is_leaving };
+        let node = match self.node().await? {
+            None => self.create(&settings).await?,
+            Some(node) => self.bring_up_to_date(node, &settings, goal).await?,
+        };
+        self.fleet.note_home(&self.host.key, self.place);
+        match next_step(goal, sight(&node, &self.name())) {
+            NodeStep::Done => {
+                self.add_port(&node).await?;
+                let id = Some(node.uuid.as_str().into());
+                Ok(DriverAnswer::Done(DoneFacts { id, ..DoneFacts::default() }))
+            }
+            NodeStep::Begin(verb) => {
+                self.add_port(&node).await?;
+                self.request(&node, verb, json!({})).await?;
+                Ok(running(SOON, false))
+            }
+            NodeStep::Failed => Err(failed(&self.failure(&node).await?)),
+            step => self.take(&node, step, false).await,
+        }
+    }
+
+    async fn create(&self, settings: &NodeSettings) -> Step<IronicNode> {
+        let mark = self.mark("", ProvisionVerb::Manage, false);
+        let password = self.host.login.as_ref().map(|login| login.password.clone());
+        match self.backend.create(&settings.node(mark.extra()), password).await {
+            Ok(node) => Ok(node),
+            Err(failure) => Err(self.not_created(failure).await?),
+        }
+    }
+
+    /// An Ironic without workers refuses every node, which is no fault of the host.
+    async fn not_created(&self, failure: Failure) -> Step<DriverAnswer> {
+        let is_refused = failure.kind == FailureKind::Refused;
+        if is_refused && !self.backend.has_workers().await.map_err(after_read)? {
+            let name = &self.backend.name;
+            return Ok(unreachable(&format!("Ironic {name} has no conductor that works: {}", failure.text)));
+        }
+        Ok(after_change(failure))
+    }
+
+    /// Sends all settings, the login among them, once for each registration: Ironic does not show the login that it has.
+    async fn bring_up_to_date(
+        &self,
+        node: IronicNode,
+        settings: &NodeSettings,
+        goal: NodeGoal,
+    ) -> Step<IronicNode> {
+        if node.mark_of(&self.name()).is_some() {
+            return Ok(node);
+        }
+        match next_step(goal, sight(&node, &self.name())) {
+            NodeStep::Wait { is_short } => Err(running(if is_short { SOON } else { LATER }, false)),
+            NodeStep::Done if node.state.is_passing() => Ok(node),
+            _ => {
+                let mark = self.mark(&node.state_changed_at, ProvisionVerb::Manage, false);
+                let mut changes = settings.changes(&node.properties, is_early(node.state));
+                changes.push(mark.patch());
+                self.change(&node, &changes).await
+            }
+        }
+    }
+
+    /// Makes the port that the host boots from, unless it is there.
+    async fn add_port(&self, node: &IronicNode) -> Step<()> {
+        let Some(mac) = self.host.boot_mac.as_deref() else { return Ok(()) };
+        if self.backend.has_port(node, mac).await.map_err(after_read)? {
+            return Ok(());
+        }
+        match self.backend.create_port(node, mac).await {
+            Err(failure) if failure.status == Some(StatusCode::CONFLICT) => Err(failed(&failure.text)),
+            created => created.map_err(after_change),
+        }
+    }
+}
+
+/// Returns whether a node takes changes of its interfaces.
+fn is_early(state: ProvisionState) -> bool {
+    matches!(state, ProvisionState::Enroll | ProvisionState::Manageable | ProvisionState::Available)
+}
