@@ -96,6 +96,7 @@ VARIANTS = {
         },
         PARTS,
     ),
+    "definitions of hosts": ("reveille", {"customResourceDefinitions": {"create": True}}, PARTS | {"simulator"}),
     "database addresses in the values": (
         "a-release-name-that-is-as-long-as-helm-lets-it-be-000",
         {"databases": {name: {"url": f"postgres://reveille:secret@postgres/{name}"} for name in OWNERS}},
@@ -107,6 +108,7 @@ REFUSED = {
     "an unknown profile": {"profile": "cloud"},
     "a list among the settings": {"settings": {"power": {"pcs": ["https://pcs.example"]}}},
     "an unknown key": {"replicas": 3},
+    "definitions by a word": {"customResourceDefinitions": {"create": "yes"}},
     "an unknown service": {"services": {"scheduler": {"port": 7710}}},
     "an unknown member of a service": {"services": {"session-manager": {"affinity": {}}}},
     "no replicas of a service": {"services": {"session-manager": {"replicas": 0}}},
@@ -302,6 +304,16 @@ def own_secret_problems(objects, values):
         yield f"kubectl finds a port at {served}"
 
 
+def definition_problems(objects, values):
+    """The kinds of hosts are defined where that is wanted, and no release takes them away."""
+    definitions = of_kind(objects, "CustomResourceDefinition")
+    if bool(definitions) != values.get("customResourceDefinitions", {}).get("create", False):
+        yield f"there are {len(definitions)} definitions"
+    for definition in definitions:
+        if definition["metadata"]["annotations"].get("helm.sh/resource-policy") != "keep":
+            yield f"{name_of(definition)} goes with the release"
+
+
 def settings_problems(objects, binaries):
     """Each program, started with the settings and variables of its container, takes them."""
     (settings,) = of_kind(objects, "ConfigMap")
@@ -354,6 +366,7 @@ def check_variant(results, chart, name, binaries):
     results.check(f"{name}: addresses meet", address_problems(objects))
     results.check(f"{name}: one database each", database_problems(objects, values))
     results.check(f"{name}: keys and certificates where they belong", own_secret_problems(objects, values))
+    results.check(f"{name}: kinds of hosts", definition_problems(objects, values))
     if binaries:
         results.check(f"{name}: the programs take their settings", settings_problems(objects, binaries))
 

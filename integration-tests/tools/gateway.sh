@@ -14,7 +14,7 @@ with_gateway() {
     return $code
 }
 
-# start_gateway LOG: starts a gateway and sets gateway_url.
+# start_gateway LOG: starts a gateway and sets gateway_url, and kubernetes_url for its face of Kubernetes.
 start_gateway() {
     local log=$1 port
     gateway_data=$(mktemp -d) || return
@@ -22,6 +22,7 @@ start_gateway() {
         # Below the range from which the kernel gives ports to clients.
         port=$((20000 + RANDOM % 12000))
         gateway_url=http://127.0.0.1:$port
+        kubernetes_url=https://127.0.0.1:$((port + 1))
         if launch_gateway "$port" "$log"; then return; fi
     done
     tail -n 20 "$log"
@@ -37,7 +38,7 @@ launch_gateway() {
     done
     # It is told to stop when this shell is gone, however that came about.
     setpriv --pdeathsig TERM "$binaries/reveille" serve --data-dir "$gateway_data" \
-        --set "gateway.listen=127.0.0.1:$port" "${listen[@]}" \
+        --set "gateway.listen=127.0.0.1:$port" --set "gateway.kubernetes.listen=127.0.0.1:$((port + 1))" "${listen[@]}" \
         --set simulator.nodes=8 --set simulator.speed=0 >>"$log" 2>&1 &
     gateway_pid=$!
     for _ in {1..300}; do

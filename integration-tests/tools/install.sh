@@ -11,6 +11,7 @@ install_tools() {
     install_buf || missing=1
     install_python_tools || missing=1
     install_ironic || missing=1
+    install_old_kubectl || missing=1
     # Tests that need a tool from there then insist on it.
     export REVEILLE_TEST_TOOLS=$tools
     return $missing
@@ -74,4 +75,18 @@ install_python_packages() {
     python3 -m venv --clear "$venv" &&
         "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$wanted" &&
         cp "$wanted" "$venv/installed.txt"
+}
+
+# The kubectl of Debian speaks as clients did years ago. It is unpacked rather than installed, beside whatever kubectl
+# the machine has.
+install_old_kubectl() {
+    local folder=$tools/old-kubectl package=kubernetes-client
+    if "$folder/usr/bin/kubectl" version --client >/dev/null 2>&1; then
+        return
+    fi
+    rm -rf "$folder" && mkdir -p "$folder" || return
+    (
+        cd "$folder" || exit
+        apt-get -q download "$package" || { apt-get -q update && apt-get -q download "$package"; }
+    ) && dpkg-deb --extract "$folder"/"$package"_*.deb "$folder" && rm "$folder"/*.deb
 }

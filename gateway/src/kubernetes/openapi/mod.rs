@@ -9,6 +9,8 @@ use sha2::{Digest, Sha256};
 use super::kinds;
 
 mod binary;
+#[cfg(test)]
+mod definitions;
 mod paths;
 mod schemas;
 
