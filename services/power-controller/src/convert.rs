@@ -176,9 +176,11 @@ pub(crate) fn waiting_for_end(transition: &PowerTransition, aborts: bool) -> Tro
     let since = transition.withdrawn_at.unwrap_or_default();
     let (id, since) = (&transition.upstream_id, bos_time::text(since));
     let waiting = match aborts {
-        true => format!("its withdrawal is requested since {since}Z, and no end of it is known yet"),
+        true => format!("its withdrawal was requested at {since}Z, and it is not known to have ended"),
         false => {
-            format!("its time was over at {since}Z, it cannot be withdrawn, and no end of it is known yet")
+            format!(
+                "its time was over at {since}Z, it cannot be withdrawn, and it is not known to have ended"
+            )
         }
     };
     Trouble::no_results_from(format_args!("transition {id} of the power upstream: {waiting}"))
@@ -188,7 +190,7 @@ pub(crate) fn waiting_for_end(transition: &PowerTransition, aborts: bool) -> Tro
 pub(crate) fn not_withdrawn(transition: &PowerTransition, failure: &DriverFailure) -> Trouble {
     let id = &transition.upstream_id;
     Trouble::no_results_from(format_args!(
-        "transition {id} of the power upstream: no end of it is known yet, and it is not withdrawn: {failure}"
+        "transition {id} of the power upstream: it is not known to have ended, and it is not withdrawn: {failure}"
     ))
 }
 
@@ -201,18 +203,15 @@ pub(crate) fn waiting_for_transition(
     aborts: bool,
     silence: Option<&str>,
 ) -> Trouble {
-    let transition = format!("transition {upstream_id} of the power upstream");
     let overdue = withdrawn_at.map(|since| match aborts {
-        true => format!("whose withdrawal is requested since {}Z, and ", bos_time::text(since)),
-        false => format!("whose time was over at {}Z, and ", bos_time::text(since)),
+        true => format!("; its withdrawal was requested at {}Z", bos_time::text(since)),
+        false => format!("; its time was over at {}Z", bos_time::text(since)),
     });
     let overdue = overdue.unwrap_or_default();
-    match silence {
-        None => Trouble::waiting_for(format_args!("{transition}, {overdue}of which no end is known yet")),
-        Some(why) => {
-            Trouble::waiting_for(format_args!("{transition}, {overdue}about which there is no answer: {why}"))
-        }
-    }
+    let silence = silence.map(|why| format!("; there is no answer about it: {why}")).unwrap_or_default();
+    Trouble::waiting_for(format_args!(
+        "transition {upstream_id} of the power upstream to end{overdue}{silence}"
+    ))
 }
 
 /// Returns the trouble of a node that another transition of the upstream holds; an empty `holder`: the holder is

@@ -38,7 +38,7 @@ async fn overdue_shutdown() -> ControllerMesh {
 async fn an_overdue_transition_is_withdrawn_and_waited_for() {
     let mesh = overdue_shutdown().await;
     let shows = |one: &Component| {
-        one.power_error().contains("transition t-1 of the power upstream: its withdrawal is requested")
+        one.power_error().contains("transition t-1 of the power upstream: its withdrawal was requested")
     };
     mesh.until_component("x1", "shows what is waited for", shows).await;
     // The reading is off, and a newer generation wants on: nothing is sent while the shutdown is open.

@@ -145,14 +145,14 @@ impl ControllerMesh {
     /// Waits until the node shows since when it waits for the end of a transition that cannot be withdrawn.
     async fn until_shown_as_endless(&self, id: &str, upstream_id: &str) {
         let waits = |one: &Component| {
-            one.power_error().contains("it cannot be withdrawn, and no end of it is known yet")
+            one.power_error().contains("it cannot be withdrawn, and it is not known to have ended")
         };
         let waiting = self.until_component(id, "shows what is waited for", waits).await;
         let open = self.transitions().await.pop().unwrap();
         let since = domain::core::bos_time::text(time::from_wire(open.withdrawn_at.unwrap()));
         let text = format!(
             "no results from transition {upstream_id} of the power upstream: its time was over at {since}Z, it cannot be \
-             withdrawn, and no end of it is known yet"
+             withdrawn, and it is not known to have ended"
         );
         assert_eq!((waiting.power_error(), open.delivery()), (text.as_str(), Delivery::Accepted));
     }

@@ -62,7 +62,7 @@ async fn a_transition_that_the_database_loses_is_waited_for_and_not_recorded_aga
     });
     let waits = || async { mesh.state("x1").await.filter(|state| !state.error.is_empty()) };
     let waits = until("the wait for the lost transition", waits).await;
-    let text = "waiting for transition t-1 of the power upstream, of which no end is known yet";
+    let text = "waiting for transition t-1 of the power upstream to end";
     assert_eq!((waits.reading(), waits.error.as_str()), (PowerReading::Unspecified, text));
     mesh.until_called("POST /power-status", 2).await;
     assert_eq!(mesh.state("x1").await.unwrap().reading(), PowerReading::Unspecified, "it is still on");

@@ -284,7 +284,7 @@ fn what_the_upstream_works_on_without_a_record_is_waited_for() {
     let waits = |scene: &EngineScene, id: &str| {
         scene.engine.waits_for_holder(id, 1).map(|trouble| trouble.text().to_string())
     };
-    let text = "waiting for transition t-0 of the power upstream, of which no end is known yet";
+    let text = "waiting for transition t-0 of the power upstream to end";
     assert_eq!((waits(&scene, "x1").as_deref(), waits(&scene, "x2")), (Some(text), None));
     scene.tell("no answer", EngineEvent::ForeignFound(away()));
     assert_eq!(scene.engine.foreign.listing(), ForeignListing::Known);
@@ -323,13 +323,10 @@ fn failed_polls_are_shown_and_nodes_are_read_until_polls_succeed() {
     let waits = |scene: &EngineScene| scene.engine.waits_for_holder("x1", 2).unwrap().text().to_string();
     assert_eq!(
         waits(&scene),
-        "waiting for transition t-1 of the power upstream, about which there is no answer: PCS is away"
+        "waiting for transition t-1 of the power upstream to end; there is no answer about it: PCS is away"
     );
     scene.poll(1, Ok(progress("", false)));
-    assert_eq!(
-        waits(&scene),
-        "waiting for transition t-1 of the power upstream, of which no end is known yet"
-    );
+    assert_eq!(waits(&scene), "waiting for transition t-1 of the power upstream to end");
     check(
         &scene,
         &expect![[r#"
@@ -369,7 +366,7 @@ fn withdrawal_is_shown_right_after_another_trouble() {
         &expect![[r#"
         T1 is due for a poll:
             write T1 Accepted [x1], withdrawn
-            report x1 attempt 1 'no results from transition t-1 of the power upstream: its withdrawal is requested since 2024-11-20T16:12:01Z, and no end of it is known yet'
+            report x1 attempt 1 'no results from transition t-1 of the power upstream: its withdrawal was requested at 2024-11-20T16:12:01Z, and it is not known to have ended'
             withdraw t-1
     "#]],
     );
@@ -390,15 +387,15 @@ fn shutdown_that_never_begins_is_withdrawn_when_its_own_time_is_over() {
     scene.poll(1, Ok(not_begun));
     scene.tell("it is withdrawn", EngineEvent::Withdrawn { id: scene.id(1), answer: Ok(()) });
     let waits = scene.engine.waits_for_holder("x1", 2).unwrap();
-    let text = "waiting for transition t-1 of the power upstream, whose withdrawal is requested since \
-                2024-11-20T16:10:12Z, and of which no end is known yet";
+    let text = "waiting for transition t-1 of the power upstream to end; its withdrawal was requested at \
+                2024-11-20T16:10:12Z";
     assert_eq!(waits.text().as_ref(), text, "a newer generation shows it too");
     check(
         &scene,
         &expect![[r#"
         T1 is due for a poll:
             write T1 Accepted [x1], withdrawn
-            report x1 attempt 1 'no results from transition t-1 of the power upstream: its withdrawal is requested since 2024-11-20T16:10:12Z, and no end of it is known yet'
+            report x1 attempt 1 'no results from transition t-1 of the power upstream: its withdrawal was requested at 2024-11-20T16:10:12Z, and it is not known to have ended'
             withdraw t-1
         the answer is processed:
             poll T1 in 6 s, failure 0
