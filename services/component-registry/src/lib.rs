@@ -31,7 +31,7 @@ use chassis::{
     kinds::{Interner, options::OptionsRecord},
     lease::Role,
     mesh::channel::LARGEST_MESSAGE,
-    store::ledger::Ledger,
+    store::ledger::{EventHistories, Ledger},
 };
 use domain::boot::bos::{compatibility::Compatibility, options::Options};
 use parking_lot::Mutex;
@@ -39,7 +39,6 @@ use proto::{
     component::{
         component_service_server::ComponentServiceServer, report_service_server::ReportServiceServer,
     },
-    event::event_service_server::EventServiceServer,
     host::{
         host_document_service_server::HostDocumentServiceServer,
         host_report_service_server::HostReportServiceServer,
@@ -51,7 +50,7 @@ use proto::{
 use tokio::time::Instant;
 
 use hints::PollHints;
-use hosts::{HostLedgers, RegistryEvents};
+use hosts::HostLedgers;
 use inventory::{InventoryHandle, InventorySource, subscription};
 use rpc::TimeStampRenewals;
 pub use store::{
@@ -115,7 +114,8 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     server.add(OptionsServiceServer::from_arc(Arc::clone(&registry)));
     server.add(InventoryServiceServer::from_arc(Arc::clone(&registry)));
     add_hosts(&mut server, &hosts);
-    server.add(EventServiceServer::new(RegistryEvents::new(&registry.components, &hosts)));
+    let histories = EventHistories::default().with(&registry.components).with(&registry.options);
+    server.add(hosts.with_events(histories).service());
     let ready = chassis::serve(&context, "component-registry", listener, server).await?;
     let tasks = &context.tasks;
     tasks.spawn_until_shutdown("logging-level", registry.options.clone().log_as_they_say());

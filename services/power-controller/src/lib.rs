@@ -39,7 +39,7 @@ use chassis::{
     kinds::options::OptionsRecord,
     lease::Role,
     observe::mirror::{Change, Mirror},
-    store::ledger::Ledger,
+    store::ledger::{EventHistories, Ledger},
 };
 use domain::{boot::component::Component, core::id::ComponentId};
 use proto::power::power_service_server::PowerServiceServer;
@@ -88,6 +88,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         tasks: context.tasks.clone(),
     };
     server.add(PowerServiceServer::new(rpc));
+    server.add(EventHistories::default().with(&transitions).service());
     let ready = chassis::serve(&context, "power-controller", listener, server).await?;
 
     let queues = EngineQueues::default();
