@@ -30,6 +30,8 @@ pub(crate) type EventClient = EventServiceClient<MeshChannel>;
 pub(crate) const REGISTRY: &str = "component registry";
 /// Name of the session manager in errors.
 pub(crate) const SESSIONS: &str = "session manager";
+/// Name of the power controller in errors.
+pub(crate) const POWER: &str = "power controller";
 /// Name of the config coordinator in errors about boot scripts.
 pub(crate) const BOOT_SCRIPTS: &str = "config coordinator";
 
@@ -49,7 +51,7 @@ impl Deref for MeshHandle {
 pub(crate) struct MeshClients {
     /// Components, at the component registry.
     pub components: ComponentServiceClient<MeshChannel>,
-    /// Events of components, at the component registry.
+    /// Events of components, options and hosts, at the component registry.
     pub component_events: EventClient,
     /// Options, at the component registry.
     pub options: OptionsServiceClient<MeshChannel>,
@@ -65,8 +67,10 @@ pub(crate) struct MeshClients {
     pub registry: MeshChannel,
     /// Sessions, at the session manager.
     pub sessions: SessionServiceClient<MeshChannel>,
-    /// Events of sessions, at the session manager.
+    /// Events of sessions and session templates, at the session manager.
     pub session_events: EventClient,
+    /// Events of power transitions, at the power controller.
+    pub power_events: EventClient,
     /// Session templates, at the session manager.
     pub templates: SessionTemplateServiceClient<MeshChannel>,
     /// Nodes of tenants, at the session manager.
@@ -85,6 +89,7 @@ impl MeshHandle {
     pub(crate) fn new(settings: &Settings) -> anyhow::Result<Self> {
         let registry = RetryReads(chassis::channel(&settings.component_registry.url)?);
         let manager = RetryReads(chassis::channel(&settings.session_manager.url)?);
+        let power = RetryReads(chassis::channel(&settings.power_controller.url)?);
         let coordinator = RetryReads(chassis::channel(&settings.config_coordinator.url)?);
         let clients = MeshClients {
             components: ComponentServiceClient::new(registry.clone())
@@ -100,6 +105,7 @@ impl MeshHandle {
             registry,
             sessions: SessionServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             session_events: EventClient::new(manager.clone()),
+            power_events: EventClient::new(power),
             templates: SessionTemplateServiceClient::new(manager.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
             tenants: TenantServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),

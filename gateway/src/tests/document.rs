@@ -92,7 +92,7 @@ fn operations_say_what_they_take_and_may_answer() {
         get /metrics () -> 200
         get /openapi.json () -> 200
         get /readyz () -> 200 500 503
-        get /reveille/v1/events (component session tenant kind since limit) -> 200 400 403 414 431 500 503
+        get /reveille/v1/events (component session tenant host transition resource kind reason since limit order before) -> 200 400 403 414 431 500 503
         post /scn () -> 200 400 408 413 415 500 503 {"$ref":"#/components/schemas/Notification"}
         get /startz () -> 200 500 503
         get /ui () -> 200
@@ -232,6 +232,7 @@ fn schemas_have_the_limits_of_the_contract() {
             list {"type":"string"}
         EventList {"required":["events"],"type":"object"}
             events {"items":{"$ref":"#/components/schemas/ShownEvent"},"type":"array"}
+            older {"nullable":true,"type":"string"}
         EventStats {"additionalProperties":false,"type":"object"}
             power_off_forceful_attempts {"maximum":1048576,"minimum":0,"type":"integer"}
             power_off_graceful_attempts {"maximum":1048576,"minimum":0,"type":"integer"}

@@ -32,7 +32,7 @@ use chassis::{
     lease::Role,
     mesh::channel::LARGEST_MESSAGE,
     settings::InventoryDriver,
-    store::ledger::Ledger,
+    store::ledger::{EventHistories, Ledger},
 };
 use domain::boot::bos::{compatibility::Compatibility, options::Options};
 use parking_lot::Mutex;
@@ -40,7 +40,6 @@ use proto::{
     component::{
         component_service_server::ComponentServiceServer, report_service_server::ReportServiceServer,
     },
-    event::event_service_server::EventServiceServer,
     host::{
         host_document_service_server::HostDocumentServiceServer,
         host_report_service_server::HostReportServiceServer,
@@ -52,7 +51,7 @@ use proto::{
 use tokio::time::Instant;
 
 use hints::PollHints;
-use hosts::{HostLedgers, RegistryEvents};
+use hosts::HostLedgers;
 use inventory::{InventoryHandle, InventorySource, subscription};
 use rpc::TimeStampRenewals;
 pub use store::{
@@ -117,7 +116,8 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     server.add(OptionsServiceServer::from_arc(Arc::clone(&registry)));
     server.add(InventoryServiceServer::from_arc(Arc::clone(&registry)));
     add_hosts(&mut server, &registry.hosts);
-    server.add(EventServiceServer::new(RegistryEvents::new(&registry.components, &registry.hosts)));
+    let histories = EventHistories::default().with(&registry.components).with(&registry.options);
+    server.add(registry.hosts.with_events(histories).service());
     let ready = chassis::serve(&context, "component-registry", listener, server).await?;
     let tasks = &context.tasks;
     tasks.spawn_until_shutdown("logging-level", registry.options.clone().log_as_they_say());

@@ -13,7 +13,7 @@ use chassis::{
 };
 use domain::{
     boot::power::transition::{PowerTransition, TransitionDelivery},
-    core::time::Timestamp,
+    core::{event::Actor, time::Timestamp},
 };
 use futures_util::Stream;
 
@@ -199,7 +199,7 @@ pub(crate) async fn abandon(
     request_id: String,
 ) -> Result<PowerTransition, Fault> {
     let now = Some(clock::now());
-    let write = ledger.write(move |draft| {
+    let write = ledger.write_by(Actor::Client, move |draft| {
         let held = draft.get(&id).or_else(|| known_upstream(draft, &id));
         let held = held.ok_or_else(|| Fault::not_found("transition", &id))?;
         if !is_open(&held) || held.abandoned_at.is_some() {

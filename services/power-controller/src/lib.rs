@@ -38,7 +38,7 @@ use chassis::{
     lease::Role,
     observe::mirror::{Change, Mirror},
     settings::seconds,
-    store::ledger::Ledger,
+    store::ledger::{EventHistories, Ledger},
 };
 use domain::{boot::component::Component, core::id::ComponentId};
 use proto::power::power_service_server::PowerServiceServer;
@@ -86,6 +86,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         tasks: context.tasks.clone(),
     };
     server.add(PowerServiceServer::new(rpc));
+    server.add(EventHistories::default().with(&transitions).service());
     let ready = chassis::serve(&context, "power-controller", listener, server).await?;
 
     let queues = EngineQueues::default();

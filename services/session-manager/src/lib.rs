@@ -38,7 +38,7 @@ use chassis::{
     lease::{Role, Term},
     mesh::channel::LARGEST_MESSAGE,
     observe::mirror::{Change, Mirror},
-    store::ledger::Ledger,
+    store::ledger::{EventHistories, Ledger},
 };
 use domain::boot::{bos::compatibility::Compatibility, component::Component};
 use proto::{
@@ -89,7 +89,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let templates = TemplateRpc { shared: shared.clone(), lookup: Arc::clone(&lookup), reviews };
     server.add(SessionTemplateServiceServer::new(templates).max_decoding_message_size(LARGEST_MESSAGE));
     server.add(TenantServiceServer::new(TenantRpc { tenants }).max_decoding_message_size(LARGEST_MESSAGE));
-    server.add(shared.sessions.event_service());
+    server.add(EventHistories::default().with(&shared.sessions).with(&shared.templates).service());
     let ready = chassis::serve(&context, "session-manager", listener, server).await?;
 
     // Work in progress is dropped at shutdown: every loop resumes its work from storage.

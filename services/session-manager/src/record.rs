@@ -4,6 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use chassis::{
     Fault,
+    process::clock,
     store::resource::{Resource, WireForm},
 };
 use domain::{
@@ -71,6 +72,7 @@ impl SessionRecord {
     /// Replaces the session. A session that is not pending loses its intent: if it becomes pending again, its members
     /// are selected again.
     pub(crate) fn with(self, session: Session) -> Self {
+        let session = session.with_begin(&self.session, clock::now());
         let intent = self.intent.filter(|_| session.progress == Progress::Pending);
         Self { session, intent, ..self }
     }

@@ -17,7 +17,7 @@ use domain::{
             check_limits, finish, merge, prepare, with_new_images,
         },
     },
-    core::id::Tenant,
+    core::{event::Actor, id::Tenant},
 };
 use proto::template::{self as wire, session_template_service_server::SessionTemplateService};
 use tokio::{sync::mpsc, time::Instant};
@@ -101,7 +101,7 @@ impl SessionTemplateService for TemplateRpc {
     ) -> Result<Response<wire::DeleteSessionTemplateResponse>, Status> {
         let wire::DeleteSessionTemplateRequest { name, tenant } = request.into_inner();
         let key = wanted_key(TemplateRecord::KIND, &tenant, &name)?;
-        let delete = self.shared.templates.write(move |draft| {
+        let delete = self.shared.templates.write_by(Actor::Client, move |draft| {
             if !draft.has_row(&key) {
                 return Err(Fault::not_found(TemplateRecord::KIND, &name));
             }
@@ -158,7 +158,7 @@ impl TemplateRpc {
             return Ok(convert::template::to_wire(&stored.template));
         }
         let template = stored.template.clone();
-        let write = self.shared.templates.write(move |draft| {
+        let write = self.shared.templates.write_by(Actor::Client, move |draft| {
             draft.put(TemplateRecord::new(template));
             Ok(())
         });
@@ -182,7 +182,7 @@ impl TemplateRpc {
             let options = options.clone();
             let compatibility = self.shared.compatibility;
             let seen = known.clone();
-            let write = self.shared.templates.write(move |draft| {
+            let write = self.shared.templates.write_by(Actor::Client, move |draft| {
                 let stored = draft.get(&key).ok_or_else(|| Fault::not_found(TemplateRecord::KIND, &name))?;
                 let rules = Rules { options: &options, compatibility };
                 let decision = decide_change(&stored.template, patch, &seen, rules)?;

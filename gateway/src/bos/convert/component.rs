@@ -248,6 +248,7 @@ mod tests {
             retry_policy: Some(2),
             revision: 9,
             last_event: 9,
+            error_begin: Some(proto::meta::TroubleBegin::default()),
             generation: 8,
             preparation: Some(message::BootPreparation::default()),
             assignment: "a".into(),

@@ -69,7 +69,7 @@ impl EventReader {
     ) -> Result<EventList, ApiFailure> {
         let base = self.base()?;
         let filter = Some(filter(namespace, fields));
-        let request = ListEventsRequest { filter, page_size: 0 };
+        let request = ListEventsRequest { filter, ..ListEventsRequest::default() };
         let answer = self.client.clone().list_events(call(request)).await;
         let answer = answer.map_err(|status| failed(kind(), "", status).refused(kind(), ""))?.into_inner();
         let events = answer.events.into_iter().filter_map(|event| self.shown(event, base));

@@ -381,8 +381,10 @@ impl EventService for HostRegistry {
             actor: "client".to_owned(),
             request_id: String::new(),
             body: Some(EventBody { kind: "host_created".to_owned(), ..EventBody::default() }),
+            index: 0,
         });
-        Ok(Response::new(ListEventsResponse { events: events.collect(), revision }))
+        let events = events.collect();
+        Ok(Response::new(ListEventsResponse { events, revision, ..ListEventsResponse::default() }))
     }
 
     async fn watch_events(

@@ -103,14 +103,20 @@ fn wish_from_wire(
 fn evaluation_from_wire(component: &mut wire::Component, interner: &mut Interner) -> ComponentEvaluation {
     let text = component.error.as_deref().unwrap_or_default();
     let error_kind = trouble::kind_from_wire(component.error_kind, text);
+    let error = interner.share_any(component.error.take());
+    let shown = error.clone().unwrap_or_default();
     ComponentEvaluation {
         status: component.status.take().map(|status| Status {
             phase: status.phase.and_then(phase_from_wire),
             status_override: interner.share_any(status.status_override),
         }),
-        error: interner.share_any(component.error.take()),
+        error,
         decided_by: component.decided_by.map(decided_by_from_wire).unwrap_or_default(),
         error_kind,
+        error_begin: component
+            .error_begin
+            .take()
+            .map(|begin| Arc::new(trouble::begin_from_wire(begin, &shown))),
     }
 }
 
@@ -266,6 +272,10 @@ fn with_artifacts(
         turns: turns_to_wire(power.turns),
         error_kind: trouble::kind_to_wire(component.error_trouble().as_ref()).into(),
         power_error_kind: trouble::kind_to_wire(power.trouble.as_deref()).into(),
+        error_begin: evaluation
+            .error_begin
+            .as_deref()
+            .map(|begin| trouble::begin_to_wire(begin, component.error_text())),
     }
 }
 

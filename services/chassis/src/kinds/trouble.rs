@@ -10,9 +10,11 @@ use domain::{
             ERROR_POWER_UNDEFINED, ERROR_REPORT_AWAITED, ERROR_RETRIES_EXHAUSTED,
         },
     },
-    core::trouble::{NO_RESULTS_FROM, Trouble, TroubleKind, WAITING_FOR},
+    core::trouble::{NO_RESULTS_FROM, Trouble, TroubleKind, WAITING_FOR, recorded::TroubleBegin},
 };
 use proto::meta as wire;
+
+use crate::mesh::time;
 
 /// Returns the trouble of that kind and text; `None`: the text is empty.
 pub fn from_wire(kind: i32, text: impl Into<Arc<str>>) -> Option<Trouble> {
@@ -53,6 +55,18 @@ pub fn text_to_wire(trouble: Option<&Trouble>) -> String {
     trouble.map(|trouble| trouble.text().to_string()).unwrap_or_default()
 }
 
+/// Returns the begin of the trouble that a record shows with the text `shown`.
+pub fn begin_from_wire(begin: wire::TroubleBegin, shown: &Arc<str>) -> TroubleBegin {
+    let text = if begin.text.is_empty() { Arc::clone(shown) } else { begin.text.into() };
+    TroubleBegin { since: begin.since.map(time::from_wire).unwrap_or_default(), text }
+}
+
+/// Returns the begin of a trouble for the wire, of a record that shows it with the text `shown`.
+pub fn begin_to_wire(begin: &TroubleBegin, shown: &str) -> wire::TroubleBegin {
+    let text = if *begin.text == *shown { String::new() } else { begin.text.to_string() };
+    wire::TroubleBegin { since: Some(time::to_wire(begin.since)), text }
+}
+
 /// Returns the kind of a trouble that a version without kinds has stored or sent. That version decided by these texts,
 /// so its records keep their meaning. No other place derives a kind from a text.
 fn kind_of_untyped(text: &str) -> TroubleKind {
@@ -82,6 +96,8 @@ fn kind_of_untyped(text: &str) -> TroubleKind {
 
 #[cfg(test)]
 mod tests {
+    use domain::core::time::Timestamp;
+
     use super::*;
 
     const KINDS: [TroubleKind; 7] = [
@@ -104,6 +120,16 @@ mod tests {
             }
         }
         assert_eq!(from_wire(kind_to_wire(None).into(), text_to_wire(None)), None);
+    }
+
+    #[test]
+    fn a_begin_keeps_its_own_text_only() {
+        let begin = TroubleBegin { since: Timestamp(7), text: "waiting for PCS".into() };
+        for (shown, sent) in [("waiting for PCS", ""), ("waiting for PCS (503)", "waiting for PCS")] {
+            let wire = begin_to_wire(&begin, shown);
+            assert_eq!(wire.text, sent);
+            assert_eq!(begin_from_wire(wire, &shown.into()), begin);
+        }
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! Events of the changes of a ledger.
 
-use chassis::{Context, Fault, Settings, mesh::request_id, store::ledger::Ledger};
+use chassis::{
+    Context, Fault, Settings,
+    mesh::request_id,
+    store::ledger::{Draft, EventHistories, Ledger},
+};
 use domain::core::event::Actor;
 use futures_util::StreamExt;
 use proto::event::{
-    Event, EventFilter, ListEventsRequest, WatchEventsRequest, WatchEventsResponse,
+    Event, EventFilter, ListEventsRequest, ListEventsResponse, WatchEventsRequest, WatchEventsResponse,
     event_service_server::EventService,
 };
 use tonic::{Code, Request};
@@ -20,10 +24,31 @@ fn about(keys: &[&str]) -> EventFilter {
 }
 
 async fn list(ledger: &Ledger<Notes>, filter: EventFilter, page_size: u32) -> Vec<String> {
-    let request = Request::new(ListEventsRequest { filter: Some(filter), page_size });
-    let answer = ledger.events().list_events(request).await.unwrap().into_inner();
+    let request = ListEventsRequest { filter: Some(filter), page_size, ..ListEventsRequest::default() };
+    page(ledger, request).await.events.iter().map(shown).collect()
+}
+
+async fn page(ledger: &Ledger<Notes>, request: ListEventsRequest) -> ListEventsResponse {
+    let histories = EventHistories::default().with(ledger);
+    let answer = histories.list_events(Request::new(request)).await.unwrap().into_inner();
     assert_eq!(answer.revision, ledger.view().revision());
-    answer.events.iter().map(shown).collect()
+    answer
+}
+
+/// Every page of events, the newest first, as positions. A page is over without an older one.
+async fn pages(ledger: &Ledger<Notes>, filter: EventFilter, page_size: u32) -> Vec<Vec<String>> {
+    let mut pages = Vec::new();
+    let mut before = None;
+    loop {
+        let filter = Some(filter.clone());
+        let answer = page(ledger, ListEventsRequest { filter, page_size, newest_first: true, before }).await;
+        assert_eq!(answer.older.is_some(), answer.examined_from.is_some());
+        pages.push(answer.events.iter().map(|event| format!("{}.{}", event.revision, event.index)).collect());
+        before = answer.older;
+        if before.is_none() {
+            return pages;
+        }
+    }
 }
 
 fn shown(event: &Event) -> String {
@@ -135,6 +160,50 @@ async fn each_of_a_fleet_has_its_story() {
 }
 
 #[tokio::test]
+async fn pages_go_back_without_gap_or_repetition() {
+    for database in test_databases::every_kind().await {
+        let (context, ledger) = open(&database).await;
+        for text in ["one", "two"] {
+            put(&ledger, "a", text).await;
+            put(&ledger, "b", text).await;
+        }
+        // Two events of one revision.
+        let twice = |draft: &mut Draft<'_, Note>| {
+            draft.put_because(Note::new("a", "three"), "first");
+            draft.put_because(Note::new("a", "four"), "second");
+            Ok(())
+        };
+        ledger.write(twice).await.unwrap();
+        ledger.write(|draft| Ok(draft.delete("b"))).await.unwrap();
+        put(&ledger, "b", "again").await;
+        let everything = [["7.0", "6.0"], ["5.1", "5.0"], ["4.0", "3.0"], ["2.0", "1.0"]];
+        let whole: Vec<_> = everything.concat();
+        for (name, filter, size, expected) in [
+            ("all at once", about(&[]), 0, vec![&whole[..]]),
+            ("all", about(&[]), 2, everything.iter().map(|page| &page[..]).collect()),
+            ("within a revision", about(&["a"]), 1, vec![&["5.1"], &["5.0"], &["3.0"], &["1.0"], &[]]),
+            (
+                "a record and the one before",
+                about(&["b"]),
+                1,
+                vec![&["7.0"], &["6.0"], &["4.0"], &["2.0"], &[]],
+            ),
+            (
+                "two of three",
+                about(&["a", "b"]),
+                3,
+                vec![&["7.0", "5.1", "5.0"], &["4.0", "3.0", "2.0"], &["1.0"]],
+            ),
+            ("reason", EventFilter { reasons: vec!["second".to_owned()], ..about(&[]) }, 1, vec![&["5.1"]]),
+            ("nothing", about(&["c"]), 5, vec![&[]]),
+        ] {
+            assert_eq!(pages(&ledger, filter, size).await, expected, "{name} {}", database.kind);
+        }
+        stop(context).await;
+    }
+}
+
+#[tokio::test]
 async fn watch_resumes_without_gap() {
     for database in test_databases::every_kind().await {
         let (context, ledger) = open(&database).await;
@@ -143,7 +212,11 @@ async fn watch_resumes_without_gap() {
         put(&ledger, "a", "three").await;
         let watch = async |resume_revision, filter| {
             let request = WatchEventsRequest { filter: Some(filter), resume_revision };
-            ledger.events().watch_events(Request::new(request)).await.map(tonic::Response::into_inner)
+            EventHistories::default()
+                .with(&ledger)
+                .watch_events(Request::new(request))
+                .await
+                .map(tonic::Response::into_inner)
         };
         let refused = watch(Some(4), about(&[])).await.err().map(|status| status.code());
         assert_eq!(refused, Some(Code::OutOfRange));

@@ -7,7 +7,7 @@ use chassis::{
     kinds::host::NAMESPACE,
     store::{
         database::is_shared,
-        ledger::{Ledger, Selection, Table},
+        ledger::{EventHistories, Ledger, Selection, Table},
         resource::Resource,
     },
 };
@@ -61,6 +61,11 @@ impl HostLedgers {
         };
         ledgers.seal_again().await?;
         Ok(Arc::new(ledgers))
+    }
+
+    /// Adds the events of hosts, companions and secrets.
+    pub(crate) fn with_events(&self, histories: EventHistories) -> EventHistories {
+        histories.with(&self.hosts).with(&self.documents).with(&self.secrets)
     }
 }
 

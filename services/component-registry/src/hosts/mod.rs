@@ -4,12 +4,11 @@
 //! in one transaction.
 //!
 //! - `object`: creation, replacement and deletion of any record; `edit`: hosts; `claims`: companions of a host
-//! - `records`, `documents`, `secrets`, `reports`: gRPC services; `events`: histories; `vault`: encryption of values
+//! - `records`, `documents`, `secrets`, `reports`: gRPC services; `vault`: encryption of values
 
 mod claims;
 mod documents;
 mod edit;
-mod events;
 mod ledgers;
 mod object;
 mod records;
@@ -17,5 +16,4 @@ mod reports;
 mod secrets;
 mod vault;
 
-pub(crate) use events::RegistryEvents;
 pub(crate) use ledgers::HostLedgers;

@@ -5,6 +5,7 @@ use chassis::{
     kinds::options::{self as convert, OptionsRecord},
     store::{ledger::Responses, resource::WireForm},
 };
+use domain::core::event::Actor;
 use proto::{
     Encoded,
     option::{
@@ -47,7 +48,7 @@ impl OptionsService for RegistryState {
             draft.put(OptionsRecord { options: options.clone(), revision: stored.revision });
             Ok(options)
         };
-        let (options, revision) = self.options.write(change).await?;
+        let (options, revision) = self.options.write_by(Actor::Client, change).await?;
         let record = OptionsRecord { options, revision };
         Ok(Response::new(UpdateOptionsResponse { record: Some(record.to_wire().into_owned()) }))
     }

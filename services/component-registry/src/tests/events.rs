@@ -21,12 +21,14 @@ impl Site {
     /// The events of the component in lines.
     async fn story(&self, id: &str) -> Vec<String> {
         let filter = EventFilter { keys: vec![id.to_owned()], ..EventFilter::default() };
-        let request = ListEventsRequest { filter: Some(filter), page_size: 0 };
+        let request = ListEventsRequest { filter: Some(filter), ..ListEventsRequest::default() };
         let mut events = EventServiceClient::new(self.channel.clone());
         let events = events.list_events(request).await.unwrap().into_inner().events;
         let lines = events.into_iter().map(|event| {
             let body = event.body.unwrap_or_default();
-            let details: BTreeMap<_, _> = body.details.into_iter().map(|one| (one.name, one.value)).collect();
+            let mut details: BTreeMap<_, _> =
+                body.details.into_iter().map(|one| (one.name, one.value)).collect();
+            details.entry("since".to_owned()).and_modify(|since| "TIME".clone_into(since));
             let details: String = details.iter().map(|(name, value)| format!(" {name}={value}")).collect();
             let words = [&event.actor, &event.request_id, &body.kind, &body.reason, &body.text];
             let words: Vec<&str> =
@@ -92,7 +94,7 @@ async fn events_name_author_request_and_reason() {
             "session-manager by-session desired_state_set session_setup kernel=k session=s",
             "session-manager by-session enabled",
             "status-evaluator decided power_on_needed phase=powering_on",
-            "status-evaluator trouble_began failed no permission",
+            "status-evaluator trouble_began failed no permission since=TIME",
         ];
         let story: Vec<&str> =
             before.iter().map(String::as_str).filter(|line| !is_of_inventory(line)).collect();

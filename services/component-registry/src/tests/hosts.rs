@@ -118,7 +118,7 @@ impl Site {
         let (keys, resource) = (vec![format!("m/{of}")], "host".to_owned());
         let filter = Some(EventFilter { keys, resource, ..EventFilter::default() });
         let mut client = EventServiceClient::new(self.channel.clone());
-        let request = ListEventsRequest { filter, page_size: 0 };
+        let request = ListEventsRequest { filter, ..ListEventsRequest::default() };
         let events = client.list_events(request).await.unwrap().into_inner().events;
         let lines = events.into_iter().map(|event| {
             let body = event.body.unwrap_or_default();

@@ -245,7 +245,7 @@ impl Component {
 
     /// Returns the trouble that the error describes, if there is one.
     pub fn error_trouble(&self) -> Option<Trouble> {
-        Trouble::new(self.evaluation.error_kind, self.evaluation.error.clone()?)
+        self.evaluation.trouble()
     }
 
     /// Returns whether the error passes as soon as its obstacle is gone.

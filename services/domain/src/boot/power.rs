@@ -14,6 +14,7 @@ use crate::{
     core::time::Timestamp,
 };
 
+pub mod event;
 mod reading;
 pub mod transition;
 

@@ -16,6 +16,8 @@ pub use create::{NewSession, create};
 pub use expiry::{expires_at, is_expired, next_expiry, surplus};
 pub use filter::SessionFilter;
 
+use std::sync::Arc;
+
 use crate::{
     boot::template::Operation,
     core::{
@@ -23,7 +25,12 @@ use crate::{
         id::{ComponentId, Tenant},
         invalid::{Invalid, check_length},
         limits::{LONGEST_ERROR, LONGEST_LIMIT, LONGEST_TIME},
+        text::text,
         time::Timestamp,
+        trouble::{
+            Trouble, TroubleKind,
+            recorded::{RecordedTrouble, TroubleBegin},
+        },
     },
 };
 
@@ -85,6 +92,8 @@ pub struct Session {
     pub assigned_revision: u64,
     /// Reason why a pending session is still pending; empty: it is next.
     pub waiting_for: String,
+    /// Begin of the trouble that the session shows; `None`: there is none, or an earlier version recorded it.
+    pub trouble_begin: Option<Arc<TroubleBegin>>,
     /// Time of creation.
     pub created_at: Timestamp,
 }
@@ -93,6 +102,27 @@ impl Session {
     /// Returns when the session started: its start time, or its time of creation if that cannot be read.
     pub fn started_at(&self) -> Timestamp {
         bos_time::read(&self.start_time).unwrap_or(self.created_at)
+    }
+
+    /// Returns the trouble of a session that is not over: its error, or else its wait.
+    pub fn trouble(&self) -> Option<Trouble> {
+        if self.progress == Progress::Complete {
+            return None;
+        }
+        let error = Trouble::failed(self.error.as_deref().unwrap_or_default());
+        error.or_else(|| Trouble::new(TroubleKind::Waiting, text(&self.waiting_for)))
+    }
+
+    pub(crate) fn recorded_trouble(&self) -> Option<RecordedTrouble> {
+        Some(RecordedTrouble::new(&self.trouble()?, self.trouble_begin.as_deref()))
+    }
+
+    /// Notes when the trouble began that the session shows after a change at `now`.
+    #[must_use]
+    pub fn with_begin(self, before: &Self, now: Timestamp) -> Self {
+        let (shown, begin) = (before.trouble(), before.trouble_begin.as_ref());
+        let trouble_begin = TroubleBegin::after(shown.as_ref(), begin, self.trouble().as_ref(), now);
+        Self { trouble_begin, ..self }
     }
 }
 
@@ -196,6 +226,7 @@ pub(crate) mod tests {
             revision: 0,
             assigned_revision: 0,
             waiting_for: String::new(),
+            trouble_begin: None,
             created_at: NOW,
         }
     }

@@ -1,5 +1,6 @@
 //! Session templates: named recipes with the nodes to act on and their wanted state (BOS reference 2.8).
 
+pub mod event;
 mod findings;
 pub mod image;
 mod known;

@@ -7,6 +7,8 @@ use std::{fmt::Display, sync::Arc};
 
 use crate::core::text::text;
 
+pub mod recorded;
+
 /// Beginning of a text that names an awaited peer.
 pub const WAITING_FOR: &str = "waiting for ";
 
@@ -109,6 +111,12 @@ impl Trouble {
     /// Text for people.
     pub fn text(&self) -> &Arc<str> {
         &self.text
+    }
+
+    /// Returns whether `later` is the same trouble. The text of a passing trouble names its latest error, which may
+    /// change with every try.
+    pub fn goes_on_as(&self, later: &Self) -> bool {
+        self.kind == later.kind && (self.kind.passes() || self.text == later.text)
     }
 }
 

@@ -2,9 +2,12 @@
 
 use chassis::{
     lease,
-    store::ledger::{Column, Migrations, StoredRow, Table},
+    store::ledger::{Column, EventRule, Migrations, StoredRow, Table},
 };
-use domain::boot::power::transition::PowerTransition;
+use domain::{
+    boot::power::{event, transition::PowerTransition},
+    core::event::Actor,
+};
 use proto::power::PowerState;
 use sea_orm_migration::{MigrationTrait, MigratorTrait};
 
@@ -59,6 +62,11 @@ impl Table for TransitionTable {
         Column::text("delivery", |one, ()| convert::delivery_name(one.delivery).to_owned()),
         Column::record(),
     ];
+
+    const EVENTS: Option<EventRule<PowerTransition>> =
+        Some(|before, after, _, _| event::event(before, after).into_iter().collect());
+
+    const OWNER: Actor = Actor::Service("power-controller");
 
     fn read(row: &StoredRow, pool: &mut ()) -> anyhow::Result<PowerTransition> {
         row.record(pool)

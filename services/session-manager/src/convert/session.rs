@@ -1,6 +1,6 @@
 //! Sessions, session filters and session status.
 
-use chassis::mesh::time;
+use chassis::{kinds::trouble, mesh::time};
 use domain::{
     boot::{
         session::{
@@ -26,7 +26,10 @@ pub(crate) fn from_wire(session: wire::Session) -> Result<Session, Invalid> {
     let operation = operation_from_wire(session.operation())?;
     let progress =
         progress_from_wire(session.progress()).ok_or_else(|| Invalid::new("progress", "is not specified"))?;
+    let shown = session.error.as_deref().filter(|error| !error.is_empty()).unwrap_or(&session.waiting_for);
+    let shown = shown.into();
     Ok(Session {
+        trouble_begin: session.trouble_begin.map(|begin| trouble::begin_from_wire(begin, &shown).into()),
         tenant: Tenant::parse(&session.tenant)?,
         operation,
         progress,
@@ -68,6 +71,11 @@ pub(crate) fn to_wire(session: &Session) -> wire::Session {
         waiting_for: session.waiting_for.clone(),
         created_at: Some(time::to_wire(session.created_at)),
         last_event: 0,
+        trouble_begin: session
+            .trouble_begin
+            .as_deref()
+            .zip(session.trouble())
+            .map(|(begin, trouble)| trouble::begin_to_wire(begin, trouble.text())),
     }
 }
 

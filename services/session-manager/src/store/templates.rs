@@ -1,6 +1,7 @@
 //! Session templates.
 
-use chassis::store::ledger::{Column, StoredRow, Table};
+use chassis::store::ledger::{Column, EventRule, StoredRow, Table};
+use domain::{boot::template::event, core::event::Actor};
 
 use crate::record::TemplateRecord;
 
@@ -20,6 +21,13 @@ impl Table for TemplateTable {
         Column::text("name", |record, ()| record.template.name.clone()),
         Column::record(),
     ];
+
+    const EVENTS: Option<EventRule<TemplateRecord>> = Some(|before, after, _, _| {
+        let event = event::event(before.map(|record| &record.template), after.map(|record| &record.template));
+        event.into_iter().collect()
+    });
+
+    const OWNER: Actor = Actor::Service("session-manager");
 
     fn read(row: &StoredRow, pool: &mut ()) -> anyhow::Result<TemplateRecord> {
         row.record(pool)

@@ -36,8 +36,8 @@ const AGED_ROWS: u64 = 2 * PRUNED_EVERY;
 /// Age at which events are forgotten: some months would serve nobody, and a weekly maintenance has to be comparable.
 pub(super) const KEPT_FOR: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
 
-/// Changes with events that a list shows of one resource, and that are kept for each resource on average. A boot has
-/// about eight.
+/// Changes with events that are kept for each resource on average, and of which a list reads so many of each wanted
+/// resource. A boot has about eight.
 pub(super) const KEPT_EACH: usize = 64;
 
 /// Fewest revisions whose events are kept: a small fleet has room for a long story.
@@ -281,6 +281,12 @@ impl StoredRow {
         });
         let groups = groups.collect::<Result<_, DbErr>>()?;
         Ok(Self { revision: row.revision.cast_unsigned(), time: Timestamp(row.time), groups })
+    }
+
+    /// Returns the lowest revision of a change.
+    pub(super) fn first(&self) -> u64 {
+        let changes = self.groups.iter().flat_map(|(_, changes)| changes);
+        changes.map(|change| change.revision).min().unwrap_or(self.revision)
     }
 
     /// The changes that `wanted` picks, in the order of their revisions.

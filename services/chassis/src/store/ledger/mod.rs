@@ -55,7 +55,7 @@ use tokio_util::sync::CancellationToken;
 pub use draft::Draft;
 pub use events::EventRule;
 pub use facets::OneOf;
-pub use history::EventRpc;
+pub use history::EventHistories;
 pub use incarnation::{ResumeToken, named as named_incarnation};
 pub use migrations::Migrations;
 pub(crate) use owner::OwnerView;

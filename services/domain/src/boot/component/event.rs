@@ -3,15 +3,19 @@
 //! [`events`] compares the record before and after a change. The repetition of a state is no event: a report that only
 //! renews a time stamp, or another text of the same outage, would push out what happened before.
 
-use std::sync::Arc;
+use std::{iter, sync::Arc};
 
 use crate::{
     boot::component::{
-        Action, ActualState, Component, DesiredState, InventoryPresence, Phase, artifacts::BootArtifacts,
+        Action, ActualState, Component, DesiredState, InventoryPresence, Phase, StagedState,
+        artifacts::BootArtifacts, status::ComponentStatus,
     },
     core::{
         event::{Actor, EventContent},
-        trouble::{Trouble, TroubleKind},
+        trouble::{
+            Trouble,
+            recorded::{RecordedTrouble, TroubleChange},
+        },
     },
 };
 
@@ -35,6 +39,11 @@ pub enum ComponentEvent {
     },
     /// A state was staged for later.
     Staged {
+        /// Session that staged it; empty: none.
+        session: Arc<str>,
+    },
+    /// A staged state was cleared: it was applied, or given up.
+    StageCleared {
         /// Session that staged it; empty: none.
         session: Arc<str>,
     },
@@ -93,19 +102,19 @@ pub enum ComponentEvent {
         /// Word for the rule that decided; empty: no rule did.
         reason: Arc<str>,
     },
+    /// A trouble ended, which began before.
+    TroubleEnded(RecordedTrouble),
     /// A trouble began.
-    TroubleBegan(Trouble),
-    /// A trouble ended.
-    TroubleEnded(TroubleKind),
+    TroubleBegan(RecordedTrouble),
     /// The inventory locked the node.
     Locked,
     /// The inventory released the node.
     Unlocked,
     /// The inventory lacks the node.
     NotListed,
-    /// Further members were written by a client.
+    /// Further members were written by a client, or the same ones again, which begins the work on the node anew.
     Written {
-        /// Names of the members, separated by commas.
+        /// Names of the members, separated by commas; empty: none has another value.
         members: Arc<str>,
     },
 }
@@ -120,10 +129,23 @@ pub fn events(
 ) -> Vec<ComponentEvent> {
     match (before, after) {
         (Some(before), Some(after)) => ComponentChange { before, after, actor, reason }.events(),
-        (None, Some(_)) => vec![ComponentEvent::Created],
-        (Some(_), None) => vec![ComponentEvent::Deleted],
+        (None, Some(after)) => created(after, actor, reason),
+        (Some(before), None) => deleted(before),
         (None, None) => Vec::new(),
     }
+}
+
+/// A record may be created with a desired state or an error, as an operator does by a PUT.
+fn created(after: &Component, actor: Actor, reason: &str) -> Vec<ComponentEvent> {
+    let before = Component { generation: after.generation, ..Component::new(after.id.clone()) };
+    let written = ComponentChange { before: &before, after, actor, reason }.events();
+    iter::once(ComponentEvent::Created).chain(written).collect()
+}
+
+/// No trouble outlives its record.
+fn deleted(before: &Component) -> Vec<ComponentEvent> {
+    let ended = before.evaluation.recorded_trouble().map(ComponentEvent::TroubleEnded);
+    ended.into_iter().chain([ComponentEvent::Deleted]).collect()
 }
 
 struct ComponentChange<'a> {
@@ -147,6 +169,7 @@ impl ComponentChange<'_> {
         events.extend(self.decision());
         events.extend(self.disabled());
         events.extend(self.trouble());
+        events.extend(self.begun_anew().filter(|_| events.is_empty()));
         events
     }
 
@@ -164,6 +187,12 @@ impl ComponentChange<'_> {
         ];
         let members: Vec<_> = changed.iter().filter(|(_, changed)| *changed).map(|(name, _)| *name).collect();
         (!members.is_empty()).then(|| ComponentEvent::Written { members: members.join(",").into() })
+    }
+
+    /// A write that begins the work on the node anew and has no other event.
+    fn begun_anew(&self) -> Option<ComponentEvent> {
+        let begins = self.actor == Actor::Client && self.before.generation != self.after.generation;
+        begins.then(|| ComponentEvent::Written { members: Arc::default() })
     }
 
     /// A new desired state clears the counters, which needs no mention.
@@ -189,18 +218,16 @@ impl ComponentChange<'_> {
     }
 
     fn staged(&self) -> Option<ComponentEvent> {
-        let (before, after) =
-            (self.before.wish.staged_state.as_deref(), self.after.wish.staged_state.as_deref()?);
-        let is_same = before.is_some_and(|before| {
-            before.assignment == after.assignment
-                && before.session == after.session
-                && before.configuration == after.configuration
-                && same_artifacts(before.boot_artifacts.as_deref(), after.boot_artifacts.as_deref())
-        });
-        let is_staged = after.session.as_deref().is_some_and(|session| !session.is_empty())
-            || after.boot_artifacts.as_ref().is_some_and(|artifacts| !artifacts.is_empty());
-        let session = after.session.clone().unwrap_or_default();
-        (!is_same && is_staged).then_some(ComponentEvent::Staged { session })
+        let before = staged(self.before);
+        match (before, staged(self.after)) {
+            (Some(before), None) => {
+                Some(ComponentEvent::StageCleared { session: before.session.clone().unwrap_or_default() })
+            }
+            (_, Some(after)) if before.is_none_or(|before| !same_stage(before, after)) => {
+                Some(ComponentEvent::Staged { session: after.session.clone().unwrap_or_default() })
+            }
+            (Some(_) | None, Some(_)) | (None, None) => None,
+        }
     }
 
     fn inventory(&self) -> Option<ComponentEvent> {
@@ -290,7 +317,10 @@ impl ComponentChange<'_> {
         let has_moved =
             before.phase() != after.phase() || before.status_override() != after.status_override();
         // The hold at the beginning of a generation is part of the new desired state.
-        let is_consequence = self.reason.is_empty() && before.generation != after.generation;
+        let is_consequence = self.reason.is_empty()
+            && before.generation != after.generation
+            && before.phase() == after.phase()
+            && after.status_override() == ComponentStatus::OnHold.word();
         (has_moved && !is_consequence).then(|| ComponentEvent::Decided {
             phase: after.phase(),
             status_override: after.status_override().into(),
@@ -298,20 +328,27 @@ impl ComponentChange<'_> {
         })
     }
 
-    fn trouble(&self) -> Option<ComponentEvent> {
-        match (self.before.error_trouble(), self.after.error_trouble()) {
-            (None, None) => None,
-            (Some(before), None) => Some(ComponentEvent::TroubleEnded(before.kind())),
-            (Some(before), Some(after)) if is_same_trouble(&before, &after) => None,
-            (Some(_) | None, Some(after)) => Some(ComponentEvent::TroubleBegan(after)),
-        }
+    fn trouble(&self) -> impl Iterator<Item = ComponentEvent> {
+        let (before, after) = (&self.before.evaluation, &self.after.evaluation);
+        let change = TroubleChange::between(before.recorded_trouble(), after.recorded_trouble());
+        let ended = change.ended.map(ComponentEvent::TroubleEnded);
+        ended.into_iter().chain(change.began.map(ComponentEvent::TroubleBegan))
     }
 }
 
-/// Whether the later trouble is the earlier one. The text of a passing trouble names its latest error, which may change
-/// with every try.
-fn is_same_trouble(before: &Trouble, after: &Trouble) -> bool {
-    before.kind() == after.kind() && (after.kind().passes() || before.text() == after.text())
+/// Returns the staged state of a component, if there is any: an emptied one stages nothing.
+fn staged(component: &Component) -> Option<&StagedState> {
+    component.wish.staged_state.as_deref().filter(|staged| {
+        staged.session.as_deref().is_some_and(|session| !session.is_empty())
+            || staged.boot_artifacts.as_ref().is_some_and(|artifacts| !artifacts.is_empty())
+    })
+}
+
+fn same_stage(before: &StagedState, after: &StagedState) -> bool {
+    before.assignment == after.assignment
+        && before.session == after.session
+        && before.configuration == after.configuration
+        && same_artifacts(before.boot_artifacts.as_deref(), after.boot_artifacts.as_deref())
 }
 
 fn same_desired_state(before: Option<&DesiredState>, after: Option<&DesiredState>) -> bool {
@@ -349,6 +386,7 @@ impl ComponentEvent {
                 .with("kernel", kernel)
                 .with("session", session),
             Self::Staged { session } => of("staged").with("session", session),
+            Self::StageCleared { session } => of("stage_cleared").with("session", session),
             Self::Enabled => of("enabled"),
             Self::Disabled { reason } => of("disabled").because(reason.to_string()),
             Self::PowerActionBegan { action, attempt } => {
@@ -376,10 +414,8 @@ impl ComponentEvent {
                 .because(reason.to_string())
                 .with("phase", phase.word())
                 .with("status_override", status_override),
-            Self::TroubleBegan(trouble) => {
-                of("trouble_began").because(trouble.kind().word()).saying(trouble.text())
-            }
-            Self::TroubleEnded(kind) => of("trouble_ended").because(kind.word()),
+            Self::TroubleBegan(trouble) => trouble.began(),
+            Self::TroubleEnded(trouble) => trouble.ended(),
             Self::Locked => of("locked"),
             Self::Unlocked => of("unlocked"),
             Self::NotListed => of("not_listed"),

@@ -14,7 +14,11 @@ use crate::{
     core::{
         decision::DecisionVersion,
         id::Tenant,
-        trouble::{Trouble, TroubleKind},
+        time::Timestamp,
+        trouble::{
+            Trouble, TroubleKind,
+            recorded::{RecordedTrouble, TroubleBegin},
+        },
     },
 };
 
@@ -63,6 +67,27 @@ pub struct ComponentEvaluation {
     pub decided_by: DecisionVersion,
     /// Kind of the trouble that `error` describes; meaningless without a text.
     pub error_kind: TroubleKind,
+    /// Begin of that trouble; `None`: there is no trouble, or an earlier version recorded it.
+    pub error_begin: Option<Arc<TroubleBegin>>,
+}
+
+impl ComponentEvaluation {
+    /// Returns the trouble that the error describes, if there is one.
+    pub fn trouble(&self) -> Option<Trouble> {
+        Trouble::new(self.error_kind, self.error.clone()?)
+    }
+
+    /// Returns the trouble with its begin, if there is one.
+    pub(crate) fn recorded_trouble(&self) -> Option<RecordedTrouble> {
+        let trouble = self.trouble()?;
+        Some(RecordedTrouble::new(&trouble, self.error_begin.as_deref()))
+    }
+
+    /// Notes when the trouble began that the component shows after a change at `now`.
+    pub(crate) fn note_begin(&mut self, before: &Self, now: Timestamp) {
+        let (shown, begin) = (before.trouble(), before.error_begin.as_ref());
+        self.error_begin = TroubleBegin::after(shown.as_ref(), begin, self.trouble().as_ref(), now);
+    }
 }
 
 /// Power actions on a component. Author: the power controller.

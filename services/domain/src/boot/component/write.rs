@@ -6,8 +6,8 @@ use crate::{
     boot::{
         bos::compatibility::Compatibility,
         component::{
-            Action, ActualState, Component, ComponentPatch, ComponentWish, DesiredState, InventoryPresence,
-            LastAction, LateReport, PowerTurns, ReportedBoots,
+            Action, ActualState, Component, ComponentEvaluation, ComponentPatch, ComponentWish, DesiredState,
+            InventoryPresence, LastAction, LateReport, PowerTurns, ReportedBoots,
             artifacts::BootArtifacts,
             status::{ComponentStatus, computed_status},
             write::{
@@ -56,6 +56,8 @@ pub fn put(
     let mut record = previous.map_or_else(|| Component::new(id), unwritten);
     whole.replace_in(&mut record);
     record.evaluation.error_kind = error_kind;
+    let nothing = ComponentEvaluation::default();
+    record.evaluation.note_begin(previous.map_or(&nothing, |previous| &previous.evaluation), now);
     evidence.note(&mut record.reported);
     // The written state is the caller's, and still of an earlier boot.
     if let Some(boot) = record.reported.boot.as_mut().filter(|_| is_late) {
@@ -125,6 +127,7 @@ pub fn patch(
         (merged.evaluation.error, merged.evaluation.error_kind) =
             (Some(Arc::default()), TroubleKind::default());
     }
+    merged.evaluation.note_begin(&stored.evaluation, now);
     merged
 }
 

@@ -70,6 +70,7 @@ pub fn create(
         revision: 0,
         assigned_revision: 0,
         waiting_for: String::new(),
+        trouble_begin: None,
         created_at: now,
     })
 }

@@ -7,7 +7,11 @@ use crate::{
         session::{Progress, Session},
         template::Operation,
     },
-    core::{event::EventContent, text::text},
+    core::{
+        event::EventContent,
+        text::text,
+        trouble::recorded::{RecordedTrouble, TroubleChange},
+    },
 };
 
 /// Change of a session that an operator asks about later.
@@ -34,13 +38,10 @@ pub enum SessionEvent {
         /// Error of the session; empty: none.
         error: Arc<str>,
     },
+    /// A wait or an error ended, which began before; or the session is over.
+    TroubleEnded(RecordedTrouble),
     /// The session waits, or cannot do its work; it is not over.
-    TroubleBegan {
-        /// Awaited dependency or error.
-        text: Arc<str>,
-    },
-    /// The session waits no more.
-    TroubleEnded,
+    TroubleBegan(RecordedTrouble),
     /// The session was changed in another way by a patch.
     Written,
     /// The session was deleted.
@@ -53,10 +54,18 @@ pub fn events(before: Option<&Session>, after: Option<&Session>) -> Vec<SessionE
         (None, None) => Vec::new(),
         (None, Some(after)) => vec![created(after)],
         // A name that is taken again at once, in one transaction, is another session.
-        (Some(before), Some(after)) if before.id != after.id => vec![SessionEvent::Deleted, created(after)],
+        (Some(before), Some(after)) if before.id != after.id => {
+            deleted(before).chain([created(after)]).collect()
+        }
         (Some(before), Some(after)) => changed(before, after),
-        (Some(_), None) => vec![SessionEvent::Deleted],
+        (Some(before), None) => deleted(before).collect(),
     }
+}
+
+/// No trouble outlives its session.
+fn deleted(session: &Session) -> impl Iterator<Item = SessionEvent> {
+    let ended = session.recorded_trouble().map(SessionEvent::TroubleEnded);
+    ended.into_iter().chain([SessionEvent::Deleted])
 }
 
 fn created(session: &Session) -> SessionEvent {
@@ -76,10 +85,9 @@ fn changed(before: &Session, after: &Session) -> Vec<SessionEvent> {
             SessionEvent::Complete { error: text(after.error.as_deref().unwrap_or_default()) }
         }
     });
-    let is_over = after.progress == Progress::Complete;
-    let trouble = trouble(before, after).filter(|_| !is_over);
+    let trouble: Vec<_> = trouble(before, after).collect();
     let is_written = moved.is_none()
-        && trouble.is_none()
+        && trouble.is_empty()
         && (before.components != after.components
             || before.start_time != after.start_time
             || before.end_time != after.end_time
@@ -87,19 +95,10 @@ fn changed(before: &Session, after: &Session) -> Vec<SessionEvent> {
     moved.into_iter().chain(trouble).chain(is_written.then_some(SessionEvent::Written)).collect()
 }
 
-/// The text of a wait names the latest error of a dependency, which may change with every try: only the beginning and the
-/// end are events.
-fn trouble(before: &Session, after: &Session) -> Option<SessionEvent> {
-    if before.error != after.error
-        && let Some(error) = after.error.as_deref().filter(|error| !error.is_empty())
-    {
-        return Some(SessionEvent::TroubleBegan { text: text(error) });
-    }
-    match (before.waiting_for.is_empty(), after.waiting_for.is_empty()) {
-        (true, false) => Some(SessionEvent::TroubleBegan { text: text(&after.waiting_for) }),
-        (false, true) => Some(SessionEvent::TroubleEnded),
-        (true, true) | (false, false) => None,
-    }
+fn trouble(before: &Session, after: &Session) -> impl Iterator<Item = SessionEvent> {
+    let change = TroubleChange::between(before.recorded_trouble(), after.recorded_trouble());
+    let ended = change.ended.map(SessionEvent::TroubleEnded);
+    ended.into_iter().chain(change.began.map(SessionEvent::TroubleBegan))
 }
 
 impl SessionEvent {
@@ -116,8 +115,8 @@ impl SessionEvent {
             Self::Complete { error } => {
                 of("complete").because(if error.is_empty() { "" } else { "failed" }).saying(&error)
             }
-            Self::TroubleBegan { text } => of("trouble_began").saying(&text),
-            Self::TroubleEnded => of("trouble_ended"),
+            Self::TroubleBegan(trouble) => trouble.began(),
+            Self::TroubleEnded(trouble) => trouble.ended(),
             Self::Written => of("written"),
             Self::Deleted => of("deleted"),
         }
@@ -126,46 +125,88 @@ impl SessionEvent {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+
     use super::*;
-    use crate::boot::session::{
-        complete, run,
-        tests::{NOW, session},
-        with_error,
+    use crate::{
+        boot::session::{
+            complete, run,
+            tests::{NOW, session},
+            with_error,
+        },
+        core::time::Timestamp,
     };
+
+    fn shown(before: Option<&Session>, after: Option<&Session>) -> String {
+        let lines = events(before, after).into_iter().map(|event| {
+            let EventContent { kind, reason, text, details } = event.content();
+            let details: String = details.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+            format!("    {kind} '{reason}' '{text}'{details}\n")
+        });
+        lines.collect()
+    }
 
     #[test]
     fn a_session_has_a_story() {
         let pending = session("s");
-        let waiting = Session { waiting_for: "PCS".to_owned(), ..pending.clone() };
-        let still = Session { waiting_for: "PCS: refused".to_owned(), ..pending.clone() };
-        let running = run(still.clone(), Vec::new(), 7);
-        let disturbed = with_error(running.clone(), "lost");
+        let begun = |one: Session, before: &Session, second| one.with_begin(before, Timestamp(second));
+        let waiting = begun(Session { waiting_for: "PCS".to_owned(), ..pending.clone() }, &pending, 1000);
+        let still =
+            begun(Session { waiting_for: "PCS: refused".to_owned(), ..waiting.clone() }, &waiting, 2000);
+        let running = begun(run(still.clone(), Vec::new(), 7), &still, 3000);
+        let disturbed = begun(with_error(running.clone(), "lost"), &running, 4000);
+        let waits = Session { waiting_for: "the registry".to_owned(), ..disturbed.clone() };
         let renamed = Session { start_time: "noon".to_owned(), ..running.clone() };
-        let lost = || text("lost");
-        for (name, before, after, expected) in [
-            ("creation", None, Some(&pending), vec![created(&pending)]),
-            ("wait", Some(&pending), Some(&waiting), vec![SessionEvent::TroubleBegan { text: text("PCS") }]),
-            ("another try", Some(&waiting), Some(&still), vec![]),
-            (
-                "run",
-                Some(&still),
-                Some(&running),
-                vec![SessionEvent::Running { members: 0 }, SessionEvent::TroubleEnded],
-            ),
-            ("error", Some(&running), Some(&disturbed), vec![SessionEvent::TroubleBegan { text: lost() }]),
-            ("patch", Some(&running), Some(&renamed), vec![SessionEvent::Written]),
-            (
-                "end",
-                Some(&disturbed),
-                Some(&complete(disturbed.clone(), NOW, None)),
-                vec![SessionEvent::Complete { error: lost() }],
-            ),
-            ("deletion", Some(&running), None, vec![SessionEvent::Deleted]),
-            ("saved status", Some(&running), Some(&running), vec![]),
+        let over = begun(complete(disturbed.clone(), NOW, None), &disturbed, 5000);
+        let patched = Session { error: None, ..over.clone() };
+        let other = Session { id: "later".to_owned(), ..pending.clone() };
+        let mut lines = String::new();
+        for (name, before, after) in [
+            ("creation", None, Some(&pending)),
+            ("wait", Some(&pending), Some(&waiting)),
+            ("another try", Some(&waiting), Some(&still)),
+            ("run", Some(&still), Some(&running)),
+            ("error", Some(&running), Some(&disturbed)),
+            ("wait after the error", Some(&disturbed), Some(&waits)),
+            ("patch", Some(&running), Some(&renamed)),
+            ("end", Some(&disturbed), Some(&over)),
+            ("error removed after the end", Some(&over), Some(&patched)),
+            ("deletion", Some(&running), None),
+            ("deletion while it waits", Some(&waiting), None),
+            ("saved status", Some(&running), Some(&running)),
+            ("name taken again", Some(&running), Some(&other)),
         ] {
-            assert_eq!(events(before, after), expected, "{name}");
+            lines.push_str(&format!("{name}\n{}", shown(before, after)));
         }
-        let later = Session { id: "later".to_owned(), ..pending.clone() };
-        assert_eq!(events(Some(&running), Some(&later)), [SessionEvent::Deleted, created(&later)]);
+        expect![[r#"
+            creation
+                created 'boot' '' template=t
+            wait
+                trouble_began 'waiting' 'PCS' since=1970-01-01T00:00:01Z
+            another try
+            run
+                running '' '' members=0
+                trouble_ended 'waiting' 'PCS' since=1970-01-01T00:00:01Z
+            error
+                trouble_began 'failed' 'lost' since=1970-01-01T00:00:04Z
+            wait after the error
+            patch
+                written '' ''
+            end
+                complete 'failed' 'lost'
+                trouble_ended 'failed' 'lost' since=1970-01-01T00:00:04Z
+            error removed after the end
+                written '' ''
+            deletion
+                deleted '' ''
+            deletion while it waits
+                trouble_ended 'waiting' 'PCS' since=1970-01-01T00:00:01Z
+                deleted '' ''
+            saved status
+            name taken again
+                deleted '' ''
+                created 'boot' '' template=t
+        "#]]
+        .assert_eq(&lines);
     }
 }

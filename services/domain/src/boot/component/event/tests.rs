@@ -6,7 +6,7 @@ use crate::{
         BegunBoot, BootPreparation, EventStats, LastAction, NumberedToken, StagedState, Status,
         view::{artifacts, bare},
     },
-    core::time::Timestamp,
+    core::{time::Timestamp, trouble::TroubleKind},
 };
 
 const EVALUATOR: Actor = Actor::Service("status-evaluator");
@@ -87,8 +87,10 @@ fn decide(component: &mut Component, phase: Phase, word: &str) {
 }
 
 fn show(component: &mut Component, trouble: Option<Trouble>) {
+    let before = component.evaluation.clone();
     component.evaluation.error_kind = trouble.as_ref().map_or_else(TroubleKind::default, Trouble::kind);
     component.evaluation.error = trouble.map(|trouble| Arc::clone(trouble.text()));
+    component.evaluation.note_begin(&before, Timestamp(0));
 }
 
 fn prepare(component: &mut Component, trouble: Option<Trouble>) {
@@ -182,7 +184,7 @@ fn failures_name_their_reason() {
             exhausted
                 decided 'retries_exhausted' status_override=failed
                 disabled 'retries_exhausted'
-                trouble_began 'exhausted' 'no attempt is left'
+                trouble_began 'exhausted' 'no attempt is left' since=1970-01-01T00:00:00Z
         "#]],
     );
 }
@@ -202,17 +204,19 @@ fn a_trouble_begins_and_ends_once() {
         ],
         &expect![[r#"
             outage
-                trouble_began 'waiting' 'waiting for PCS'
+                trouble_began 'waiting' 'waiting for PCS' since=1970-01-01T00:00:00Z
             another error of the outage
                 nothing
             refusal
-                trouble_began 'failed' 'no'
+                trouble_ended 'waiting' 'waiting for PCS' since=1970-01-01T00:00:00Z
+                trouble_began 'failed' 'no' since=1970-01-01T00:00:00Z
             another refusal
-                trouble_began 'failed' 'never'
+                trouble_ended 'failed' 'no' since=1970-01-01T00:00:00Z
+                trouble_began 'failed' 'never' since=1970-01-01T00:00:00Z
             nothing new
                 nothing
             end
-                trouble_ended 'failed'
+                trouble_ended 'failed' 'never' since=1970-01-01T00:00:00Z
         "#]],
     );
 }
@@ -244,7 +248,20 @@ fn writes_of_clients_name_what_was_written() {
                 let staged = StagedState { session: Some("later".into()), ..StagedState::default() };
                 one.wish.staged_state = Some(staged.into());
             }),
+            ("stage cleared", Actor::Client, "", |one| {
+                one.wish.staged_state = Some(StagedState::default().into());
+            }),
             ("disabled", Actor::Client, "", |one| one.wish.enabled = Some(false)),
+            ("override, which begins a generation", Actor::Client, "", |one| {
+                one.generation += 1;
+                decide(one, Phase::None, "fenced");
+            }),
+            ("enabled and held", Actor::Client, "", |one| {
+                one.generation += 1;
+                one.wish.enabled = Some(true);
+                decide(one, Phase::None, "on_hold");
+            }),
+            ("the same again", Actor::Client, "", |one| one.generation += 1),
         ],
         &expect![[r#"
             enabled
@@ -258,11 +275,19 @@ fn writes_of_clients_name_what_was_written() {
             the same by a service
                 nothing
             error
-                trouble_began 'failed' 'broken fan'
+                trouble_began 'failed' 'broken fan' since=1970-01-01T00:00:00Z
             stage
                 staged session=later
+            stage cleared
+                stage_cleared session=later
             disabled
                 disabled
+            override, which begins a generation
+                decided status_override=fenced
+            enabled and held
+                enabled
+            the same again
+                written
         "#]],
     );
 }
@@ -301,6 +326,16 @@ fn records_begin_and_end() {
     let one = bare();
     assert_eq!(events(None, Some(&one), REGISTRY, ""), [ComponentEvent::Created]);
     assert_eq!(events(Some(&one), None, Actor::Client, ""), [ComponentEvent::Deleted]);
+    let broken = one.clone().with(|one| show(one, Trouble::failed("broken fan")));
+    let trouble = || broken.evaluation.recorded_trouble().unwrap();
+    assert_eq!(
+        events(None, Some(&broken), Actor::Client, ""),
+        [ComponentEvent::Created, ComponentEvent::TroubleBegan(trouble())]
+    );
+    assert_eq!(
+        events(Some(&broken), None, Actor::Client, ""),
+        [ComponentEvent::TroubleEnded(trouble()), ComponentEvent::Deleted]
+    );
     assert_eq!(events(Some(&one), Some(&one), Actor::Client, ""), []);
     assert_eq!(events(None, None, Actor::Client, ""), []);
 }

@@ -1,0 +1,92 @@
+//! Filter of events, and the events of a row that pass it.
+
+use std::collections::BTreeSet;
+
+use domain::core::{invalid::Invalid, time::Timestamp};
+use proto::event::{Event, EventBody, EventFilter};
+
+use crate::{
+    Fault,
+    mesh::time,
+    process::clock,
+    store::ledger::events::{KEPT_FOR, StoredChange, StoredRow},
+};
+
+/// Most keys of a filter: the story of each is read by itself.
+const MOST_KEYS: usize = 100;
+
+/// Filter of a request.
+pub(super) struct WantedEvents {
+    pub(super) keys: BTreeSet<String>,
+    kinds: BTreeSet<String>,
+    reasons: BTreeSet<String>,
+    pub(super) since: Timestamp,
+}
+
+impl WantedEvents {
+    /// Reads a filter.
+    ///
+    /// # Errors
+    /// The filter has too many keys.
+    pub(super) fn read(filter: EventFilter) -> Result<Self, Fault> {
+        if filter.keys.len() > MOST_KEYS {
+            return Err(Invalid::new("filter.keys", format!("has more than {MOST_KEYS} keys")).into());
+        }
+        let age = i64::try_from(KEPT_FOR.as_millis()).unwrap_or(i64::MAX);
+        let earliest = Timestamp(clock::now().0.saturating_sub(age));
+        Ok(Self {
+            keys: filter.keys.into_iter().collect(),
+            kinds: filter.kinds.into_iter().collect(),
+            reasons: filter.reasons.into_iter().collect(),
+            since: filter.since.map_or(earliest, |since| time::from_wire(since).max(earliest)),
+        })
+    }
+
+    /// Returns the wanted events of a row that are about one of `keys`, or about any resource for none.
+    pub(super) fn of_row(&self, row: &StoredRow, kind: &str, keys: &BTreeSet<String>) -> Vec<Event> {
+        if row.time < self.since {
+            return Vec::new();
+        }
+        let changes = row.changes(|change| keys.is_empty() || keys.contains(&change.key));
+        self.of_changes(&changes, row, kind)
+    }
+
+    /// Returns the wanted events of changes of a row, which are in the order of their revisions.
+    pub(super) fn of_changes(&self, changes: &[StoredChange<'_>], row: &StoredRow, kind: &str) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut revision = 0;
+        let mut index = 0;
+        for one in changes {
+            // Several commands of one transaction may change a resource.
+            if one.change.revision != revision {
+                revision = one.change.revision;
+                index = 0;
+            }
+            for body in &one.events.events {
+                if self.takes(body) {
+                    events.push(event(one, body, index, row.time, kind));
+                }
+                index += 1;
+            }
+        }
+        events
+    }
+
+    fn takes(&self, body: &EventBody) -> bool {
+        (self.kinds.is_empty() || self.kinds.contains(&body.kind))
+            && (self.reasons.is_empty() || self.reasons.contains(&body.reason))
+    }
+}
+
+fn event(one: &StoredChange<'_>, body: &EventBody, index: u32, time: Timestamp, kind: &str) -> Event {
+    Event {
+        key: one.change.key.clone(),
+        resource: kind.to_owned(),
+        revision: one.change.revision,
+        time: Some(time::to_wire(time)),
+        actor: one.events.actor.clone(),
+        request_id: one.events.request_id.clone(),
+        body: Some(body.clone()),
+        index,
+    }
+}
