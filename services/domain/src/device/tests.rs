@@ -1,0 +1,19 @@
+//! Table tests of the rules about devices. [`scene`] explains the words of the tables, [`show`] the lines of decisions.
+//! Rows begin with the number of their case in the device reference, where it has one.
+
+use expect_test::Expect;
+
+mod changes;
+mod properties;
+mod restores;
+mod scene;
+mod show;
+mod statuses;
+
+use scene::scene;
+
+/// Compares each row of words with the line that `decide` makes of it.
+fn check(rows: &[&str], decide: fn(&str) -> String, expected: Expect) {
+    let lines: Vec<_> = rows.iter().map(|words| format!("{words}\n    {}\n", decide(words))).collect();
+    expected.assert_eq(&lines.concat());
+}
