@@ -14,11 +14,13 @@
 pub mod application_health;
 pub mod evaluation;
 pub mod event;
+pub mod label;
 pub mod poll;
 pub mod record;
 pub mod render;
 pub mod report;
 pub mod restore;
+pub mod selector;
 #[cfg(test)]
 mod tests;
 
