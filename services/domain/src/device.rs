@@ -12,6 +12,8 @@
 //! about.
 
 pub mod application_health;
+pub mod decommission;
+pub mod enrolment;
 pub mod evaluation;
 pub mod event;
 pub mod label;
@@ -23,5 +25,6 @@ pub mod restore;
 pub mod selector;
 #[cfg(test)]
 mod tests;
+pub mod write;
 
 pub use evaluation::evaluate;

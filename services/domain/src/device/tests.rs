@@ -4,11 +4,13 @@
 use expect_test::Expect;
 
 mod changes;
+mod enrolments;
 mod properties;
 mod restores;
 mod scene;
 mod show;
 mod statuses;
+mod writes;
 
 use scene::scene;
 
