@@ -16,6 +16,7 @@ pub mod decommission;
 pub mod enrolment;
 pub mod evaluation;
 pub mod event;
+pub mod fleet;
 pub mod label;
 pub mod poll;
 pub mod record;

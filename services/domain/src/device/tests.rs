@@ -5,6 +5,7 @@ use expect_test::Expect;
 
 mod changes;
 mod enrolments;
+mod fleets;
 mod properties;
 mod restores;
 mod scene;
