@@ -12,6 +12,7 @@
 //! about.
 
 pub mod application_health;
+pub mod counts;
 pub mod decommission;
 pub mod enrolment;
 pub mod evaluation;

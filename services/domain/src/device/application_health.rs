@@ -44,7 +44,7 @@ pub enum ApplicationHealth {
     Degraded,
     /// The application has failed.
     Error,
-    /// Nothing is known yet.
+    /// Status not known yet.
     Unknown,
 }
 

@@ -36,6 +36,8 @@ pub struct EnrolmentRequest {
     pub awaits_reconnect: bool,
     /// Approval; `None`: nobody has approved the request yet.
     pub approval: Option<EnrolmentApproval>,
+    /// Certificate in PEM, which the approval brings; empty: none.
+    pub certificate: Arc<str>,
     /// Time of creation.
     pub created: Timestamp,
 }
@@ -83,7 +85,8 @@ pub fn mark_restored(request: &EnrolmentRequest) -> Option<EnrolmentRequest> {
     is_due.then(|| EnrolmentRequest { awaits_reconnect: true, ..request.clone() })
 }
 
-/// Returns the approved request and the device that it makes, which the caller evaluates.
+/// Returns the approved request and the device that it makes. The caller signs the certificate and evaluates the
+/// device.
 ///
 /// # Errors
 /// When the request is approved already, when the person does not approve, or when a label may not be.

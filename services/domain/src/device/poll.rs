@@ -5,7 +5,7 @@ use crate::device::record::{Device, annotations::RestoreMark, version::RenderedV
 /// Answer to a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PollAnswer {
-    /// Nothing was rendered yet.
+    /// No spec was rendered yet.
     NothingRendered,
     /// The agent gets the device with its rendered spec.
     Deliver,

@@ -41,26 +41,37 @@ pub fn render(device: &Device, result: RenderResult, now: Timestamp) -> RenderDe
         }
         Ok(hash) => {
             set_validity(&mut rendered, ConditionReason::Valid, Arc::default(), now);
-            let is_same = device.meta.annotations.rendered_spec_hash.as_ref() == Some(&hash);
-            record(&mut rendered, hash);
-            if is_same { RenderDecision::Unchanged(rendered) } else { RenderDecision::Rendered(rendered) }
+            note_template(&mut rendered);
+            if is_same(device, &hash) {
+                return RenderDecision::Unchanged(rendered);
+            }
+            raise_version(&mut rendered, hash);
+            RenderDecision::Rendered(rendered)
         }
     }
 }
 
-/// Notes a rendered spec. A spec that renders the same gets no new version; its template version counts as rendered
-/// nevertheless, or the device would stay out of date for ever.
-fn record(device: &mut Device, hash: SpecHash) {
+fn is_same(device: &Device, hash: &SpecHash) -> bool {
+    let annotations = &device.meta.annotations;
+    annotations.rendered_version.is_some() && annotations.rendered_spec_hash.as_ref() == Some(hash)
+}
+
+/// A template counts as rendered even if it renders the same as before (choice V8), or the device would stay out of
+/// date for ever.
+fn note_template(device: &mut Device) {
     let annotations = &mut device.meta.annotations;
     if annotations.template_version.is_some() {
         annotations.rendered_template_version.clone_from(&annotations.template_version);
     }
-    if annotations.rendered_spec_hash.as_ref() != Some(&hash) {
-        let known = annotations.rendered_version.unwrap_or(RenderedVersion::NONE);
-        let reported = RenderedVersion::reported(&device.reported.rendered_version);
-        annotations.rendered_version = Some(known.max(reported).next());
-        annotations.rendered_spec_hash = Some(hash);
-    }
+}
+
+/// The new version is also above the one that the agent runs, which a restored database may not know.
+fn raise_version(device: &mut Device, hash: SpecHash) {
+    let annotations = &mut device.meta.annotations;
+    let known = annotations.rendered_version.unwrap_or(RenderedVersion::NONE);
+    let reported = RenderedVersion::reported(&device.reported.rendered_version);
+    annotations.rendered_version = Some(known.max(reported).next());
+    annotations.rendered_spec_hash = Some(hash);
 }
 
 fn set_validity(device: &mut Device, reason: ConditionReason, message: Arc<str>, now: Timestamp) {

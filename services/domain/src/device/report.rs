@@ -38,7 +38,7 @@ fn merge_report(known: &AgentReport, mut report: AgentReport) -> AgentReport {
     report
 }
 
-/// Nothing leads back in the life of a device, so no document does (choice V4).
+/// Stages of life never go back, so no document leads back either (choice V4).
 fn merge_lifecycle(
     known: &StatusEntry<LifecycleStatus>,
     document: StatusEntry<LifecycleStatus>,

@@ -9,6 +9,7 @@ mod fleets;
 mod properties;
 mod restores;
 mod scene;
+mod selections;
 mod show;
 mod statuses;
 mod writes;

@@ -17,7 +17,7 @@ pub enum SummaryReason {
     CriticalResource,
     /// A resource is short.
     ShortResource,
-    /// Nothing else holds.
+    /// No other row holds.
     Connected,
 }
 

@@ -45,7 +45,7 @@ pub enum DeviceEventReason {
     SpecInvalid,
     /// More than one fleet selects the device.
     MultipleOwnersDetected,
-    /// One fleet at most selects the device again.
+    /// No more than one fleet selects the device again.
     MultipleOwnersResolved,
     /// The end of the device was asked for.
     Decommissioned,
@@ -54,7 +54,7 @@ pub enum DeviceEventReason {
 /// Level of a resource, as events name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ResourceLevel {
-    /// Nothing is short.
+    /// Enough is left.
     Normal,
     /// The resource runs short.
     Warning,

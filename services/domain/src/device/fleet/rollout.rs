@@ -15,7 +15,7 @@ use crate::device::{
 /// Decision about the rollout of a template to a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RolloutDecision {
-    /// Nothing is to be done.
+    /// The device needs no template.
     Skip(RolloutSkip),
     /// The device gets the template. The caller renders and evaluates it.
     RollOut(Box<Device>),

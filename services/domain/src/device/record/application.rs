@@ -34,7 +34,7 @@ pub enum ApplicationStatus {
     Running,
     /// No workload runs.
     Error,
-    /// Nothing is known.
+    /// Status not known.
     Unknown,
     /// Every workload has ended as it should.
     Completed,

@@ -144,7 +144,7 @@ pub enum ResourceStatus {
     Critical,
     /// The resource could not be measured.
     Error,
-    /// Nothing is known.
+    /// Status not known.
     #[default]
     Unknown,
 }
@@ -190,7 +190,7 @@ pub enum IntegrityStatus {
     Verified,
     /// The check failed.
     Failed,
-    /// Nothing is known.
+    /// Status not known.
     #[default]
     Unknown,
     /// The device cannot be checked.

@@ -100,7 +100,7 @@ pub enum UpdatedStatus {
     OutOfDate,
     /// An update is under way.
     Updating,
-    /// Nothing is known.
+    /// Status not known.
     #[default]
     Unknown,
 }
@@ -134,7 +134,7 @@ pub enum ApplicationsStatus {
     Degraded,
     /// An application has failed.
     Error,
-    /// Nothing is known.
+    /// Status not known.
     #[default]
     Unknown,
     /// The device has no applications.

@@ -1,7 +1,9 @@
 //! Keys of field selectors, by the kind of resource.
 
 use crate::device::{
-    record::Device,
+    enrolment::EnrolmentRequest,
+    fleet::record::Fleet,
+    record::{Device, spec::OsTarget},
     selector::field::{FieldSelector, FieldValue, SelectorField},
 };
 
@@ -135,6 +137,46 @@ impl SelectorField for EventField {
 
     fn is_time(self) -> bool {
         false
+    }
+}
+
+impl FieldSelector<EnrolmentField> {
+    /// Returns whether an enrolment request meets every requirement.
+    pub fn matches_request(&self, request: &EnrolmentRequest) -> bool {
+        self.matches(|field| request_value(request, field))
+    }
+}
+
+fn request_value(request: &EnrolmentRequest, field: EnrolmentField) -> FieldValue<'_> {
+    match field {
+        EnrolmentField::Name => FieldValue::text(request.name.as_str()),
+        EnrolmentField::Owner => FieldValue::optional(None),
+        EnrolmentField::Created => FieldValue::Time(request.created),
+        EnrolmentField::Approved => {
+            FieldValue::text(if request.approval.is_some() { "true" } else { "false" })
+        }
+        EnrolmentField::Certificate => {
+            FieldValue::optional(Some(&*request.certificate).filter(|certificate| !certificate.is_empty()))
+        }
+    }
+}
+
+impl FieldSelector<FleetField> {
+    /// Returns whether a fleet meets every requirement.
+    pub fn matches_fleet(&self, fleet: &Fleet) -> bool {
+        self.matches(|field| fleet_value(fleet, field))
+    }
+}
+
+fn fleet_value(fleet: &Fleet, field: FleetField) -> FieldValue<'_> {
+    match field {
+        FleetField::Name => FieldValue::text(fleet.name.as_str()),
+        FleetField::Owner => FieldValue::optional(None),
+        FleetField::Created => FieldValue::Time(fleet.created),
+        FleetField::OsImage => match &fleet.spec.template.os {
+            Some(OsTarget::Image(image)) => FieldValue::text(image),
+            Some(OsTarget::CatalogItem { .. }) | None => FieldValue::optional(None),
+        },
     }
 }
 

@@ -25,7 +25,8 @@ fn evaluate(words: &str) -> String {
 /// Compares two devices as they stand.
 fn compare(words: &str) -> String {
     let (before, after) = words.split_once('>').expect("two devices");
-    show::reasons(&events(Some(&scene(before).device), Some(&scene(after).device))).trim_start().to_owned()
+    let reasons = show::reasons(&events(Some(&scene(before).device), Some(&scene(after).device)));
+    if reasons.is_empty() { "no event".to_owned() } else { reasons.trim_start().to_owned() }
 }
 
 #[test]
@@ -173,21 +174,21 @@ fn changed_statuses_are_events() {
             digest:x > digest:y
                 !DeviceOSImageChanged
             digest:x > digest:x
-    
+                no event
             digest:x > 
-    
+                no event
             updated:OutOfDate > updated:UpToDate
                 !DeviceContentUpToDate
             updated:Unknown > updated:UpToDate
-    
+                no event
             updated:UpToDate > updated:Updating
                 !DeviceContentUpdating
             summary:Online > summary:Error
-    
+                no event
             summary:Online > summary:Degraded
-    
+                no event
             summary:Online > summary:AwaitingReconnect
-    
+                no event
             summary:Online > summary:Rebooting
                 !DeviceIsRebooting
             summary:Rebooting > summary:Online
@@ -201,7 +202,7 @@ fn changed_statuses_are_events() {
             applications:Degraded > applications:NoApplications
                 !DeviceApplicationHealthy
             cpu:Unknown > healthy
-    
+                no event
             cpu:Unknown > cpu:Error
                 !DeviceCPUNormal
             cpu:Critical memory:Warning disk:Healthy > cpu:Warning memory:Healthy disk:Unknown
@@ -213,11 +214,11 @@ fn changed_statuses_are_events() {
             spec-valid > spec-invalid:bad
                 !W DeviceSpecInvalid
             spec-invalid:bad > spec-invalid:worse
-    
+                no event
             paused > 
                 !DeviceConflictResolved
             paused > awaiting
-    
+                no event
              > document:a label:a:b owner:f
                 !ResourceUpdated:spec,labels,owner
              > decommissioning

@@ -9,6 +9,7 @@ use crate::device::{
         Device,
         report::{DeviceIntegrity, OsMode},
     },
+    selector::{EnrolmentField, FieldSelector},
 };
 
 /// Returns a request with the labels of a scene, whose agent knows the version that the scene runs.
@@ -23,6 +24,7 @@ fn request(words: &str) -> EnrolmentRequest {
         known_rendered_version: device.reported.rendered_version,
         awaits_reconnect: false,
         approval: None,
+        certificate: "".into(),
         created: NOW,
     }
 }
@@ -70,7 +72,10 @@ fn approved_requests_make_devices() {
         let device = Device { status, ..evaluated.device };
         format!("{} {:?}", show::words(&device.status), device.meta.labels)
     };
-    check(&rows, approved, expect![[r#"
+    check(
+        &rows,
+        approved,
+        expect![[r#"
         runs:5 >
             AwaitingReconnect Unknown Unknown Enrolled {}
         runs:0 >
@@ -91,7 +96,8 @@ fn approved_requests_make_devices() {
             approved: must be true: a request that is unwanted is deleted
          > label:-a:1
             metadata.labels: '-a' is not a key of a label: letters, digits and -_., with a letter or a digit at both ends, at most 63
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -111,4 +117,20 @@ fn restores_mark_requests_that_nobody_approved() {
     assert_eq!(mark_restored(&marked), None);
     let (approved, _) = approve(&pending, person(""), DeviceIntegrity::default(), NOW).unwrap();
     assert_eq!(mark_restored(&approved), None);
+}
+
+#[test]
+fn requests_are_selected_by_approval() {
+    let pending = create(request(""), false).unwrap();
+    let (mut approved, _) = approve(&pending, person(""), DeviceIntegrity::default(), NOW).unwrap();
+    approved.certificate = "pem".into();
+    for (selector, expected) in [
+        ("status.approval.approved=false", [true, false]),
+        ("status.approval.approved=true", [false, true]),
+        ("status.certificate", [false, true]),
+        ("metadata.name=d1,!metadata.owner", [true, true]),
+    ] {
+        let selector = FieldSelector::<EnrolmentField>::parse(selector).unwrap();
+        assert_eq!([&pending, &approved].map(|request| selector.matches_request(request)), expected);
+    }
 }

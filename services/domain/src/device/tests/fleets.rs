@@ -18,6 +18,7 @@ use crate::device::{
         template,
     },
     record::{Device, DeviceLabels, condition::ConditionKind, spec::DeviceSpec},
+    selector::{FieldSelector, FleetField},
 };
 
 /// Makes a fleet of the labels that its selector names and of a template.
@@ -50,7 +51,10 @@ fn one_matching_fleet_owns_a_device() {
         let then = without_b.map_or("nothing".to_owned(), |second| show_owner(&first, &second));
         format!("{}, without b: {then}", show_owner(&device, &first))
     };
-    check(&rows, owned, expect![[r#"
+    check(
+        &rows,
+        owned,
+        expect![[r#"
         label:x:1
             Fleet/a several=- !ResourceUpdated:owner, without b: nothing
         label:x:2
@@ -69,7 +73,8 @@ fn one_matching_fleet_owns_a_device() {
             Fleet/b several=True'a,b' !W DeviceMultipleOwnersDetected, without b: Fleet/a several=False'' !ResourceUpdated:owner !DeviceMultipleOwnersResolved
         label:x:1 decommissioning
             nothing
-    "#]]);
+    "#]],
+    );
 }
 
 fn show_owner(before: &Device, after: &Device) -> String {
@@ -129,7 +134,10 @@ fn templates_reach_devices_that_lack_them() {
             RolloutDecision::Fail(after) => format!("fail: {}", show_rollout(&after)),
         }
     };
-    check(&rows, decide, expect![[r#"
+    check(
+        &rows,
+        decide,
+        expect![[r#"
         owner:f label:site:north
             roll out: Some(Image("os-north")) template=v1 generation=2 error=''
         owner:f label:site:north template:v1 rendered-template:v1 image:os-north
@@ -150,7 +158,8 @@ fn templates_reach_devices_that_lack_them() {
             skip: decommissioning
         owner:f label:site:north awaiting
             roll out: Some(Image("os-north")) template=v1 generation=2 error=''
-    "#]]);
+    "#]],
+    );
 }
 
 fn show_rollout(device: &Device) -> String {
@@ -269,7 +278,8 @@ fn texts_of_documents_are_filled_and_escaped() {
             parameter '.metadata.labels.none': the device has no label 'none'
         {"a":"{{ .metadata.name }}
             {"a":"d1"
-    "#]].assert_eq(&lines.concat());
+    "#]]
+    .assert_eq(&lines.concat());
 }
 
 #[test]
@@ -278,6 +288,19 @@ fn templates_without_parameters_are_shared() {
     let template = DeviceSpec { document: r#"{"a":"\/"}"#.into(), ..DeviceSpec::default() };
     let filled = template::fill(&template, &meta).unwrap();
     assert!(std::sync::Arc::ptr_eq(&filled.document, &template.document));
+}
+
+#[test]
+fn fleets_are_selected_by_image() {
+    let fleet = fleet("f", "label:x:1", "image:os-1");
+    for (selector, expected) in [
+        ("spec.template.spec.os.image=os-1", true),
+        ("spec.template.spec.os.image contains os,metadata.name=f", true),
+        ("spec.template.spec.os.image=os-2", false),
+    ] {
+        let selector = FieldSelector::<FleetField>::parse(selector).unwrap();
+        assert_eq!(selector.matches_fleet(&fleet), expected);
+    }
 }
 
 proptest! {

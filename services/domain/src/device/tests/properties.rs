@@ -1,14 +1,20 @@
 //! Properties of the status engine for every device.
 
+use std::sync::Arc;
+
 use proptest::{prelude::*, sample::subsequence};
 
-use super::scene::{NOW, Scene, apply, scene};
+use super::scene::{NOW, Scene, apply, fleet_name, scene};
 use crate::{
     core::time::Timestamp,
     device::{
         evaluation::{DISCONNECT_TIMEOUT, StatusEvidence, evaluate},
+        fleet::{
+            record::{Fleet, FleetSpec},
+            rollout::{RolloutDecision, roll_out},
+        },
         record::{
-            Device,
+            Device, DeviceLabels,
             annotations::SpecHash,
             status::{ApplicationsStatus, SummaryStatus, UpdatedStatus},
         },
@@ -43,23 +49,29 @@ fn evaluated(device: &Device, seen: &Scene) -> Device {
     Device { status: evaluate(device, &seen.evidence()).status, ..device.clone() }
 }
 
-/// Reboots the agent of a device that works as it should: it polls, is resumed if that has to be, gets a spec, and
-/// reports that it runs it.
-fn recover(seen: &Scene) -> Device {
-    let mut device = seen.device.clone();
-    let running = device.reported.rendered_version.clone();
+/// Plays the rest of a story in which everybody works: the agent polls, a person resumes the device, the fleet rolls
+/// its template out, the spec is rendered, and the agent reports that it runs the new version and is well.
+fn recover(mut device: Device, fleet: &Fleet) -> Device {
+    let running = Arc::clone(&device.reported.rendered_version);
     device = reconnect(&device, &running).unwrap_or(device);
     device = resume(&device).unwrap_or(device);
-    device.meta.owner = None;
-    device = match render(&device, Ok(SpecHash("new".into())), NOW) {
+    device = match roll_out(fleet, &device) {
+        RolloutDecision::RollOut(device) | RolloutDecision::Fail(device) => *device,
+        RolloutDecision::Skip(_) => device,
+    };
+    device = match render(&device, Ok(SpecHash("h".into())), NOW) {
         RenderDecision::Rendered(rendered) | RenderDecision::Unchanged(rendered) => *rendered,
         RenderDecision::Suspended | RenderDecision::Failed(_) => device,
     };
-    let mut document = scene("healthy not-updating:Updated app:a:Running").document();
-    document.report.rendered_version =
-        device.meta.annotations.rendered_version.map_or("".into(), |version| version.to_string().into());
-    document.report.applications_verdict.status = ApplicationsStatus::Healthy;
+    let mut document = scene("healthy not-updating:Updated app:a:Running verdict:Healthy").document();
+    let version = device.meta.annotations.rendered_version.expect("a rendered spec");
+    document.report.rendered_version = version.to_string().into();
     merge(&device, document)
+}
+
+fn fleet() -> Fleet {
+    let spec = FleetSpec { template: scene("document:new").device.spec, ..FleetSpec::default() };
+    Fleet::new(fleet_name("f"), DeviceLabels::new(), spec, NOW).expect("a fleet")
 }
 
 proptest! {
@@ -120,12 +132,17 @@ proptest! {
     }
 
     #[test]
-    fn every_state_has_a_way_back(words in any_words()) {
+    fn every_state_has_a_way_back(words in any_words(), is_managed: bool) {
         let mut scene = scene(&words.join(" "));
         scene.device = evaluated(&scene.device, &scene);
         scene.device.spec.os = None;
-        let device = recover(&scene);
-        let evidence = StatusEvidence { last_seen: Some(NOW), timeout: DISCONNECT_TIMEOUT, now: NOW, fleet: None };
+        scene.device.meta.owner = is_managed.then(|| fleet_name("f"));
+        let fleet = fleet();
+        let device = recover(scene.device, &fleet);
+        let version = fleet.version();
+        let last_seen = Some(NOW);
+        let evidence =
+            StatusEvidence { fleet: Some(&version), last_seen, timeout: DISCONNECT_TIMEOUT, now: NOW };
         let status = evaluate(&device, &evidence).status;
         prop_assert_eq!(status.summary.status, SummaryStatus::Online);
         prop_assert_eq!(status.updated.status, UpdatedStatus::UpToDate);

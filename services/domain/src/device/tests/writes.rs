@@ -55,7 +55,10 @@ fn people_write_specs_and_labels() {
             Err(WriteRefusal::Conflict(conflict)) => format!("conflict: {conflict}"),
         }
     };
-    check(&rows, write, expect![[r#"
+    check(
+        &rows,
+        write,
+        expect![[r#"
          > document:a
             generation=2 owner=- labels=[] life=Unknown !ResourceUpdated:spec
          > label:site:north
@@ -90,7 +93,8 @@ fn people_write_specs_and_labels() {
             generation=2 owner=- labels=[] life=Unknown !ResourceUpdated:spec
         mode:image > image:a
             generation=2 owner=- labels=[] life=Unknown !ResourceUpdated:spec
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -108,18 +112,30 @@ fn decommissioned_devices_leave_fleet_and_labels() {
             Err(conflict) => format!("conflict: {conflict}"),
         }
     };
-    check(&rows, end, expect![[r#"
+    check(
+        &rows,
+        end,
+        expect![[r#"
         owner:f label:site:north lifecycle:Enrolled document:a
             generation=1 owner=- labels=[] life=Decommissioning !ResourceUpdated:spec,labels,owner !DeviceDecommissioned
         lifecycle:Decommissioned
             generation=1 owner=- labels=[] life=Decommissioned !ResourceUpdated:spec !DeviceDecommissioned
         decommissioning
             conflict: the device is being decommissioned
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn statuses_of_ending_devices_are_not_patched() {
     assert!(check_status_patch(&scene("").device).is_ok());
     assert!(check_status_patch(&scene("decommissioning").device).is_err());
+}
+
+#[test]
+fn another_spec_leaves_a_device_online() {
+    // A36.
+    let mut seen = scene("summary:Online healthy rendered:1 runs:1");
+    seen.device = replace(&seen.device, wish("document:b")).unwrap();
+    assert_eq!(seen.evaluate().status.summary.status.word(), "Online");
 }
