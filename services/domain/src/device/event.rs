@@ -2,7 +2,7 @@
 //!
 //! [`events`] compares the record before and after a change, so that each change has its events wherever it is made.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 mod reason;
 
@@ -36,10 +36,9 @@ impl DeviceEvent {
 
     /// Content of the event as it is stored.
     pub fn content(&self) -> EventContent {
-        let kind = if self.reason.is_warning() { "Warning" } else { "Normal" };
-        EventContent::of(kind)
-            .because(Cow::Borrowed(self.reason.word()))
+        EventContent::of(self.reason.word())
             .saying(&self.text)
+            .with("type", if self.reason.is_warning() { "Warning" } else { "Normal" })
             .with("updated_fields", self.updated_fields.join(","))
     }
 }

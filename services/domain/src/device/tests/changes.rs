@@ -239,7 +239,7 @@ fn stored_events_name_kind_reason_and_fields() {
     let events = events(Some(&scene("").device), Some(&scene("label:a:b spec-invalid:bad").device));
     let contents: Vec<_> = events.iter().map(|event| format!("{:?}\n", event.content())).collect();
     expect![[r#"
-        EventContent { kind: "Normal", reason: "ResourceUpdated", text: "", details: [("updated_fields", "labels")] }
-        EventContent { kind: "Warning", reason: "DeviceSpecInvalid", text: "bad", details: [] }
+        EventContent { kind: "ResourceUpdated", reason: "", text: "", details: [("type", "Normal"), ("updated_fields", "labels")] }
+        EventContent { kind: "DeviceSpecInvalid", reason: "", text: "bad", details: [("type", "Warning")] }
     "#]].assert_eq(&contents.concat());
 }
