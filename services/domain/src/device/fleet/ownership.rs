@@ -32,8 +32,19 @@ pub fn assign<'a>(
         // No fleet wins over another, so the device stays where it is.
         [_, _, ..] => {}
     }
+    if assigned.meta.owner != device.meta.owner {
+        forget_template(&mut assigned);
+    }
     set_multiple_owners(&mut assigned, &owners, now);
     (assigned != *device).then_some(assigned)
+}
+
+/// Versions of templates are names within one fleet: `v1` of the last owner says nothing about `v1` of the next.
+fn forget_template(device: &mut Device) {
+    let annotations = &mut device.meta.annotations;
+    annotations.template_version = None;
+    annotations.rendered_template_version = None;
+    annotations.last_rollout_error = "".into();
 }
 
 /// A device that was never selected twice has no condition that says so.

@@ -85,6 +85,14 @@ fn show_owner(before: &Device, after: &Device) -> String {
 }
 
 #[test]
+fn another_owner_starts_without_a_template() {
+    let mut moved = scene("owner:b label:x:1 template:v1 rendered-template:v1 updated:UpToDate fleet:a@v1");
+    moved.device = assign(&moved.device, [fleet("a", "label:x:1", "")].iter(), NOW).unwrap();
+    assert_eq!(moved.device.meta.annotations.template_version, None);
+    assert_eq!(moved.evaluate().status.updated.status.word(), "OutOfDate");
+}
+
+#[test]
 fn another_template_is_another_version() {
     let first = fleet("f", "label:x:1", "document:a");
     let with = |fleet: &Fleet, selected: &str, template: &str| {
