@@ -6,14 +6,16 @@
 //!
 //! - `core`: values and rules that every capability needs. `core` knows nothing of the other folders.
 //! - `boot`: machines that boot.
-//! - `host`: bare-metal hosts. `host` and `boot` know nothing of each other.
+//! - `host`: bare-metal hosts.
+//! - `device`: devices that look after themselves. `boot`, `host` and `device` know nothing of one another.
 //!
 //! Where a rule follows the Boot Orchestration Service, its documentation names the section of the BOS
 //! reference that describes it, such as "BOS reference 5.3"; where it follows the life cycle of Metal3's hosts, such as
-//! "host reference 1.12".
+//! "host reference 1.12"; where it follows the devices of Flight Control, such as "device reference 2.4".
 
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 pub mod boot;
 pub mod core;
+pub mod device;
 pub mod host;
