@@ -111,7 +111,7 @@ impl HostDriver {
     /// Ends what the driver holds at its backend, as far as possible within `patience`. To be called last.
     pub(crate) async fn close(&self, patience: Duration) {
         match self {
-            Self::Simulated(_) => {}
+            Self::Simulated(_) | Self::Ironic(_) => {}
             Self::Redfish(driver) => driver.close(patience).await,
         }
     }

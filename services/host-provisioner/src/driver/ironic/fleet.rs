@@ -7,7 +7,10 @@ use std::{
 };
 
 use anyhow::Context as _;
-use chassis::{process::clock, settings::HostOperationSettings};
+use chassis::{
+    process::clock,
+    settings::{HostOperationSettings, seconds},
+};
 use domain::{core::time::Timestamp, host::record::HostKey};
 use futures_util::future::join_all;
 use parking_lot::Mutex;
@@ -21,10 +24,7 @@ use super::{
     routing,
     view::view,
 };
-use crate::{
-    driver::{BackendListing, BackendOutage, HostTarget},
-    settings::seconds,
-};
+use crate::driver::{BackendListing, BackendOutage, HostTarget};
 
 /// All Ironics.
 pub(super) struct IronicFleet {
