@@ -48,6 +48,7 @@ pub(crate) fn power_state(
         revision: 0,
         spent_power_ons: asked_for.spent_power_ons,
         begun_actions: asked_for.begun_actions,
+        action_waits_for: String::new(),
     }
 }
 

@@ -5,7 +5,12 @@
 //! when no other component keeps it. All nodes have left a tenant that was deleted, and its sessions end with an
 //! error. Sessions continue while the service of their tenant does not answer.
 
-use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    convert::Infallible,
+    sync::Arc,
+    time::Duration,
+};
 
 use chassis::{Channel, Fault, lease::Term, mesh::channel::LARGEST_MESSAGE, within};
 use domain::{
@@ -59,8 +64,9 @@ pub(crate) async fn run(shared: ManagerState, registry: Channel, term: Term) -> 
         }
         let _turn = watch.term.turn("departures");
         let running = watch.running();
-        watch.ask_about_idle(&running).await;
+        let tenants: HashSet<_> = running.keys().cloned().collect();
         join_all(running.into_iter().map(|(tenant, sessions)| watch.check_tenant(tenant, sessions))).await;
+        watch.ask_about_idle(&tenants).await;
     }
 }
 
@@ -86,9 +92,9 @@ impl DeparturePoller {
 
     /// Asks about tenants in doubt that have no running session, so that their doubt ends too. The caller that is told of
     /// the doubt is told of a failure as well.
-    async fn ask_about_idle(&self, running: &HashMap<Tenant, Vec<Arc<SessionRecord>>>) {
-        let idle = self.shared.tenants.in_doubt().into_iter().filter(|tenant| !running.contains_key(tenant));
-        join_all(idle.map(async |tenant| drop(self.shared.tenants.nodes(&tenant).await))).await;
+    async fn ask_about_idle(&self, running: &HashSet<Tenant>) {
+        let idle = self.shared.tenants.in_doubt().into_iter().filter(|tenant| !running.contains(tenant));
+        join_all(idle.map(async |tenant| drop(self.shared.tenants.nodes_in_time(&tenant).await))).await;
     }
 
     async fn check_tenant(&self, tenant: Tenant, sessions: Vec<Arc<SessionRecord>>) {

@@ -192,11 +192,13 @@ impl TenantLookup {
         let mut all = self.believed.lock();
         let before = all.remove(tenant).unwrap_or_default();
         let believed = Arc::new(before.believe(answer, expected, now()));
-        if !believed.is_empty() || believed.is_denied() && self.has_sessions(tenant) {
+        let is_kept = !believed.is_empty() || believed.is_denied() && self.has_sessions(tenant);
+        if is_kept {
             all.insert(tenant.clone(), Arc::clone(&believed));
         }
         drop(all);
-        if believed.is_in_doubt() && !before.is_in_doubt() {
+        // A doubt that is not kept is not asked about again.
+        if is_kept && believed.is_in_doubt() && !before.is_in_doubt() {
             self.doubted.notify_one();
         }
         let (missing, doubted) = (believed.in_doubt.len(), before.in_doubt.len());

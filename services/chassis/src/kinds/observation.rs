@@ -53,11 +53,16 @@ pub fn configuration(state: Option<&ConfigurationState>, generation: u64) -> Con
     configuration_read(state.reading(), desired, status).of(state.generation, generation)
 }
 
-/// Returns the trouble of the peer that reports the node's power; `None`: the power is known, or the first poll is
-/// still under way.
+/// Returns the trouble of the peer that reports the node's power; `None`: the power is known and the next action waits for
+/// nothing there, or the first poll is still under way.
 pub fn power_trouble(state: &PowerState) -> Option<Trouble> {
-    let waits = state.reading() == PowerReading::Unspecified;
-    Trouble::new(TroubleKind::Waiting, text(&state.error)).filter(|_| waits)
+    let waits_for = match state.reading() {
+        PowerReading::Unspecified => &state.error,
+        PowerReading::On | PowerReading::Off | PowerReading::Undefined | PowerReading::Missing => {
+            &state.action_waits_for
+        }
+    };
+    Trouble::new(TroubleKind::Waiting, text(waits_for))
 }
 
 /// Returns the trouble of the peer that reports or sets the node's configuration; `None`: as with [`power_trouble`].
@@ -170,5 +175,7 @@ mod tests {
         let known =
             PowerState { reading: PowerReading::Off.into(), error: "waiting".into(), ..Default::default() };
         assert_eq!(power_trouble(&known), None);
+        let held = PowerState { action_waits_for: "waiting for t-1".into(), ..known };
+        assert_eq!(power_trouble(&held), Trouble::new(TroubleKind::Waiting, "waiting for t-1".into()));
     }
 }

@@ -216,7 +216,7 @@ impl PendingCallers {
             known.listing.send_replace(Some(Arc::new(listing(&whole, registry, read_at))));
             settle(snapshots, &Ok(whole));
         }
-        let outcome = match judge_locks(!locked.is_empty(), has_locks(registry), lists_hardware) {
+        let outcome = match judge(&locked, registry, lists_hardware) {
             LockAnswer::Counts => {
                 known.locked.send_replace(Some(locked));
                 Ok(())
@@ -244,7 +244,7 @@ async fn read(
 ) -> ReadResult<InventoryRead> {
     if !is_wanted && driver.has_queries() {
         let locked = driver.locked(registry).await?;
-        if judge_locks(!locked.is_empty(), has_locks(registry), None) == LockAnswer::Counts {
+        if judge(&locked, registry, None) == LockAnswer::Counts {
             return Ok(InventoryRead { locked, whole: None });
         }
     }
@@ -252,9 +252,10 @@ async fn read(
     Ok(InventoryRead { locked: Arc::clone(&whole.locked), whole: Some(whole) })
 }
 
-/// Returns whether a record of the registry says that its node is locked.
-fn has_locks(registry: &RegistryState) -> bool {
-    registry.components.view().all().iter().any(|component| component.inventory.locked)
+/// Judges an answer about locks. Only one without any is compared with the records of the registry.
+fn judge(locked: &LockedIds, registry: &RegistryState, lists_hardware: Option<bool>) -> LockAnswer {
+    let is_recorded = || registry.components.view().all().iter().any(|component| component.inventory.locked);
+    judge_locks(!locked.is_empty(), locked.is_empty() && is_recorded(), lists_hardware)
 }
 
 /// Returns the error of an inventory without any records. Its reason reads well after "waiting for" too.

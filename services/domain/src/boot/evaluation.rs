@@ -72,8 +72,9 @@ pub struct Evidence {
     pub begun_actions: u32,
     /// Observed configuration.
     pub configuration: ConfigurationObservation,
-    /// Trouble of the peer that reports the power, with the beginning of its outage and its last error; `None`: power
-    /// is known, or was only just requested.
+    /// Trouble of the peer that reports the power, with the beginning of its outage and its last error; while the power is
+    /// known, the reason why the next action waits for that peer. `None`: there is none, or the power was only just
+    /// requested.
     pub power_trouble: Option<Trouble>,
     /// Trouble of the peer that reports the configuration; while another configuration is known than the wanted one,
     /// the reason why the wanted one could not be set.
@@ -219,9 +220,11 @@ fn shown_power_trouble(decision: &Decision, component: &Component, evidence: &Ev
         }
         ComponentProgress::PowerOnPending => {
             let trouble = awaited_preparation(component, evidence).or_else(|| preparation_trouble(component));
-            trouble.or(power_trouble).cloned().into()
+            trouble.or(power_trouble).or(evidence.power_trouble.as_ref()).cloned().into()
         }
-        ComponentProgress::PowerOffPending => power_trouble.cloned().into(),
+        ComponentProgress::PowerOffPending => {
+            power_trouble.or(evidence.power_trouble.as_ref()).cloned().into()
+        }
         ComponentProgress::PowerOnCalled
         | ComponentProgress::PowerOffGracefullyCalled
         | ComponentProgress::PowerOffForcefullyCalled => {

@@ -280,6 +280,12 @@ impl PowerEngine {
         self.nodes.older_holder(id, generation).map(|holder| self.waits_for(holder))
     }
 
+    /// Returns the trouble of a node whose next action in `generation` waits for the end of a transition for an older one,
+    /// although the power is known; `None`: no such transition holds the node.
+    pub(crate) fn action_waits_for(&self, id: &str, generation: u64) -> Option<Trouble> {
+        self.nodes.holder_before(id, generation).map(|holder| self.waits_for(holder))
+    }
+
     /// Returns the trouble of a node whose power is open until the transition of its `holder` has ended.
     pub(crate) fn waits_for(&self, holder: &NodeHolder) -> Trouble {
         let transition = self.transitions.get(&holder.transition);

@@ -300,8 +300,11 @@ impl PowerPoller {
         if self.engine.lock().nodes.is_left_open(id) {
             return Some(now);
         }
+        let is_held = self.engine.lock().nodes.holder_before(id, component.generation).is_some();
         let known = state.is_some_and(|state| {
-            AskedFor::by(state).is_same_attempt(AskedFor::of(component)) && !is_doubtful(state)
+            AskedFor::by(state).is_same_attempt(AskedFor::of(component))
+                && !is_doubtful(state)
+                && state.action_waits_for.is_empty() != is_held
         });
         let seen = self.seen.get(id).filter(|seen| known && seen.listening == self.listening);
         let stale_from = seen.map_or(now, |seen| self.fresh_until(seen, component));

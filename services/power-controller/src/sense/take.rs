@@ -101,7 +101,7 @@ impl PowerPoller {
     fn evidence(&self, state: PowerState, options: &Options, now: Timestamp) -> PowerState {
         let outlook = self.engine.lock().nodes.outlook(&state, state.generation, options, now);
         if outlook == Outlook::Settled {
-            return self.while_open(state, options, now);
+            return self.while_held(self.while_open(state, options, now));
         }
         let trouble = self.engine.lock().waits_for_holder(&state.id, state.generation);
         let AskedFor { generation, spent_power_ons, begun_actions } = self.asked_for(&state.id);
@@ -110,6 +110,13 @@ impl PowerPoller {
             Some(trouble) => without_reading(state, &trouble),
             None => state,
         }
+    }
+
+    /// Returns the state with the transition that the next action waits for, if an older one still holds the node.
+    fn while_held(&self, state: PowerState) -> PowerState {
+        let waits_for = self.engine.lock().action_waits_for(&state.id, state.generation);
+        let action_waits_for = waits_for.map(|trouble| trouble.text().to_string()).unwrap_or_default();
+        PowerState { action_waits_for, ..state }
     }
 
     /// Returns the state while the upstream may still bring the effect that the reading lacks: the reading counts as
@@ -325,8 +332,8 @@ impl PowerPoller {
 
     fn differs(&self, state: &PowerState) -> bool {
         self.known.states.view().get(&state.id).is_none_or(|known| {
-            (known.reading, &known.error, AskedFor::by(&known))
-                != (state.reading, &state.error, AskedFor::by(state))
+            (known.reading, &known.error, &known.action_waits_for, AskedFor::by(&known))
+                != (state.reading, &state.error, &state.action_waits_for, AskedFor::by(state))
         })
     }
 

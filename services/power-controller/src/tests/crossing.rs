@@ -46,6 +46,11 @@ async fn an_overdue_transition_is_withdrawn_and_waited_for() {
     mesh.registry.change("x1", wanted_on_anew);
     mesh.until_called("GET /transitions/t-1", 3).await;
     assert_eq!(mesh.pcs.taken(), ["Soft-Off x1"]);
+    let held = || async { mesh.state("x1").await.filter(|state| !state.action_waits_for.is_empty()) };
+    let held = until("what the power-on waits for", held).await;
+    let begin = "waiting for transition t-1 of the power upstream";
+    assert!(held.action_waits_for.starts_with(begin), "{}", held.action_waits_for);
+    assert_eq!((held.reading(), held.error.as_str()), (PowerReading::Off, ""), "the power is known");
     let open = mesh.transitions().await.pop().unwrap();
     assert_eq!(open.delivery(), Delivery::Accepted);
     assert!(open.withdrawn_at.is_some());
@@ -57,6 +62,8 @@ async fn an_overdue_transition_is_withdrawn_and_waited_for() {
     );
     mesh.pcs.set_status("aborted");
     assert_eq!(mesh.until_taken(2).await[1], "On x1");
+    let free = || async { mesh.state("x1").await.filter(|state| state.action_waits_for.is_empty()) };
+    until("nothing to wait for", free).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -787,6 +787,10 @@ fn errors_show_what_is_in_the_way_and_go_when_an_action_begins() {
             "on last:powering_off_gracefully:5 phase:powering_off error:old cfs:-:",
             "on last:session_setup:5 error:old refused:no-power cfs:-:",
             "on want match cfs::x error:old refused:no-power",
+            "off want silent:t-1",
+            "off want silent:t-1 prepared:1:no-boot-data",
+            "on silent:t-1 cfs:-:",
+            "on want match cfs::x silent:t-1",
         ],
         expect![[r#"
             off want prepared:1:no-boot-data
@@ -808,6 +812,14 @@ fn errors_show_what_is_in_the_way_and_go_when_an_action_begins() {
             on last:session_setup:5 error:old refused:no-power cfs:-:
                 power_off_needed: 'powering_off' error 'no-power'
             on want match cfs::x error:old refused:no-power
+                booted: '' settled
+            off want silent:t-1
+                power_on_needed: 'powering_on' error 'waiting for t-1'
+            off want silent:t-1 prepared:1:no-boot-data
+                power_on_needed: 'powering_on' error 'no-boot-data'
+            on silent:t-1 cfs:-:
+                power_off_needed: 'powering_off' error 'waiting for t-1'
+            on want match cfs::x silent:t-1
                 booted: '' settled
         "#]],
     );

@@ -109,6 +109,13 @@ impl NodeRecords {
         record.holder.as_ref().filter(|holder| is_awaited && holder.generation < generation)
     }
 
+    /// Returns the transition of the upstream that holds the node for an action of an older generation than `generation`,
+    /// whether or not the effect of the action was seen.
+    pub(crate) fn holder_before(&self, id: &str, generation: u64) -> Option<&NodeHolder> {
+        let record = self.records.get(id)?;
+        record.holder.as_ref().filter(|holder| holder.generation < generation)
+    }
+
     /// Returns the open action because of which a reading does not show the final power of a node: the action may still
     /// have the effect that the `reading` lacks. A shutdown is left out, because readings withdraw a shutdown that has
     /// no effect in its time.
