@@ -174,7 +174,11 @@ async fn pages_go_back_without_gap_or_repetition() {
             Ok(())
         };
         ledger.write(twice).await.unwrap();
-        ledger.write(|draft| Ok(draft.delete("b"))).await.unwrap();
+        let erase = |draft: &mut Draft<'_, Note>| {
+            draft.delete("b");
+            Ok(())
+        };
+        ledger.write(erase).await.unwrap();
         put(&ledger, "b", "again").await;
         let everything = [["7.0", "6.0"], ["5.1", "5.0"], ["4.0", "3.0"], ["2.0", "1.0"]];
         let whole: Vec<_> = everything.concat();

@@ -157,6 +157,38 @@ impl Decision {
 ///
 /// Power is judged first, and configuration only where the answer depends on it, except that a node that the
 /// configuration upstream left out is always held. A component that is not enabled is left alone.
+///
+/// ```
+/// use domain::{
+///     boot::{
+///         bos::options::Options,
+///         component::{Component, Phase},
+///         configuration::ConfigurationObservation,
+///         evaluation::{Evidence, evaluate},
+///         power::PowerObservation,
+///     },
+///     core::{id::ComponentId, time::Timestamp},
+/// };
+///
+/// let node = Component::new(ComponentId::parse("x1000c0s0b0n0")?);
+/// let node = node.with(|node| node.wish.enabled = Some(true));
+/// let evidence = Evidence {
+///     power: PowerObservation::On,
+///     begun_actions: 0,
+///     configuration: ConfigurationObservation::Known { desired: None, status: String::new() },
+///     power_trouble: None,
+///     configuration_trouble: None,
+/// };
+/// // The node runs, and nothing is wanted of it: it is shut down.
+/// let decision = evaluate(&node, &evidence, &Options::default(), Timestamp(0));
+/// assert_eq!(decision.phase, Phase::PoweringOff);
+/// assert_eq!(decision.reason.word(), "power_off_needed");
+///
+/// // A reading that is missing decides nothing.
+/// let evidence = Evidence { power: PowerObservation::Unknown, ..evidence };
+/// assert_eq!(evaluate(&node, &evidence, &Options::default(), Timestamp(0)).phase, node.phase());
+/// # Ok::<(), domain::core::invalid::Invalid>(())
+/// ```
 pub fn evaluate(component: &Component, evidence: &Evidence, options: &Options, now: Timestamp) -> Decision {
     let mut decision = rows::judge(component, evidence, options, now);
     if decision.reason.is_waiting() {

@@ -77,6 +77,22 @@ impl RecordedTrouble {
 }
 
 /// Troubles that a change of a record ends and begins.
+///
+/// ```
+/// use domain::core::{
+///     time::Timestamp,
+///     trouble::{
+///         Trouble,
+///         recorded::{RecordedTrouble, TroubleBegin, TroubleChange},
+///     },
+/// };
+///
+/// let waiting = Trouble::waiting_for("PCS");
+/// let begin = TroubleBegin::after(None, None, Some(&waiting), Timestamp(1000));
+/// let shown = RecordedTrouble::new(&waiting, begin.as_deref());
+/// let change = TroubleChange::between(Some(shown.clone()), None);
+/// assert_eq!(change, TroubleChange { ended: Some(shown), began: None });
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TroubleChange {
     /// Trouble that was shown and has ended.
