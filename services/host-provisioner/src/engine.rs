@@ -16,7 +16,7 @@ use chassis::{
 use domain::host::{
     dispatch::{CallIntent, DispatchRecord, DispatchStep, intent_after, next_step},
     record::{
-        call::{DriverAnswer, DriverReport},
+        call::{DriverAnswer, DriverCall, DriverReport},
         progress::HostWork,
     },
 };
@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use crate::{
     convert::{self, HostIdentity},
-    driver::{HostTarget, WorkOrder},
+    driver::{DeployDocuments, HostTarget, WorkOrder},
     sources::HostSources,
     tasks::HostTasks,
 };
@@ -137,6 +137,10 @@ impl HostEngine {
     async fn call(&self, call: DueCall) -> Result<(), CallFault> {
         let DueCall { host, identity, work, intent, was_recorded } = call;
         let target = self.target(&host).await?;
+        let documents = match &work.call {
+            DriverCall::Provision(_) => self.sources.logins.documents(&host.message).await?,
+            _ => DeployDocuments::default(),
+        };
         if !was_recorded {
             self.store(&identity, move |record| record.intent = Some(intent)).await?;
         }
@@ -145,7 +149,7 @@ impl HostEngine {
         }
         let kind = work.call.kind();
         let number = work.number;
-        let order = WorkOrder { work, asked_before: was_recorded.then_some(intent.at) };
+        let order = WorkOrder { work, asked_before: was_recorded.then_some(intent.at), documents };
         let answer = self.sources.driver.carry_out(&target, &order).await;
         tracing::debug!(host = %identity.key, kind = kind.word(), number, ?answer, "driver answered");
         self.report(&identity, intent, was_recorded, number, answer).await?;
@@ -227,8 +231,8 @@ impl HostEngine {
 enum CallFault {
     #[error(transparent)]
     Store(#[from] Fault),
-    #[error("the login cannot be read: {0}")]
-    Login(#[from] tonic::Status),
+    #[error("a secret cannot be read: {0}")]
+    Secret(#[from] tonic::Status),
     #[error("the term is over")]
     TermOver,
 }

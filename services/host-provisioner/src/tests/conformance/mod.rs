@@ -122,7 +122,7 @@ fn is_open(answer: &DriverAnswer) -> bool {
 fn order(call: DriverCall) -> WorkOrder {
     let parts = PreparationParts::default();
     let work = HostWork { number: 1, call, since: clock::now(), parts, changed_by: 0, is_accepted: false };
-    WorkOrder { work, asked_before: None }
+    WorkOrder { work, asked_before: None, documents: Default::default() }
 }
 
 /// Begins of `text` that tell what it is about, without the names that differ.
