@@ -84,6 +84,29 @@ pub(crate) fn login_name(host: &wire::Host) -> Option<LoginName> {
     (!secret.is_empty()).then(|| LoginName { namespace: meta.namespace.clone(), secret, version })
 }
 
+/// Returns the secret with the user data of a host.
+pub(crate) fn user_data_name(host: &wire::Host) -> Option<wire::SecretName> {
+    secret_name(host, &host.spec.as_ref()?.user_data.as_ref()?.name)
+}
+
+/// Returns the secret with the network data of a host: those of its ramdisk if it names no others.
+pub(crate) fn network_data_name(host: &wire::Host) -> Option<wire::SecretName> {
+    let spec = host.spec.as_ref()?;
+    let name = spec.network_data.as_ref().map_or(&spec.preprovisioning_network_data_name, |data| &data.name);
+    secret_name(host, name)
+}
+
+/// Returns the secret with the metadata of a host.
+pub(crate) fn meta_data_name(host: &wire::Host) -> Option<wire::SecretName> {
+    secret_name(host, &host.spec.as_ref()?.meta_data.as_ref()?.name)
+}
+
+/// Returns the full name of a secret, which is always in the namespace of the host.
+fn secret_name(host: &wire::Host, name: &str) -> Option<wire::SecretName> {
+    let namespace = host.meta.as_ref()?.namespace.clone();
+    (!name.is_empty()).then(|| wire::SecretName { namespace, name: name.to_owned() })
+}
+
 fn driver_id(host: &wire::Host) -> &str {
     let provisioning = host.status.as_ref().and_then(|status| status.provisioning.as_ref());
     provisioning.map_or("", |provisioning| &provisioning.id)

@@ -16,7 +16,7 @@ use chassis::{
 use domain::host::{
     dispatch::{CallIntent, DispatchRecord, DispatchStep, intent_after, next_step, wants_listing},
     record::{
-        call::{DriverAnswer, DriverReport, DriverTrouble},
+        call::{DriverAnswer, DriverCall, DriverReport, DriverTrouble},
         progress::HostWork,
     },
 };
@@ -25,7 +25,7 @@ use tonic::Status;
 
 use crate::{
     convert::{self, HostIdentity},
-    driver::{HostTarget, WorkOrder},
+    driver::{DeployDocuments, HostTarget, WorkOrder},
     sources::HostSources,
     tasks::HostTasks,
 };
@@ -138,10 +138,10 @@ impl HostEngine {
     async fn call(&self, call: DueCall) -> Result<(), CallFault> {
         let DueCall { host, identity, work, intent, was_recorded } = call;
         let number = work.number;
-        let target = match self.target(&host).await {
-            Ok(target) => target,
+        let (target, documents) = match self.inputs(&host, &work.call).await {
+            Ok(inputs) => inputs,
             Err(unread) => {
-                return self.report(&identity, intent, was_recorded, number, without_login(&unread)).await;
+                return self.report(&identity, intent, was_recorded, number, without_secrets(&unread)).await;
             }
         };
         if !was_recorded {
@@ -151,7 +151,7 @@ impl HostEngine {
             return Err(CallFault::TermOver);
         }
         let kind = work.call.kind();
-        let order = WorkOrder { work, asked_before: was_recorded.then_some(intent.at) };
+        let order = WorkOrder { work, asked_before: was_recorded.then_some(intent.at), documents };
         let answer = self.sources.driver.carry_out(&target, &order).await;
         tracing::debug!(host = %identity.key, kind = kind.word(), number, ?answer, "driver answered");
         let is_listing_wanted = wants_listing(&answer);
@@ -176,6 +176,23 @@ impl HostEngine {
             record.report = Some(DriverReport { number, at, answer });
         };
         Ok(self.store(host, report).await?)
+    }
+
+    /// Reads what a call needs: the host with its login, and the documents of a system to be deployed.
+    ///
+    /// # Errors
+    /// The registry does not answer, or lacks a document.
+    async fn inputs(
+        &self,
+        host: &HostRecord,
+        call: &DriverCall,
+    ) -> Result<(HostTarget, DeployDocuments), Status> {
+        let target = self.target(host).await?;
+        let documents = match call {
+            DriverCall::Provision(_) => self.sources.logins.documents(&host.message).await?,
+            _ => DeployDocuments::default(),
+        };
+        Ok((target, documents))
     }
 
     async fn target(&self, host: &HostRecord) -> Result<HostTarget, Status> {
@@ -231,9 +248,9 @@ impl HostEngine {
     }
 }
 
-/// Returns the answer about a host whose login the registry did not tell: the driver was not asked.
-fn without_login(unread: &Status) -> DriverAnswer {
-    let text = format!("the login of the BMC cannot be read: {}", unread.message()).into();
+/// Returns the answer about a host whose secrets the registry did not tell: the driver was not asked.
+fn without_secrets(unread: &Status) -> DriverAnswer {
+    let text = format!("a secret of the host cannot be read: {}", unread.message()).into();
     DriverAnswer::Trouble { kind: DriverTrouble::Unreachable, text }
 }
 

@@ -1,4 +1,4 @@
-//! Logins at BMCs, read from their secrets in the registry.
+//! Logins at BMCs, and documents for systems, read from their secrets in the registry.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -7,14 +7,22 @@ use std::{
 
 use chassis::{Channel, within};
 use parking_lot::Mutex;
-use proto::host::{ReadSecretValuesRequest, SecretName, host_secret_service_client::HostSecretServiceClient};
+use proto::host::{
+    self as wire, ReadSecretValuesRequest, SecretName, host_secret_service_client::HostSecretServiceClient,
+};
 use tonic::{Code, Status};
 use upstream::SecretText;
 
-use crate::{convert::LoginName, driver::BmcLogin};
+use crate::{
+    convert::{self, LoginName},
+    driver::{BmcLogin, DeployDocuments},
+};
 
 /// Most time of an answer of the registry.
 const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Name of the network data in a secret.
+const NETWORK_DATA: &str = "networkData";
 
 /// Logins that were read, until their hosts are gone or name another version.
 pub(crate) struct LoginReader {
@@ -41,16 +49,46 @@ impl LoginReader {
             return Ok(Some(known.login.clone()));
         }
         let secret = SecretName { namespace: name.namespace.clone(), name: name.secret.clone() };
-        let mut registry = self.registry.clone();
-        let request = ReadSecretValuesRequest { name: Some(secret) };
-        let values = match within(DEADLINE, registry.read_secret_values(request)).await {
-            Ok(answer) => answer.into_inner().values,
+        let values = match self.values(secret).await {
+            Ok(values) => values,
             Err(status) if status.code() == Code::NotFound => return Ok(None),
             Err(status) => return Err(status),
         };
         let Some(login) = login(&values) else { return Ok(None) };
         self.known.lock().insert(host.to_owned(), KnownLogin { name, login: login.clone() });
         Ok(Some(login))
+    }
+
+    /// Reads the documents that a host names. They are kept nowhere.
+    ///
+    /// # Errors
+    /// The registry does not answer, or lacks one of them: a system without it would not be the wanted one.
+    pub(crate) async fn documents(&self, host: &wire::Host) -> Result<DeployDocuments, Status> {
+        let mut documents = DeployDocuments::default();
+        for (member, key, secret) in [
+            (&mut documents.user_data, "userData", convert::user_data_name(host)),
+            (&mut documents.network_data, NETWORK_DATA, convert::network_data_name(host)),
+            (&mut documents.meta_data, "metaData", convert::meta_data_name(host)),
+        ] {
+            let Some(secret) = secret else { continue };
+            let values = match self.values(secret).await {
+                // Network data may be left to the image.
+                Err(status) if status.code() == Code::NotFound && key == NETWORK_DATA => continue,
+                values => values?,
+            };
+            let value = values.get(key).or_else(|| values.get("value"));
+            *member = value.and_then(|value| Some(SecretText::new(std::str::from_utf8(value).ok()?)));
+            if member.is_none() && key != NETWORK_DATA {
+                return Err(Status::failed_precondition(format!("the secret has no {key}")));
+            }
+        }
+        Ok(documents)
+    }
+
+    async fn values(&self, secret: SecretName) -> Result<BTreeMap<String, Vec<u8>>, Status> {
+        let mut registry = self.registry.clone();
+        let request = ReadSecretValuesRequest { name: Some(secret) };
+        Ok(within(DEADLINE, registry.read_secret_values(request)).await?.into_inner().values)
     }
 
     /// Forgets the login of a host that is gone.

@@ -33,7 +33,7 @@ use tokio::sync::Semaphore;
 pub(crate) use ironic::IronicHostDriver;
 pub(crate) use redfish::RedfishHostDriver;
 pub(crate) use simulated::SimulatedRackDriver;
-pub(crate) use target::{BmcLogin, HostTarget, WorkOrder};
+pub(crate) use target::{BmcLogin, DeployDocuments, HostTarget, WorkOrder};
 
 /// Driver of the hosts of one backend. Clones share it.
 #[derive(Clone)]

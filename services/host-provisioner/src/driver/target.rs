@@ -46,6 +46,19 @@ pub(crate) struct WorkOrder {
     /// Time at which the driver was first asked for this operation, if it may have been: the operation may be under way,
     /// or over.
     pub(crate) asked_before: Option<Timestamp>,
+    /// Documents for the system, of a provisioning.
+    pub(crate) documents: DeployDocuments,
+}
+
+/// Documents that a system reads when it first starts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct DeployDocuments {
+    /// Instructions for the system.
+    pub(crate) user_data: Option<SecretText>,
+    /// Configuration of the network.
+    pub(crate) network_data: Option<SecretText>,
+    /// Facts that take the place of the usual ones.
+    pub(crate) meta_data: Option<SecretText>,
 }
 
 impl WorkOrder {

@@ -15,7 +15,7 @@ use super::{
 };
 
 /// Parts of a mesh that hosts need.
-struct HostMesh {
+pub(super) struct HostMesh {
     contexts: Vec<Context>,
     registry: Channel,
     rack: RackRpc,
@@ -23,7 +23,7 @@ struct HostMesh {
 }
 
 impl HostMesh {
-    async fn start(adjust: impl Fn(&mut Settings)) -> Self {
+    pub(super) async fn start(adjust: impl Fn(&mut Settings)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
         settings.inventory.driver = InventoryDriver::File;
@@ -51,22 +51,22 @@ impl HostMesh {
         Self { contexts, registry, rack, directory }
     }
 
-    async fn stop(self) {
+    pub(super) async fn stop(self) {
         for context in &self.contexts {
             finish(context).await;
         }
         self.directory.close().unwrap();
     }
 
-    fn hosts(&self) -> HostServiceClient<Channel> {
+    pub(super) fn hosts(&self) -> HostServiceClient<Channel> {
         HostServiceClient::new(self.registry.clone())
     }
 
-    async fn create(&self, name: &str, password: &str) {
+    pub(super) async fn create(&self, name: &str, password: &str) {
         self.create_at(name, password, "redfish-virtualmedia://bmc/redfish/v1/Systems/1").await;
     }
 
-    async fn create_at(&self, name: &str, password: &str, address: &str) {
+    pub(super) async fn create_at(&self, name: &str, password: &str, address: &str) {
         let login = [("username", "admin"), ("password", password)];
         let values = login.map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec())).into();
         let meta = |name: &str| wire::ObjectMeta {
@@ -82,6 +82,9 @@ impl HostMesh {
         host.meta = Some(meta(name));
         let spec = host.spec.as_mut().unwrap();
         spec.online = true;
+        // No two hosts of a test have names of the same sum.
+        let number = name.bytes().fold(0, u8::wrapping_add);
+        spec.boot_mac_address = format!("00:5c:52:31:01:{number:02x}");
         let bmc = spec.bmc.as_mut().unwrap();
         bmc.credentials_name = secret;
         bmc.address = address.to_owned();
@@ -89,13 +92,13 @@ impl HostMesh {
         self.hosts().create_host(request).await.unwrap();
     }
 
-    async fn get(&self, name: &str) -> Option<wire::Host> {
+    pub(super) async fn get(&self, name: &str) -> Option<wire::Host> {
         let request = wire::GetHostRequest { name: host_name(name) };
         self.hosts().get_host(request).await.ok()?.into_inner().host
     }
 
     /// Waits until the host is in that state, and on or off.
-    async fn reaches(&self, name: &str, state: &str, is_on: bool) {
+    pub(super) async fn reaches(&self, name: &str, state: &str, is_on: bool) {
         let is_there = || async {
             let status = self.get(name).await?.status?;
             let is_there = status.provisioning?.state == state && status.powered_on == is_on;
@@ -105,7 +108,7 @@ impl HostMesh {
     }
 
     /// Wants an image to run on the host.
-    async fn provision(&self, name: &str, url: &str) {
+    pub(super) async fn provision(&self, name: &str, url: &str) {
         let image = wire::HostImage {
             url: url.to_owned(),
             format: "live-iso".to_owned(),
@@ -115,13 +118,13 @@ impl HostMesh {
     }
 
     /// Deletes the host, and waits until it is gone.
-    async fn delete(&self, name: &str) {
+    pub(super) async fn delete(&self, name: &str) {
         let delete = wire::DeleteHostRequest { name: host_name(name), ..Default::default() };
         self.hosts().delete_host(delete).await.unwrap();
         until("the host is gone", || async { self.get(name).await.is_none().then_some(()) }).await;
     }
 
-    async fn change(&self, name: &str, edit: impl Fn(&mut wire::HostSpec)) {
+    pub(super) async fn change(&self, name: &str, edit: impl Fn(&mut wire::HostSpec)) {
         let mut host = self.get(name).await.unwrap();
         edit(host.spec.as_mut().unwrap());
         let request = wire::ReplaceHostRequest { host: Some(host), ..Default::default() };
@@ -135,7 +138,7 @@ async fn listener() -> (TcpListener, String) {
     (listener, url)
 }
 
-fn host_name(name: &str) -> Option<wire::HostName> {
+pub(super) fn host_name(name: &str) -> Option<wire::HostName> {
     Some(wire::HostName { namespace: "m".to_owned(), name: name.to_owned() })
 }
 

@@ -2,6 +2,7 @@
 
 mod begun_once;
 mod conformance;
+mod ironic_life;
 mod life;
 mod looks;
 mod redfish;
@@ -185,7 +186,8 @@ async fn until<T: Debug, F: Future<Output = Option<T>>>(what: &str, look: impl F
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let patience = Duration::from_secs(30);
+    // An Ironic and its BMC need half of it for a deployment where other tests take the processors.
+    let patience = Duration::from_secs(120);
     tokio::time::timeout(patience, waiting).await.unwrap_or_else(|_| panic!("{what}: not in time"))
 }
 

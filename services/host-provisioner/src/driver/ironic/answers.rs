@@ -9,8 +9,8 @@ use upstream::{Failure, FailureKind};
 /// Time until a node is looked at again whose state passes soon.
 pub(super) const SOON: Duration = Duration::from_secs(2);
 
-/// Time until a node is looked at again that Ironic works on for minutes.
-pub(super) const LATER: Duration = Duration::from_secs(10);
+/// Time until a node is looked at again that Ironic works on for minutes. The listing answers meanwhile.
+pub(super) const LATER: Duration = Duration::from_secs(5);
 
 /// Most characters of a failure in the words of Ironic, which may show a whole traceback.
 const LONGEST_TEXT: usize = 500;

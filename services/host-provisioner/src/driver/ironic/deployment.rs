@@ -3,7 +3,9 @@
 use domain::host::record::spec::{BootMode, HostImage, RootDeviceHints};
 use serde_json::{Map, Value, json};
 
-use crate::driver::HostTarget;
+use upstream::SecretText;
+
+use crate::driver::{DeployDocuments, HostTarget};
 
 /// Format of images that a host boots instead of having them installed.
 const LIVE_ISO: &str = "live-iso";
@@ -97,28 +99,113 @@ pub(super) fn procedure_steps(procedure: &str) -> Value {
 }
 
 /// Returns the config drive of a host; `None`: the host boots an image that reads none.
-pub(super) fn config_drive(host: &HostTarget, image: Option<&HostImage>) -> Option<Value> {
+///
+/// # Errors
+/// A document has a form that Ironic does not take, for people.
+pub(super) fn config_drive(
+    host: &HostTarget,
+    image: Option<&HostImage>,
+    documents: &DeployDocuments,
+) -> Result<Option<Value>, String> {
     if image.is_some_and(is_live) {
-        return None;
+        return Ok(None);
     }
+    let mut facts = usual_facts(host);
+    if let Some(meta_data) = &documents.meta_data {
+        let own = members(meta_data).or_else(|| lines(meta_data));
+        facts.extend(own.ok_or("the metadata are neither a JSON object nor lines such as 'name: value'")?);
+    }
+    let mut drive = json!({ "meta_data": facts });
+    if let Some(user_data) = &documents.user_data {
+        drive["user_data"] = user_data.reveal().into();
+    }
+    if let Some(network_data) = &documents.network_data {
+        drive["network_data"] = members(network_data).ok_or("the network data are no JSON object")?.into();
+    }
+    Ok(Some(drive))
+}
+
+fn usual_facts(host: &HostTarget) -> Map<String, Value> {
     let (name, namespace) = (&*host.key.name, &*host.key.namespace);
-    Some(json!({"meta_data": {
-        "uuid": &*host.uid,
-        "metal3-namespace": namespace,
-        "metal3-name": name,
-        "local-hostname": name,
-        "local_hostname": name,
-        "name": name,
-    }}))
+    let facts = [
+        ("uuid", &*host.uid),
+        ("metal3-namespace", namespace),
+        ("metal3-name", name),
+        ("local-hostname", name),
+        ("local_hostname", name),
+        ("name", name),
+    ];
+    facts.map(|(fact, value)| (fact.to_owned(), value.into())).into_iter().collect()
+}
+
+fn members(document: &SecretText) -> Option<Map<String, Value>> {
+    serde_json::from_str(document.reveal()).ok()
+}
+
+/// Reads lines of names and texts, the simple form of YAML that most metadata have.
+fn lines(document: &SecretText) -> Option<Map<String, Value>> {
+    let lines = document.reveal().lines().map(str::trim_end);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#') && *line != "---");
+    lines
+        .map(|line| {
+            let (name, value) = line.split_once(':')?;
+            let value = value.trim().trim_matches(['"', '\'']);
+            let is_simple =
+                !name.starts_with([' ', '-']) && !value.is_empty() && !value.starts_with(['{', '[', '|']);
+            is_simple.then(|| (name.trim().to_owned(), value.into()))
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::fmt::Write as _;
 
+    use domain::host::record::HostKey;
     use expect_test::expect;
 
     use super::*;
+
+    #[test]
+    fn a_config_drive_has_the_documents_of_the_host() {
+        let host = HostTarget {
+            key: HostKey { namespace: "m".into(), name: "h".into() },
+            uid: "u".into(),
+            driver_id: "".into(),
+            address: "".into(),
+            takes_any_certificate: false,
+            boot_mac: None,
+            disable_power_off: false,
+            login: None,
+        };
+        let documents = |meta: &str, network: &str| DeployDocuments {
+            user_data: Some(SecretText::new("#cloud-config")),
+            network_data: Some(SecretText::new(network)),
+            meta_data: Some(SecretText::new(meta)),
+        };
+        let mut table = String::new();
+        for documents in [
+            DeployDocuments::default(),
+            documents(r#"{"rack": 7}"#, r#"{"links": []}"#),
+            documents("---\nrack: \"7\"\nname: other\n", "{}"),
+            documents("rack:\n  - 7", "{}"),
+            documents("{}", "links: []"),
+        ] {
+            match config_drive(&host, None, &documents) {
+                Ok(drive) => writeln!(table, "{}", drive.unwrap()).unwrap(),
+                Err(reason) => writeln!(table, "{reason}").unwrap(),
+            }
+        }
+        expect![[r##"
+            {"meta_data":{"local-hostname":"h","local_hostname":"h","metal3-name":"h","metal3-namespace":"m","name":"h","uuid":"u"}}
+            {"meta_data":{"local-hostname":"h","local_hostname":"h","metal3-name":"h","metal3-namespace":"m","name":"h","rack":7,"uuid":"u"},"network_data":{"links":[]},"user_data":"#cloud-config"}
+            {"meta_data":{"local-hostname":"h","local_hostname":"h","metal3-name":"h","metal3-namespace":"m","name":"other","rack":"7","uuid":"u"},"network_data":{},"user_data":"#cloud-config"}
+            the metadata are neither a JSON object nor lines such as 'name: value'
+            the network data are no JSON object
+        "##]].assert_eq(&table);
+        let live = HostImage { format: LIVE_ISO.into(), ..HostImage::default() };
+        assert_eq!(config_drive(&host, Some(&live), &documents("{}", "{}")), Ok(None));
+    }
 
     #[test]
     fn images_and_disks_are_named_in_the_words_of_ironic() {

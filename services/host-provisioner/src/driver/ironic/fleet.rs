@@ -237,8 +237,13 @@ impl NodeIndex {
         index
     }
 
+    /// Returns the node of a host. A registered host is known by its id alone: a node that was made anew after a loss counts
+    /// only once its registration is over.
     fn find(&self, host: &HostTarget) -> Option<Arc<IronicNode>> {
-        let found = self.by_uuid.get(&*host.driver_id).or_else(|| self.by_name.get(&node_name(host)));
+        let found = match &*host.driver_id {
+            "" => self.by_name.get(&node_name(host)),
+            id => self.by_uuid.get(id),
+        };
         found.map(Arc::clone)
     }
 }

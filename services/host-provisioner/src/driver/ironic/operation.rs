@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::{
-    answers::{SOON, Step, after_change, after_read, running},
+    answers::{SOON, Step, after_change, after_read, running, unreachable},
     api::IronicBackend,
     enrolment::node_name,
     fleet::IronicFleet,
@@ -58,10 +58,22 @@ impl HostOperation<'_> {
     pub(super) async fn request(&self, node: &IronicNode, verb: ProvisionVerb, members: Value) -> Step<()> {
         self.fleet.touch(&self.host.key);
         let Err(failure) = self.backend.provision(node, verb, members).await else { return Ok(()) };
-        if failure.status == Some(StatusCode::BAD_REQUEST) && self.has_moved(node).await? {
-            return Err(running(SOON, false));
+        if failure.status == Some(StatusCode::BAD_REQUEST) {
+            self.await_workers().await?;
+            if self.has_moved(node).await? {
+                return Err(running(SOON, false));
+            }
         }
         Err(after_change(failure))
+    }
+
+    /// Fails unless a process of the Ironic works on nodes: without one it refuses everything, which is no fault of the
+    /// host.
+    pub(super) async fn await_workers(&self) -> Step<()> {
+        if self.backend.has_workers().await.map_err(after_read)? {
+            return Ok(());
+        }
+        Err(unreachable(&format!("Ironic {} has no conductor that works", self.backend.name)))
     }
 
     /// Returns whether the node has left the state that the request was meant for.

@@ -135,7 +135,7 @@ impl HostOperation<'_> {
         match (&self.order.work.call, verb) {
             (DriverCall::Inspect(call), ProvisionVerb::Inspect) => self.inspection(node, call),
             (DriverCall::Prepare(call), ProvisionVerb::Clean) => Ok(self.cleaning(call)),
-            (DriverCall::Provision(call), ProvisionVerb::Active) => Ok(self.deployment(node, call)),
+            (DriverCall::Provision(call), ProvisionVerb::Active) => self.deployment(node, call),
             (DriverCall::Deprovision { cleaning_disabled, .. }, _) => {
                 let changes = vec![set("automated_clean", &json!(!cleaning_disabled))];
                 Ok(Beginning { changes, members: json!({}), raid: None })
@@ -171,7 +171,7 @@ impl HostOperation<'_> {
         Beginning { changes, members: json!({ "clean_steps": steps }), raid }
     }
 
-    fn deployment(&self, node: &IronicNode, call: &ProvisionCall) -> Beginning {
+    fn deployment(&self, node: &IronicNode, call: &ProvisionCall) -> Step<Beginning> {
         let image = call.system.image.as_ref();
         let procedure = call.system.procedure.as_deref();
         let mut changes = self.reservation();
@@ -184,13 +184,14 @@ impl HostOperation<'_> {
             });
         }
         let mut members = json!({});
-        if let Some(drive) = config_drive(self.host, image) {
+        let drive = config_drive(self.host, image, &self.order.documents);
+        if let Some(drive) = drive.map_err(|reason| failed(&reason))? {
             members["configdrive"] = drive;
         }
         if let Some(procedure) = procedure.filter(|_| self.fleet.site.hardware.is_none()) {
             members["deploy_steps"] = procedure_steps(procedure);
         }
-        Beginning { changes, members, raid: None }
+        Ok(Beginning { changes, members, raid: None })
     }
 
     /// Returns the change that reserves the node for the host, whose record others may look for by its id.

@@ -6,10 +6,10 @@ use domain::host::record::{
 };
 use http::StatusCode;
 use serde_json::json;
-use upstream::{Failure, FailureKind};
+use upstream::FailureKind;
 
 use super::{
-    answers::{LATER, SOON, Step, after_change, after_read, failed, running, unreachable},
+    answers::{LATER, SOON, Step, after_change, after_read, failed, running},
     enrolment::{NodeSettings, node_settings},
     node::{IronicNode, ProvisionState, ProvisionVerb},
     operation::{HostOperation, sight},
@@ -48,20 +48,15 @@ impl HostOperation<'_> {
     async fn create(&self, settings: &NodeSettings) -> Step<IronicNode> {
         let mark = self.mark("", ProvisionVerb::Manage, false);
         let password = self.host.login.as_ref().map(|login| login.password.clone());
-        match self.backend.create(&settings.node(mark.extra()), password).await {
-            Ok(node) => Ok(node),
-            Err(failure) => Err(self.not_created(failure).await?),
+        let node = settings.node(mark.extra());
+        match self.backend.create(&node, password.clone()).await {
+            // Ironic may have refused the hardware type because none of its workers had begun to work.
+            Err(failure) if failure.kind == FailureKind::Refused => {
+                self.await_workers().await?;
+                self.backend.create(&node, password).await.map_err(after_change)
+            }
+            created => created.map_err(after_change),
         }
-    }
-
-    /// An Ironic without workers refuses every node, which is no fault of the host.
-    async fn not_created(&self, failure: Failure) -> Step<DriverAnswer> {
-        let is_refused = failure.kind == FailureKind::Refused;
-        if is_refused && !self.backend.has_workers().await.map_err(after_read)? {
-            let name = &self.backend.name;
-            return Ok(unreachable(&format!("Ironic {name} has no conductor that works: {}", failure.text)));
-        }
-        Ok(after_change(failure))
     }
 
     /// Sends all settings, the login among them, once for each registration: Ironic does not show the login that it has.

@@ -110,9 +110,7 @@ impl IronicServer {
 
     /// Kills the Ironic, which loses its database, and starts it anew.
     pub(in crate::tests) async fn restart_without_database(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            process.kill().await.unwrap();
-        }
+        self.kill();
         fs::remove_file(self.directory.path().join("ironic.sqlite")).unwrap();
         self.run().await;
     }
@@ -140,12 +138,27 @@ impl IronicServer {
         command
     }
 
+    /// Kills the Ironic with its worker, which would outlive it. Both are a process group of their own.
+    fn kill(&mut self) {
+        let Some(process) = self.process.take() else { return };
+        let Some(id) = process.id() else { return };
+        let group = format!("-{id}");
+        let killed = std::process::Command::new("kill").args(["-KILL", "--", &group]).status();
+        assert!(killed.is_ok_and(|killed| killed.success()), "no process group {id}");
+    }
+
     /// Last lines of the log.
-    pub(in crate::tests) fn log(&self) -> String {
+    fn log(&self) -> String {
         let read = |name: &str| fs::read_to_string(self.directory.path().join(name)).unwrap_or_default();
         let text = read("output") + &read("log");
         let lines: Vec<_> = text.lines().collect();
         lines[lines.len().saturating_sub(40)..].join("\n")
+    }
+}
+
+impl Drop for IronicServer {
+    fn drop(&mut self) {
+        self.kill();
     }
 }
 

@@ -7,7 +7,11 @@ use std::sync::Arc;
 
 use chassis::settings::{HostDriverName, IronicBackendSettings};
 use domain::host::record::{
-    HostKey, annotations::RebootMode, call::DriverTrouble, progress::HostWork, spec::InspectionMode,
+    HostKey,
+    annotations::RebootMode,
+    call::{DoneFacts, DriverTrouble},
+    progress::HostWork,
+    spec::InspectionMode,
     status::HostInventory,
 };
 use expect_test::{Expect, expect};
@@ -24,6 +28,8 @@ struct DriverSubject {
     driver: HostDriver,
     address: String,
     image: String,
+    /// Id of the host at the driver.
+    driver_id: Arc<str>,
     /// Whether the backend knows no ramdisk, so that it cannot clean, and inspects hosts by their BMC.
     has_no_ramdisk: bool,
     /// Returns the operations that the backend has begun, as far as it counts them.
@@ -39,7 +45,8 @@ impl DriverSubject {
     ) -> Self {
         let driver = HostDriver::new(&settings).unwrap().unwrap();
         let (address, image) = (address.to_owned(), image.to_owned());
-        Self { settings, driver, address, image, has_no_ramdisk: false, begun: Box::new(begun) }
+        let begun = Box::new(begun);
+        Self { settings, driver, address, image, driver_id: "".into(), has_no_ramdisk: false, begun }
     }
 
     /// Forgets everything that the driver keeps in memory, as a restart does.
@@ -51,7 +58,7 @@ impl DriverSubject {
         HostTarget {
             key: HostKey { namespace: "m".into(), name: "h".into() },
             uid: "uid-1".into(),
-            driver_id: "uid-1".into(),
+            driver_id: Arc::clone(&self.driver_id),
             address: self.address.as_str().into(),
             takes_any_certificate: false,
             boot_mac: Some("00:5c:52:31:00:01".into()),
@@ -115,7 +122,7 @@ fn is_open(answer: &DriverAnswer) -> bool {
 fn order(call: DriverCall) -> WorkOrder {
     let parts = PreparationParts::default();
     let work = HostWork { number: 1, call, since: clock::now(), parts, changed_by: 0, is_accepted: false };
-    WorkOrder { work, asked_before: None }
+    WorkOrder { work, asked_before: None, documents: Default::default() }
 }
 
 /// Begins of `text` that tell what it is about, without the names that differ.
@@ -156,7 +163,10 @@ async fn conforms(mut subject: DriverSubject, dead: &str, expected: Expect) {
     note("dead BMC", kind_of_failure(&subject.carry_out_on(&unreachable, register.clone()).await));
     let stranger = subject.target("guess");
     note("wrong password", kind_of_failure(&subject.carry_out_on(&stranger, register.clone()).await));
-    note("register", &show(&subject.carry_out(register).await));
+    let registered = subject.carry_out(register).await;
+    note("register", &show(&registered));
+    let DriverAnswer::Done(DoneFacts { id: Some(id), .. }) = registered else { panic!("no id") };
+    subject.driver_id = id;
     note("inspect", &inventory_of(&subject.carry_out(inspect).await));
     let image =
         HostImage { url: subject.image.as_str().into(), format: "live-iso".into(), ..HostImage::default() };
