@@ -150,7 +150,7 @@ impl WantedLists {
         let is_everything = ids.is_empty() && session.is_none();
         let request = |keys: Vec<String>| {
             let is_wanted = is_everything || !keys.is_empty();
-            let filter = EventFilter { keys, kinds: kinds.clone(), since, resource: String::new() };
+            let filter = EventFilter { keys, kinds: kinds.clone(), since, ..EventFilter::default() };
             is_wanted.then_some(ListEventsRequest { filter: Some(filter), page_size: limit })
         };
         let sessions = request(session.into_iter().collect());

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Bound,
     sync::Arc,
     time::Duration,
 };
@@ -99,6 +100,7 @@ impl<T: Table> EventService for EventRpc<T> {
 /// Filter of a request.
 struct WantedEvents {
     keys: BTreeSet<String>,
+    key_prefix: String,
     kinds: BTreeSet<String>,
     since: Timestamp,
 }
@@ -112,17 +114,23 @@ impl WantedEvents {
         let earliest = Timestamp(clock::now().0.saturating_sub(age));
         Ok(Self {
             keys: filter.keys.into_iter().collect(),
+            key_prefix: filter.key_prefix,
             kinds: filter.kinds.into_iter().collect(),
             since: filter.since.map_or(earliest, |since| time::from_wire(since).max(earliest)),
         })
     }
 
-    /// The wanted events of a row that are about one of `keys`, or about any resource for none.
-    fn of_row(&self, row: &StoredRow, kind: &str, keys: &BTreeSet<String>) -> Vec<Event> {
+    /// Whether a resource is wanted.
+    fn is_about(&self, key: &str) -> bool {
+        (self.keys.is_empty() || self.keys.contains(key)) && key.starts_with(&self.key_prefix)
+    }
+
+    /// The wanted events of a row that are about resources outside `told`.
+    fn of_row(&self, row: &StoredRow, kind: &str, told: &BTreeSet<String>) -> Vec<Event> {
         if row.time < self.since {
             return Vec::new();
         }
-        let changes = row.changes(|change| keys.is_empty() || keys.contains(&change.key));
+        let changes = row.changes(|change| self.is_about(&change.key) && !told.contains(&change.key));
         changes.iter().flat_map(|change| self.of_change(change, row, kind)).collect()
     }
 
@@ -156,25 +164,36 @@ impl<R: Resource> EventHistory<R> {
     /// The newest of the wanted events, the oldest first.
     async fn list(&self, filter: &WantedEvents, most: usize) -> Result<Vec<Event>, DbErr> {
         let mut events = Vec::new();
-        let mut gone = BTreeSet::new();
+        let mut told = BTreeSet::new();
         let mut rows = BTreeMap::new();
-        for key in &filter.keys {
-            match self.view.get(key) {
-                Some(resource) => {
-                    events.extend(self.story(filter, key, resource.last_event(), &mut rows).await?);
-                }
-                None => {
-                    gone.insert(key.clone());
-                }
+        for key in self.few_keys(filter) {
+            if let Some(resource) = self.view.get(&key).filter(|_| filter.is_about(&key)) {
+                events.extend(self.story(filter, &key, resource.last_event(), &mut rows).await?);
+                told.insert(key);
             }
         }
-        if filter.keys.is_empty() || !gone.is_empty() {
-            events.extend(self.newest(filter, &gone, most).await?);
+        if filter.keys.is_empty() || told.len() < filter.keys.len() {
+            events.extend(self.newest(filter, &told, most).await?);
         }
         // Stable, so that the events of one change stay in their order.
         events.sort_by_key(|event| event.revision);
         events.drain(..events.len().saturating_sub(most));
         Ok(events)
+    }
+
+    /// The keys of a filter, or those that begin as it wants if they are few: the events of a quiet namespace would not be
+    /// among the newest of all.
+    fn few_keys(&self, filter: &WantedEvents) -> Vec<String> {
+        let prefix = &*filter.key_prefix;
+        if !filter.keys.is_empty() || prefix.is_empty() {
+            return filter.keys.iter().cloned().collect();
+        }
+        let keys: Vec<_> = self.view.read(|state| {
+            let following = state.resources.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+            let keys = following.map(|held| held.0.key()).take_while(|key| key.starts_with(prefix));
+            keys.take(MOST_KEYS + 1).map(str::to_owned).collect()
+        });
+        if keys.len() > MOST_KEYS { Vec::new() } else { keys }
     }
 
     /// The latest events of one resource, from change to change. `rows` keeps the rows that were read: a fleet changes
@@ -206,11 +225,11 @@ impl<R: Resource> EventHistory<R> {
         Ok(events)
     }
 
-    /// The newest events about `keys`, or about any resource for none.
+    /// The newest of the wanted events that are about resources outside `told`.
     async fn newest(
         &self,
         filter: &WantedEvents,
-        keys: &BTreeSet<String>,
+        told: &BTreeSet<String>,
         most: usize,
     ) -> Result<Vec<Event>, DbErr> {
         let mut events = Vec::new();
@@ -221,7 +240,7 @@ impl<R: Resource> EventHistory<R> {
             before = last.revision;
             let is_past = last.time < filter.since;
             examined += rows.len();
-            events.extend(rows.iter().flat_map(|row| filter.of_row(row, R::KIND, keys)));
+            events.extend(rows.iter().flat_map(|row| filter.of_row(row, R::KIND, told)));
             if is_past {
                 break;
             }
@@ -271,7 +290,8 @@ impl<R: Resource> EventWatch<R> {
                 Some(last) if rows.len() as u64 == ROWS => last.revision,
                 Some(_) | None => newest,
             };
-            let wanted = rows.iter().flat_map(|row| self.filter.of_row(row, R::KIND, &self.filter.keys));
+            let none = BTreeSet::new();
+            let wanted = rows.iter().flat_map(|row| self.filter.of_row(row, R::KIND, &none));
             let events: Vec<_> = wanted.collect();
             if self.is_first || !events.is_empty() {
                 self.is_first = false;
