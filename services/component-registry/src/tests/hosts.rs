@@ -9,11 +9,12 @@ use proto::{
     host::{
         AbortHostRequest, BmcDetails, CompanionChange, CreateHostRequest, CreateHostSecretRequest,
         CredentialsRecord, DeleteHostRequest, DocumentKind, DocumentName, GetHostDocumentRequest,
-        GetHostRequest, GetHostSecretRequest, Host, HostDecision, HostInventory, HostName, HostSecret,
-        HostSpec, HostStatus, LabelCondition, LabelOperator, ListHostsRequest, ObjectFilter, ObjectMeta,
-        Precondition, ProvisioningStatus, ReadSecretValuesRequest, RebootHostRequest, ReplaceHostRequest,
-        ReplaceHostSecretRequest, ReportHostDecisionsRequest, RetryHostRequest, SecretName,
-        WatchHostsRequest, companion_change::Change, host_document_service_client::HostDocumentServiceClient,
+        GetHostRequest, GetHostSecretRequest, Host, HostDecision, HostImage, HostInventory, HostName,
+        HostSecret, HostSpec, HostStatus, LabelCondition, LabelOperator, ListHostsRequest, ObjectFilter,
+        ObjectMeta, Precondition, ProvisioningStatus, ReadSecretValuesRequest, RebootHostRequest,
+        ReplaceHostRequest, ReplaceHostSecretRequest, ReplaceHostStatusRequest, ReportHostDecisionsRequest,
+        RetryHostRequest, SecretName, WatchHostsRequest, companion_change::Change,
+        host_document_service_client::HostDocumentServiceClient,
         host_report_service_client::HostReportServiceClient,
         host_secret_service_client::HostSecretServiceClient, host_service_client::HostServiceClient,
     },
@@ -82,6 +83,24 @@ impl Site {
                 answer.map(|answer| answer.into_inner().host.unwrap()).map_err(|status| status.code())
             })
             .boxed()
+    }
+
+    /// Makes a host on which a system is installed.
+    async fn install(&self, of: &str) {
+        let image = Some(HostImage { url: "oci://images/os".to_owned(), ..HostImage::default() });
+        let mut wanted = host(of, "");
+        wanted.meta.as_mut().unwrap().finalizers = vec![FINALIZER.to_owned()];
+        wanted.spec.as_mut().unwrap().image.clone_from(&image);
+        self.make(wanted).await;
+        let provisioning = Some(ProvisioningStatus {
+            state: "provisioned".to_owned(),
+            image,
+            ..ProvisioningStatus::default()
+        });
+        let status = Some(HostStatus { provisioning, ..HostStatus::default() });
+        let request =
+            ReplaceHostStatusRequest { name: name(of), status, ..ReplaceHostStatusRequest::default() };
+        self.hosts().replace_host_status(request).await.unwrap();
     }
 
     async fn make_secret(&self, name: &str) {
@@ -366,5 +385,29 @@ async fn values_of_secrets_leave_for_parts_of_the_mesh_alone() {
         let bytes = std::fs::read(&file).unwrap_or_default();
         assert!(!bytes.windows(6).any(|window| window == b"s3cret"), "{}", file.display());
     }
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn systems_beyond_the_limit_are_kept_until_confirmed() {
+    let smd = Smd::start().await;
+    let site = Box::pin(Site::with_smd(&smd, |settings| settings.hosts.discards = 1)).await;
+    for one in ["h1", "h2"] {
+        site.install(one).await;
+    }
+    let delete = async |of: &str| {
+        let request = DeleteHostRequest { name: name(of), ..DeleteHostRequest::default() };
+        site.hosts().delete_host(request).await.map(|_| ()).map_err(chassis::Fault::from)
+    };
+    delete("h1").await.unwrap();
+    delete("h1").await.expect("a host is counted once");
+    let refused = delete("h2").await.unwrap_err().to_string();
+    assert!(refused.starts_with("metadata.annotations[reveille/discard-until]: "), "{refused}");
+    let mut cleared = site.host("h2").await.unwrap();
+    cleared.spec.as_mut().unwrap().image = None;
+    assert_eq!(site.put(cleared.clone(), 0).await, Err(Code::InvalidArgument));
+    let until = ("reveille/discard-until".to_owned(), "9999-01-01T00:00:00Z".to_owned());
+    cleared.meta.as_mut().unwrap().annotations.extend([until]);
+    site.put(cleared, 0).await.expect("the loss is confirmed");
     site.stop().await;
 }
