@@ -1,6 +1,6 @@
 //! The state that handlers of this face share, and requests about objects.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use chassis::Context;
@@ -17,9 +17,6 @@ use super::{
     store::{CachedRecord, RecordCache, VersionBase, follow},
 };
 use crate::mesh::MeshHandle;
-
-/// Time for which a list waits that a record disappears which the registry no longer has.
-const EMPTYING: Duration = Duration::from_secs(1);
 
 /// Records, copies of them, and events. Clones share them.
 #[derive(Clone)]
@@ -76,12 +73,9 @@ impl KubernetesFace {
         })
     }
 
-    /// Returns the copy of a kind.
-    ///
-    /// # Errors
-    /// When the kind has none.
-    pub(crate) fn cache(&self, kind: &ResourceKind) -> Result<&Arc<RecordCache>, ApiFailure> {
-        self.caches.get(kind.plural).ok_or_else(|| ApiFailure::method_not_allowed(kind))
+    /// Returns the copy of a kind. That of a kind without records stays empty.
+    pub(crate) fn cache(&self, kind: &ResourceKind) -> &Arc<RecordCache> {
+        &self.caches[kind.plural]
     }
 
     /// Returns the base of versions of a kind, once it is known.
@@ -89,7 +83,7 @@ impl KubernetesFace {
     /// # Errors
     /// When the registry has not answered yet.
     pub(crate) async fn base(&self, kind: &ResourceKind) -> Result<VersionBase, ApiFailure> {
-        let cache = self.cache(kind)?;
+        let cache = self.cache(kind);
         cache.reach(1).await?;
         cache.base().ok_or_else(|| ApiFailure::unavailable("the component registry has not answered yet"))
     }
@@ -100,21 +94,8 @@ impl KubernetesFace {
     /// When the registry does not answer, or the copy does not follow.
     pub(crate) async fn catch_up(&self, kind: &'static ResourceKind) -> Result<(), ApiFailure> {
         let base = self.base(kind).await?;
-        let cache = self.cache(kind)?;
-        match self.records.newest(kind).await? {
-            Some(revision) => cache.reach(base.version(revision)).await,
-            // An empty registry names no revision.
-            None => {
-                let mut advances = cache.advances();
-                if !cache.is_empty() {
-                    let emptied = advances.wait_for(|_| cache.is_empty());
-                    if !matches!(tokio::time::timeout(EMPTYING, emptied).await, Ok(Ok(_))) {
-                        return Err(ApiFailure::unavailable("the copy of the registry does not follow"));
-                    }
-                }
-                Ok(())
-            }
-        }
+        let revision = self.records.newest(kind).await?;
+        self.cache(kind).reach(base.version(revision)).await
     }
 }
 

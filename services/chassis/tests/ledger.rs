@@ -363,7 +363,7 @@ async fn lists_show_what_is_selected_in_order_and_in_pages() {
         most: 5 in 3: n0000 n0001, n0002 n0003, n0004
         the end: 2 in 1: n5998 n5999
         far apart: 6 in 3: n0499 n1499, n2499 n3499, n4499 n5499
-        nothing: 0 in 0: 
+        nothing: 0 in 1: 
         by key: 3 in 2: n0003 n0005, n0007
         all at once: 2 in 1: n0007 n0008
     "#]]

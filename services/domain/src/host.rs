@@ -20,6 +20,7 @@ mod detach;
 pub mod dispatch;
 pub mod evidence;
 mod firmware;
+pub mod guard;
 mod hints;
 pub mod image;
 mod inspection;

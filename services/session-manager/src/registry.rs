@@ -65,7 +65,8 @@ impl RegistryClient {
         let shown = async {
             match self.revisions.get((), || self.revision()).await.map_err(unavailable)? {
                 Some(revision) => components.reached(revision).await,
-                // An empty registry returns no revision, and the mirror may still hold deleted components.
+                // An empty registry of an earlier version returns no revision, and the mirror may still hold deleted
+                // components.
                 None => components.catch_up().await,
             }
             Ok(())

@@ -53,7 +53,7 @@ async fn snapshot(
 ) -> Result<(CacheSnapshot, String), ApiFailure> {
     let kind = request.path.kind;
     let namespace = request.path.namespace.as_deref();
-    let cache = face.cache(kind)?;
+    let cache = face.cache(kind);
     if let Some(token) = request.parameters.text("continue") {
         let token = PageToken::read(token)?;
         cache.reach(token.version).await?;

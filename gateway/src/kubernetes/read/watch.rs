@@ -159,7 +159,7 @@ impl RecordWatch {
         request: &ApiRequest,
         options: WatchOptions,
     ) -> Result<Self, ApiFailure> {
-        let cache = Arc::clone(face.cache(options.kind)?);
+        let cache = Arc::clone(face.cache(options.kind));
         let asked = read_version(&version_of(request))?;
         let is_initial = asked == 0 || options.marks_initial;
         if options.marks_initial && asked == 0 {

@@ -96,12 +96,11 @@ impl RecordClient {
         Self { mesh }
     }
 
-    /// Returns the revision of the registry, up to which a copy has to be complete to be the newest; `None`: there are no
-    /// such records.
+    /// Returns the revision of the registry, up to which a copy has to be complete to be the newest.
     ///
     /// # Errors
     /// When the registry does not answer.
-    pub(crate) async fn newest(&self, kind: &'static ResourceKind) -> Result<Option<u64>, ApiFailure> {
+    pub(crate) async fn newest(&self, kind: &'static ResourceKind) -> Result<u64, ApiFailure> {
         let place = ObjectPlace { kind, namespace: "", name: "" };
         let newest = match kind.source {
             ObjectSource::Hosts => {
@@ -123,7 +122,7 @@ impl RecordClient {
                 let answer = place.answer(client.list_host_secrets(call(request))).await;
                 first(&place, answer, |page| page.revision).await
             }
-            ObjectSource::Events | ObjectSource::Nowhere | ObjectSource::Question => Ok(None),
+            ObjectSource::Events | ObjectSource::Nowhere | ObjectSource::Question => Ok(0),
         };
         newest.map_err(|failure| failure.refused(kind, ""))
     }
@@ -352,13 +351,13 @@ fn written(object: &ApiObject) -> Result<WrittenSecret, WriteFailure> {
     })
 }
 
-/// Returns the revision of the first message of a list.
+/// Returns the revision of the first message of a list. A registry of an earlier version sends none for an empty list.
 async fn first<M>(
     place: &ObjectPlace<'_>,
     answer: Result<tonic::Streaming<M>, WriteFailure>,
     revision: fn(&M) -> u64,
-) -> Result<Option<u64>, WriteFailure> {
+) -> Result<u64, WriteFailure> {
     let message = answer?.message().await;
     let message = message.map_err(|status| failed(place.kind, place.name, status))?;
-    Ok(message.map(|message| revision(&message)))
+    Ok(message.map_or(0, |message| revision(&message)))
 }

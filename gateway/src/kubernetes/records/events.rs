@@ -186,14 +186,24 @@ impl SaidEvent {
 }
 
 fn filter(namespace: Option<&str>, fields: &FieldSelector) -> EventFilter {
-    EventFilter { keys: keys(namespace, fields), resource: HOST.to_owned(), ..EventFilter::default() }
+    EventFilter {
+        keys: keys(namespace, fields),
+        key_prefix: namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default(),
+        resource: HOST.to_owned(),
+        ..EventFilter::default()
+    }
 }
 
 /// Returns the keys of the hosts that a selector asks for; none: any host.
 fn keys(namespace: Option<&str>, fields: &FieldSelector) -> Vec<String> {
     let namespace = namespace.or_else(|| fields.wanted("involvedObject.namespace"));
-    let name = fields.wanted("involvedObject.name");
+    let name = fields.wanted("involvedObject.name").or_else(|| involved(fields.wanted("metadata.name")?));
     namespace.zip(name).map(|(namespace, name)| format!("{namespace}/{name}")).into_iter().collect()
+}
+
+/// Returns the name of the host that an event of this name is about: the name, a revision and a reason, with dots between.
+fn involved(event: &str) -> Option<&str> {
+    event.rsplitn(3, '.').nth(2)
 }
 
 fn is_within(event: &ApiObject, namespace: Option<&str>) -> bool {

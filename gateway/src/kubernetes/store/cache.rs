@@ -187,10 +187,6 @@ impl RecordCache {
         (state.version > 0).then_some(state.base)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.state.read().records.is_empty()
-    }
-
     /// Returns the object of that key as it is here.
     pub(crate) fn get(&self, namespace: &str, name: &str) -> Option<Arc<CachedRecord>> {
         self.state.read().records.get(&key(namespace, name)).cloned()

@@ -1,6 +1,6 @@
 //! The watch of a ledger of the component registry, which keeps the copies of its kinds current.
 
-use std::sync::Arc;
+use std::{marker::PhantomData, sync::Arc};
 
 use chassis::{
     Channel, Fault,
@@ -37,8 +37,7 @@ pub(crate) type LedgerCaches = Vec<(&'static ResourceKind, Arc<RecordCache>)>;
 
 /// Keeps copies current until the task ends. An outage of the owner leaves them as they are.
 pub(crate) async fn follow<M: FollowedKind>(channel: Channel, caches: LedgerCaches) {
-    let mut follower =
-        LedgerFollower::<M> { caches, resume: ResumeToken::default(), arriving: Some(Vec::new()) };
+    let mut follower = LedgerFollower::<M>::new(caches);
     let mut failures = 0;
     loop {
         let before = follower.resume;
@@ -52,6 +51,7 @@ pub(crate) async fn follow<M: FollowedKind>(channel: Channel, caches: LedgerCach
         if failures == 1 {
             let revision = follower.resume.revision;
             tracing::warn!(kind = M::PATH, revision, %fault, "watch broke, resuming");
+            follower.is_broken = true;
         }
         tokio::time::sleep(pause::after(failures)).await;
     }
@@ -60,14 +60,24 @@ pub(crate) async fn follow<M: FollowedKind>(channel: Channel, caches: LedgerCach
 struct LedgerFollower<M> {
     caches: LedgerCaches,
     resume: ResumeToken,
-    /// Records of the first set; none once it is complete.
-    arriving: Option<Vec<M>>,
+    /// Records of the first set for each of the copies; none once it is complete.
+    arriving: Option<Vec<Vec<CachedRecord>>>,
+    /// Whether a break of the watch was logged that is not over.
+    is_broken: bool,
+    message: PhantomData<M>,
 }
 
 impl<M: FollowedKind> LedgerFollower<M> {
+    fn new(caches: LedgerCaches) -> Self {
+        let resume = ResumeToken::default();
+        let mut follower = Self { caches, resume, arriving: None, is_broken: false, message: PhantomData };
+        follower.start_over();
+        follower
+    }
+
     fn start_over(&mut self) {
         self.resume = ResumeToken::default();
-        self.arriving = Some(Vec::new());
+        self.arriving = Some(self.caches.iter().map(|_| Vec::new()).collect());
     }
 
     /// Follows until the watch breaks. Returns without error when it is to be started over.
@@ -81,12 +91,15 @@ impl<M: FollowedKind> LedgerFollower<M> {
             return Ok(());
         }
         if self.resume.revision == 0 {
-            self.arriving = Some(Vec::new());
+            self.start_over();
         }
         self.resume.incarnation = incarnation;
         let mut batches = response.into_inner();
         while let Some(batch) = batches.message().await? {
             self.apply(batch.into());
+            if std::mem::take(&mut self.is_broken) {
+                tracing::info!(kind = M::PATH, revision = self.resume.revision, "watch resumed");
+            }
         }
         Err(Status::unavailable("the watch ended"))
     }
@@ -105,13 +118,15 @@ impl<M: FollowedKind> LedgerFollower<M> {
             self.resume.revision = revision;
             return;
         };
-        arriving.extend(changed);
+        for ((kind, _), arrived) in self.caches.iter().zip(&mut arriving) {
+            arrived.extend(records(&changed, kind, base));
+        }
         if !synced {
             self.arriving = Some(arriving);
             return;
         }
-        for (kind, cache) in &self.caches {
-            cache.replace(base, records(&arriving, kind, base), revision);
+        for ((_, cache), arrived) in self.caches.iter().zip(arriving) {
+            cache.replace(base, arrived, revision);
         }
         self.resume.revision = revision;
     }

@@ -74,7 +74,7 @@ pub(crate) async fn delete_collection(
     let selection = ObjectSelection::read(request)?;
     let options = DeleteOptions::read(request)?;
     face.catch_up(kind).await?;
-    let snapshot = face.cache(kind)?.snapshot(request.path.namespace.as_deref(), None)?;
+    let snapshot = face.cache(kind).snapshot(request.path.namespace.as_deref(), None)?;
     let mut items = Vec::new();
     for record in snapshot.records.iter().filter(|record| selection.matches(record)) {
         match deleted(face, kind, &record.namespace, &record.name, &options).await {

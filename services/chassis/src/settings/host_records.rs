@@ -13,6 +13,11 @@ pub struct HostSettings {
     pub slots: u32,
     /// Failed rounds of provisioning after which none is begun; 0: no limit.
     pub provisioning_retries: u32,
+    /// Most provisioned hosts that may give up their systems within `discard_seconds`, by a change of their image or by
+    /// deletion, unless a person confirms each further one; 0: no limit.
+    pub discards: u32,
+    /// Seconds within which such hosts count.
+    pub discard_seconds: u32,
     /// CPU architecture of hosts of which none is known.
     pub architecture: String,
     /// Keys that encrypt the values of secrets, of 64 hexadecimal digits each, or `file:` with the path of a file that
@@ -26,6 +31,8 @@ impl Default for HostSettings {
         Self {
             slots: 20,
             provisioning_retries: 5,
+            discards: 25,
+            discard_seconds: 600,
             architecture: "x86_64".to_owned(),
             secret_keys: SecretKeys::default(),
         }

@@ -104,6 +104,8 @@ async fn events_outlive_restart_and_deletion() {
         let erased = "6: a note-keeper erased";
         assert_eq!(list(&ledger, about(&["a"]), 0).await, [&story[..], &[erased]].concat());
         assert_eq!(list(&ledger, about(&[]), 0).await.len(), 6);
+        let prefix = EventFilter { key_prefix: "b".to_owned(), ..EventFilter::default() };
+        assert_eq!(list(&ledger, prefix, 0).await.len(), 1);
         let kinds = EventFilter { kinds: vec!["erased".to_owned()], ..EventFilter::default() };
         assert_eq!(list(&ledger, kinds, 0).await, [erased]);
         let later = prost_types::Timestamp { seconds: i64::MAX / 1000, nanos: 0 };

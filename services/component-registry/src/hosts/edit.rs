@@ -7,6 +7,7 @@ use chassis::{
 use domain::{
     core::{invalid::Invalid, time::Timestamp},
     host::{
+        guard::DiscardLimit,
         record::{annotations::AnnotationName, state::HostState},
         validate,
     },
@@ -18,7 +19,10 @@ use proto::host::{
 };
 use serde_json::json;
 
-use super::object::{self, ObjectChange, ObjectRecord};
+use super::{
+    ledgers::OtherRecords,
+    object::{self, ObjectChange, ObjectRecord},
+};
 
 /// Call of a person about a host.
 pub(super) trait HostCall: Send + 'static {
@@ -103,6 +107,27 @@ pub(super) fn delete(
         host.change += 1;
     }
     Ok(object::settle(current, record))
+}
+
+/// Refuses a change by which too many hosts would lose their systems within a short time.
+pub(super) fn guard(
+    limit: DiscardLimit,
+    current: Option<&HostRecord>,
+    change: ObjectChange<HostRecord>,
+    others: &OtherRecords<'_, HostRecord>,
+    now: Timestamp,
+) -> Result<ObjectChange<HostRecord>, Fault> {
+    let (ObjectChange::Stored(wanted) | ObjectChange::Gone(wanted) | ObjectChange::Unchanged(wanted)) =
+        &change;
+    let before = current.map(|current| record::host(&current.message)).transpose()?;
+    let wanted = record::host(&wanted.message)?;
+    if before.is_some_and(|before| limit.concerns(&before, &wanted, now)) {
+        // A record that cannot be read is decided by nobody, so that it loses nothing either.
+        let counts =
+            |other: &HostRecord| record::host(&other.message).is_ok_and(|other| limit.counts(&other, now));
+        limit.judge(others.count(counts), now)?;
+    }
+    Ok(change)
 }
 
 /// Carries out a call about a host.

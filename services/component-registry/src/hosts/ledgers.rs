@@ -1,17 +1,18 @@
 //! Ledgers of hosts, companions and secrets, and writes to any of them.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use chassis::{
     Context, Fault,
     kinds::host::NAMESPACE,
+    settings::HostSettings,
     store::{
         database::is_shared,
         ledger::{EventHistories, Ledger, Selection, Table},
         resource::Resource,
     },
 };
-use domain::core::event::Actor;
+use domain::{core::event::Actor, host::guard::DiscardLimit};
 use proto::host::ObjectFilter;
 use sea_orm::DatabaseConnection;
 
@@ -27,6 +28,8 @@ pub(crate) struct HostLedgers {
     pub(super) documents: Ledger<DocumentTable>,
     pub(super) secrets: Ledger<SecretTable>,
     pub(super) vault: SecretVault,
+    /// Limit on hosts that give up their systems.
+    pub(super) discards: DiscardLimit,
 }
 
 /// Write to one record.
@@ -58,6 +61,7 @@ impl HostLedgers {
             documents: Ledger::open(context, database.clone()).await?,
             secrets: Ledger::open(context, database).await?,
             vault: SecretVault::open(&context.settings, is_shared)?,
+            discards: discards(&context.settings.hosts)?,
         };
         ledgers.seal_again().await?;
         Ok(Arc::new(ledgers))
@@ -66,6 +70,24 @@ impl HostLedgers {
     /// Adds the events of hosts, companions and secrets.
     pub(crate) fn with_events(&self, histories: EventHistories) -> EventHistories {
         histories.with(&self.hosts).with(&self.documents).with(&self.secrets)
+    }
+}
+
+fn discards(settings: &HostSettings) -> anyhow::Result<DiscardLimit> {
+    let window = Duration::from_secs(settings.discard_seconds.into());
+    Ok(DiscardLimit { most: usize::try_from(settings.discards)?, window })
+}
+
+/// Condition on a record.
+type RecordCondition<'a, R> = dyn Fn(&R) -> bool + 'a;
+
+/// Other records of a ledger, as a rule sees them.
+pub(super) struct OtherRecords<'a, R>(&'a dyn Fn(&RecordCondition<'_, R>) -> usize);
+
+impl<R> OtherRecords<'_, R> {
+    /// Returns the number of records, with the one that is written, that a condition holds for.
+    pub(super) fn count(&self, holds: impl Fn(&R) -> bool) -> usize {
+        (self.0)(&holds)
     }
 }
 
@@ -78,14 +100,32 @@ pub(super) async fn write<T>(
 where
     T: Table<Kind: ObjectRecord>,
 {
+    write_among(ledger, write, |current, _| rule(current)).await
+}
+
+/// Writes one record as [`write()`] does, by a rule that also sees the other records.
+pub(super) async fn write_among<T>(
+    ledger: &Ledger<T>,
+    write: ObjectWrite,
+    rule: impl FnOnce(Option<&T::Kind>, &OtherRecords<'_, T::Kind>) -> Result<ObjectChange<T::Kind>, Fault>
+    + Send
+    + 'static,
+) -> Result<(T::Kind, bool), Fault>
+where
+    T: Table<Kind: ObjectRecord>,
+{
     let ObjectWrite { key, validate_only, reason } = write;
     if validate_only {
         ledger.fresh().await?;
-        return Ok(judged(rule(ledger.view().get(&key).as_deref())?));
+        let count = |holds: &RecordCondition<'_, T::Kind>| {
+            ledger.view().all().iter().filter(|record| holds(record)).count()
+        };
+        return Ok(judged(rule(ledger.view().get(&key).as_deref(), &OtherRecords(&count))?));
     }
     let written = key.clone();
     let change = ledger.write_by(Actor::Client, move |draft| {
-        let change = rule(draft.get(&key).as_deref())?;
+        let count = |holds: &RecordCondition<'_, T::Kind>| draft.select(holds).len();
+        let change = rule(draft.get(&key).as_deref(), &OtherRecords(&count))?;
         match &change {
             ObjectChange::Stored(record) => draft.put_because(record.clone(), reason),
             ObjectChange::Gone(record) => {

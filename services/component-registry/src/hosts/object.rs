@@ -1,5 +1,7 @@
 //! Rules about any record of a Kubernetes-style API: creation, replacement, deletion, preconditions and selection.
 
+use std::sync::LazyLock;
+
 use chassis::{
     Fault,
     kinds::host::{DocumentRecord, HostRecord},
@@ -71,19 +73,7 @@ impl ObjectRecord for StoredSecret {
 }
 
 /// Metadata of a record that has none.
-static NO_META: ObjectMeta = ObjectMeta {
-    namespace: String::new(),
-    name: String::new(),
-    uid: String::new(),
-    generation: 0,
-    created_at: None,
-    deleted_at: None,
-    labels: std::collections::BTreeMap::new(),
-    annotations: std::collections::BTreeMap::new(),
-    finalizers: Vec::new(),
-    owner_references: Vec::new(),
-    managed_fields_json: String::new(),
-};
+static NO_META: LazyLock<ObjectMeta> = LazyLock::new(ObjectMeta::default);
 
 fn meta_of(meta: &Option<ObjectMeta>) -> &ObjectMeta {
     meta.as_ref().unwrap_or(&NO_META)

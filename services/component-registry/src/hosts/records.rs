@@ -23,7 +23,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     edit::{self, HostCall},
-    ledgers::{self, HostLedgers, ObjectWrite},
+    ledgers::{self, HostLedgers, ObjectWrite, OtherRecords},
     object::{self, ObjectRecord as _},
 };
 
@@ -92,8 +92,12 @@ impl HostService for HostLedgers {
         let key = HostRecord::of(host.clone()).key().to_owned();
         let write = ObjectWrite::of(key.clone(), validate_only);
         let precondition = precondition.unwrap_or_default();
-        let replace = move |current: Option<&HostRecord>| edit::replace(&key, current, host, &precondition);
-        let (record, _) = ledgers::write(&self.hosts, write, replace).await?;
+        let limit = self.discards;
+        let replace = move |current: Option<&HostRecord>, others: &OtherRecords<'_, HostRecord>| {
+            let change = edit::replace(&key, current, host, &precondition)?;
+            edit::guard(limit, current, change, others, clock::now())
+        };
+        let (record, _) = ledgers::write_among(&self.hosts, write, replace).await?;
         Ok(Response::new(ReplaceHostResponse { host: Some(record.message) }))
     }
 
@@ -122,10 +126,12 @@ impl HostService for HostLedgers {
         let reason = if forced { "forced" } else { "" };
         let write = ObjectWrite { reason, ..ObjectWrite::of(key.clone(), validate_only) };
         let precondition = precondition.unwrap_or_default();
-        let delete = move |current: Option<&HostRecord>| {
-            edit::delete(&key, current, &precondition, forced, clock::now())
+        let limit = self.discards;
+        let delete = move |current: Option<&HostRecord>, others: &OtherRecords<'_, HostRecord>| {
+            let change = edit::delete(&key, current, &precondition, forced, clock::now())?;
+            edit::guard(limit, current, change, others, clock::now())
         };
-        let (record, gone) = ledgers::write(&self.hosts, write, delete).await?;
+        let (record, gone) = ledgers::write_among(&self.hosts, write, delete).await?;
         Ok(Response::new(DeleteHostResponse { host: Some(record.message), gone }))
     }
 

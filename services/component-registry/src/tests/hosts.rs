@@ -10,11 +10,11 @@ use proto::{
         AbortHostRequest, BmcDetails, CompanionChange, CreateHostDocumentRequest, CreateHostRequest,
         CreateHostSecretRequest, CredentialsRecord, DeleteHostRequest, DocumentKind, DocumentName,
         GetHostDocumentRequest, GetHostRequest, GetHostSecretRequest, Host, HostDecision, HostDocument,
-        HostInventory, HostName, HostSecret, HostSpec, HostStatus, LabelCondition, LabelOperator,
+        HostImage, HostInventory, HostName, HostSecret, HostSpec, HostStatus, LabelCondition, LabelOperator,
         ListHostsRequest, ObjectFilter, ObjectMeta, Precondition, ProvisioningStatus,
         ReadSecretValuesRequest, RebootHostRequest, ReplaceHostRequest, ReplaceHostSecretRequest,
-        ReportHostDecisionsRequest, RetryHostRequest, SecretName, WatchHostDocumentsRequest,
-        WatchHostSecretsRequest, WatchHostsRequest, companion_change::Change,
+        ReplaceHostStatusRequest, ReportHostDecisionsRequest, RetryHostRequest, SecretName,
+        WatchHostDocumentsRequest, WatchHostSecretsRequest, WatchHostsRequest, companion_change::Change,
         host_document_service_client::HostDocumentServiceClient,
         host_report_service_client::HostReportServiceClient,
         host_secret_service_client::HostSecretServiceClient, host_service_client::HostServiceClient,
@@ -84,6 +84,24 @@ impl Site {
                 answer.map(|answer| answer.into_inner().host.unwrap()).map_err(|status| status.code())
             })
             .boxed()
+    }
+
+    /// Makes a host on which a system is installed.
+    async fn install(&self, of: &str) {
+        let image = Some(HostImage { url: "oci://images/os".to_owned(), ..HostImage::default() });
+        let mut wanted = host(of, "");
+        wanted.meta.as_mut().unwrap().finalizers = vec![FINALIZER.to_owned()];
+        wanted.spec.as_mut().unwrap().image.clone_from(&image);
+        self.make(wanted).await;
+        let provisioning = Some(ProvisioningStatus {
+            state: "provisioned".to_owned(),
+            image,
+            ..ProvisioningStatus::default()
+        });
+        let status = Some(HostStatus { provisioning, ..HostStatus::default() });
+        let request =
+            ReplaceHostStatusRequest { name: name(of), status, ..ReplaceHostStatusRequest::default() };
+        self.hosts().replace_host_status(request).await.unwrap();
     }
 
     async fn make_secret(&self, name: &str) {
@@ -447,5 +465,28 @@ async fn available_hosts_become_components() {
     eventually(async || site.hardware().await.unwrap() == [N0, N1]).await;
     let meta = site.host("h1").await.unwrap().meta.unwrap();
     assert!(meta.deleted_at.is_some(), "the node is that of h2 now");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn systems_beyond_the_limit_are_kept_until_confirmed() {
+    let site = Box::pin(Site::start(|settings, _| settings.hosts.discards = 1)).await;
+    for one in ["h1", "h2"] {
+        site.install(one).await;
+    }
+    let delete = async |of: &str| {
+        let request = DeleteHostRequest { name: name(of), ..DeleteHostRequest::default() };
+        site.hosts().delete_host(request).await.map(|_| ()).map_err(chassis::Fault::from)
+    };
+    delete("h1").await.unwrap();
+    delete("h1").await.expect("a host is counted once");
+    let refused = delete("h2").await.unwrap_err().to_string();
+    assert!(refused.starts_with("metadata.annotations[reveille.io/discard-until]: "), "{refused}");
+    let mut cleared = site.host("h2").await.unwrap();
+    cleared.spec.as_mut().unwrap().image = None;
+    assert_eq!(site.put(cleared.clone(), 0).await, Err(Code::InvalidArgument));
+    let until = ("reveille.io/discard-until".to_owned(), "9999-01-01T00:00:00Z".to_owned());
+    cleared.meta.as_mut().unwrap().annotations.extend([until]);
+    site.put(cleared, 0).await.expect("the loss is confirmed");
     site.stop().await;
 }

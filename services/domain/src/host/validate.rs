@@ -11,11 +11,14 @@ use crate::{
         inspection,
         record::{
             Host,
+            annotations::InspectRequest,
             spec::{BootMode, HostSpec, InspectionMode, RaidVolume, RaidWish},
             state::HostState,
         },
     },
 };
+
+mod lists;
 
 /// Largest number of characters of the name of a volume.
 const LONGEST_VOLUME_NAME: usize = 64;
@@ -45,6 +48,10 @@ pub fn violations(wanted: &Host, before: Option<&Host>) -> Vec<Invalid> {
     {
         found.0.push(invalid.within("spec.image"));
     }
+    let reason = "is deprecated: use HostFirmwareSettings";
+    found.add(wanted.spec.wishes_firmware, "spec.firmware", reason);
+    lists::check_interfaces(&mut found, &wanted.spec);
+    lists::check_data_secrets(&mut found, wanted);
     check_hints(&mut found, &wanted.spec);
     check_raid(&mut found, &wanted.spec, family);
     check_annotations(&mut found, wanted);
@@ -156,44 +163,53 @@ fn check_raid(found: &mut Violations, spec: &HostSpec, family: Option<BmcFamily>
 }
 
 fn check_volumes(found: &mut Violations, raid: &RaidWish) {
-    for volume in raid.hardware.iter().flatten() {
+    for (place, volume) in raid.hardware.iter().flatten().enumerate() {
+        let path = format!("spec.raid.hardwareRAIDVolumes[{place}]");
         let is_known = HARDWARE_LEVELS.contains(&&*volume.level);
-        found.add(!is_known, "spec.raid.hardwareRAIDVolumes.level", "is no RAID level of a controller");
+        found.add(!is_known, &format!("{path}.level"), "is no RAID level of a controller");
         let is_long = volume.name.chars().count() > LONGEST_VOLUME_NAME;
-        found.add(is_long, "spec.raid.hardwareRAIDVolumes.name", "has more than 64 characters");
-        check_disks(found, volume);
+        found.add(is_long, &format!("{path}.name"), "has more than 64 characters");
+        check_disks(found, &path, volume);
     }
-    for volume in raid.software.iter().flatten() {
+    for (place, volume) in raid.software.iter().flatten().enumerate() {
         let is_known = SOFTWARE_LEVELS.contains(&&*volume.level);
-        found.add(!is_known, "spec.raid.softwareRAIDVolumes.level", "is no RAID level of software");
+        let field = format!("spec.raid.softwareRAIDVolumes[{place}].level");
+        found.add(!is_known, &field, "is no RAID level of software");
     }
 }
 
-fn check_disks(found: &mut Violations, volume: &RaidVolume) {
+fn check_disks(found: &mut Violations, path: &str, volume: &RaidVolume) {
     let value = |name: &str| volume.others.iter().find(|(known, _)| **known == *name).map(|(_, value)| value);
     let disks = volume.others.iter().filter(|(name, _)| name.starts_with("physicalDisks.")).count();
     let is_lost = disks > 0 && value("controller").is_none();
-    found.add(is_lost, "spec.raid.hardwareRAIDVolumes.controller", "is required with physicalDisks");
+    found.add(is_lost, &format!("{path}.controller"), "is required with physicalDisks");
     let number = value("numberOfPhysicalDisks").map(|number| &**number);
     let is_other = disks > 0 && number.is_some_and(|number| number != disks.to_string());
-    let field = "spec.raid.hardwareRAIDVolumes.numberOfPhysicalDisks";
-    found.add(is_other, field, "differs from the number of physicalDisks");
+    let field = format!("{path}.numberOfPhysicalDisks");
+    found.add(is_other, &field, "differs from the number of physicalDisks");
 }
 
 fn check_root_volumes(found: &mut Violations, raid: &RaidWish, has_hints: bool) {
-    const FIELD: &str = "spec.raid.softwareRAIDVolumes.rootVolume";
-    let roots: Vec<_> = raid.software.iter().flatten().filter(|volume| volume.is_root).collect();
-    found.add(roots.len() > 1, FIELD, "one volume at most is the root");
-    found.add(!roots.is_empty() && has_hints, FIELD, "excludes rootDeviceHints");
-    let is_other = roots.iter().any(|volume| &*volume.level != "1");
-    found.add(is_other, FIELD, "requires RAID level 1");
+    let roots = raid.software.iter().flatten().enumerate().filter(|(_, volume)| volume.is_root);
+    for (number, (place, volume)) in roots.enumerate() {
+        let field = format!("spec.raid.softwareRAIDVolumes[{place}].rootVolume");
+        found.add(number > 0, &field, "one volume at most is the root");
+        found.add(has_hints, &field, "excludes rootDeviceHints");
+        found.add(&*volume.level != "1", &field, "requires RAID level 1");
+    }
 }
 
 fn check_annotations(found: &mut Violations, host: &Host) {
     let annotations = &host.meta.annotations;
     let is_unreadable = annotations.reboots.iter().any(|request| request.is_unreadable);
     let field = "metadata.annotations[reboot.metal3.io]";
-    found.add(is_unreadable, field, "is neither empty nor a JSON object with mode and force");
+    let reason = "is neither empty nor a JSON object with force and a mode, which is soft or hard";
+    found.add(is_unreadable, field, reason);
+    let field = "metadata.annotations[inspect.metal3.io]";
+    found.add(annotations.is_inspect_unreadable, field, "is neither empty nor the word disabled");
+    let is_again = annotations.inspect == Some(InspectRequest::Again);
+    let is_contrary = is_again && host.spec.inspection == Some(InspectionMode::Disabled);
+    found.add(is_contrary, field, "contradicts spec.inspectionMode, which is disabled");
     let is_needless = annotations.hardware_details.is_some() && !inspection::is_disabled(host);
     let field = "metadata.annotations[inspect.metal3.io/hardwaredetails]";
     found.add(is_needless, field, "requires that inspection is disabled");
@@ -226,13 +242,14 @@ mod tests {
 
     use super::*;
     use crate::host::record::{
-        annotations::{DetachMark, InspectRequest, RebootRequest, UnreadableText},
-        spec::{HostImage, RootDeviceHints},
+        annotations::{DetachMark, RebootRequest, UnreadableText},
+        spec::{DataSecret, HostImage, InterfaceWish, RootDeviceHints},
     };
 
     fn host(words: &str) -> Host {
         let mut host = Host::default();
         host.meta.key.name = "h1".into();
+        host.meta.key.namespace = "m".into();
         host.spec.online = true;
         for word in words.split_whitespace() {
             change(&mut host, word);
@@ -273,6 +290,16 @@ mod tests {
                 let request = RebootRequest { is_unreadable: true, ..RebootRequest::default() };
                 host.meta.annotations.reboots.push(request);
             }
+            "inspect-again" => host.meta.annotations.inspect = Some(InspectRequest::Again),
+            "inspect-word" => host.meta.annotations.is_inspect_unreadable = true,
+            "firmware" => spec.wishes_firmware = true,
+            "interface" => {
+                let (name, mac) = value.split_once('/').unwrap_or((value, ""));
+                let wish = InterfaceWish { name: name.into(), mac: mac.into(), switch: None };
+                spec.interfaces.push(wish);
+            }
+            "switch" => spec.interfaces[0].switch = Some(value.into()),
+            "secret-of" => spec.data_secrets.push(DataSecret { member: "userData", namespace: value.into() }),
             "details" => host.meta.annotations.hardware_details = Some(Err(UnreadableText)),
             "external" => spec.externally_provisioned = true,
             "detached" => host.meta.annotations.detached = Some(DetachMark::default()),
@@ -331,6 +358,15 @@ mod tests {
             "root=1 root=0 hint=/dev/sda",
             "reboot",
             "details",
+            "firmware",
+            "inspect-word",
+            "inspect-again",
+            "inspect-again uninspected mac=00:5c:52:31:00:01",
+            "interface=eth0 interface=/00:5c:52:31:00:01 switch=00:5c:52:31:00:02",
+            "interface= interface=eth0/00:5c:52:31:00:01 interface=a:b interface=/00:5c",
+            "interface=eth0 interface=ETH0 interface=/aa:00:00:00:00:01 interface=/AA:00:00:00:00:01",
+            "interface=eth0 switch=x",
+            "secret-of= secret-of=m secret-of=n",
         ];
         expect![[r#"
             : -
@@ -351,13 +387,22 @@ mod tests {
             hint=sda: spec.rootDeviceHints.deviceName: is neither /dev/ with a name nor /dev/disk/by-path/ with one
             bmc=ipmi://bmc hardware=1: spec.raid.hardwareRAIDVolumes: the BMC does not support RAID
             hardware=1 software=1: spec.raid: hardware and software volumes exclude each other
-            hardware=7: spec.raid.hardwareRAIDVolumes.level: is no RAID level of a controller
-            hardware=1 disk=a disks=2: spec.raid.hardwareRAIDVolumes.controller: is required with physicalDisks; spec.raid.hardwareRAIDVolumes.numberOfPhysicalDisks: differs from the number of physicalDisks
-            software=5: spec.raid.softwareRAIDVolumes.level: is no RAID level of software
+            hardware=7: spec.raid.hardwareRAIDVolumes[0].level: is no RAID level of a controller
+            hardware=1 disk=a disks=2: spec.raid.hardwareRAIDVolumes[0].controller: is required with physicalDisks; spec.raid.hardwareRAIDVolumes[0].numberOfPhysicalDisks: differs from the number of physicalDisks
+            software=5: spec.raid.softwareRAIDVolumes[0].level: is no RAID level of software
             software=1 software=1 software=1: spec.raid.softwareRAIDVolumes: may have two volumes at most
-            root=1 root=0 hint=/dev/sda: spec.raid.softwareRAIDVolumes.rootVolume: one volume at most is the root; spec.raid.softwareRAIDVolumes.rootVolume: excludes rootDeviceHints; spec.raid.softwareRAIDVolumes.rootVolume: requires RAID level 1
-            reboot: metadata.annotations[reboot.metal3.io]: is neither empty nor a JSON object with mode and force
+            root=1 root=0 hint=/dev/sda: spec.raid.softwareRAIDVolumes[0].rootVolume: excludes rootDeviceHints; spec.raid.softwareRAIDVolumes[1].rootVolume: one volume at most is the root; spec.raid.softwareRAIDVolumes[1].rootVolume: excludes rootDeviceHints; spec.raid.softwareRAIDVolumes[1].rootVolume: requires RAID level 1
+            reboot: metadata.annotations[reboot.metal3.io]: is neither empty nor a JSON object with force and a mode, which is soft or hard
             details: metadata.annotations[inspect.metal3.io/hardwaredetails]: requires that inspection is disabled; metadata.annotations[inspect.metal3.io/hardwaredetails]: is no inventory in JSON
+            firmware: spec.firmware: is deprecated: use HostFirmwareSettings
+            inspect-word: metadata.annotations[inspect.metal3.io]: is neither empty nor the word disabled
+            inspect-again: -
+            inspect-again uninspected mac=00:5c:52:31:00:01: metadata.annotations[inspect.metal3.io]: contradicts spec.inspectionMode, which is disabled
+            interface=eth0 interface=/00:5c:52:31:00:01 switch=00:5c:52:31:00:02: -
+            interface= interface=eth0/00:5c:52:31:00:01 interface=a:b interface=/00:5c: spec.networkInterfaces[0]: has to have exactly one of name and macAddress; spec.networkInterfaces[1]: has to have exactly one of name and macAddress; spec.networkInterfaces[2].name: may have letters, digits, '.', '_' and '-' only; spec.networkInterfaces[3].macAddress: is not six pairs of hexadecimal digits with colons between
+            interface=eth0 interface=ETH0 interface=/aa:00:00:00:00:01 interface=/AA:00:00:00:00:01: spec.networkInterfaces[1]: names an interface a second time; spec.networkInterfaces[3]: names an interface a second time
+            interface=eth0 switch=x: spec.networkInterfaces[0].switchPort.switchID: is not six pairs of hexadecimal digits with colons between
+            secret-of= secret-of=m secret-of=n: spec.userData.namespace: has to be the namespace of the host
         "#]].assert_eq(&refusals(&rows.map(|row| (row, None))));
     }
 

@@ -30,7 +30,7 @@ pub(super) fn host(mirrors: &HostMirrors, record: &HostRecord) -> Result<Host, I
     let mut host = chassis::kinds::host::record::host(&record.message)?;
     let secret = mirrors.secret(&record.message, &host.spec.credentials_name);
     let image = mirrors.document_revision(&record.message, DocumentKind::PreprovisioningImage);
-    let parts = [secret.map_or(0, |secret| secret.revision), image];
+    let parts = [secret.map_or(0, |secret| secret.message.revision), image];
     let mix = |change: u64, part: u64| change.wrapping_mul(SPREAD).wrapping_add(part);
     host.meta.change = parts.into_iter().fold(host.meta.change, mix);
     Ok(host)
@@ -47,9 +47,10 @@ pub(super) fn evidence(
 ) -> Result<HostEvidence, Invalid> {
     let host = &record.message;
     let sight = mirrors.sight(record);
-    let report = sight.as_ref().and_then(|sight| sight.report.as_ref());
+    let sight = sight.as_ref().map(|record| &record.message);
+    let report = sight.and_then(|sight| sight.report.as_ref());
     Ok(HostEvidence {
-        driver: evidence::sight(sight.as_ref().and_then(|sight| sight.sight.as_ref())),
+        driver: evidence::sight(sight.and_then(|sight| sight.sight.as_ref())),
         report: report.map(evidence::report).transpose()?,
         slot,
         credentials: credentials(mirrors, host),
@@ -70,8 +71,9 @@ fn credentials(mirrors: &HostMirrors, host: &wire::Host) -> CredentialsSight {
     let Some(secret) = bmc.and_then(|bmc| mirrors.secret(host, &bmc.credentials_name)) else {
         return CredentialsSight::Missing;
     };
-    if has(&secret, "username") && has(&secret, "password") {
-        CredentialsSight::Complete { version: version(&secret).into() }
+    let secret = &secret.message;
+    if has(secret, "username") && has(secret, "password") {
+        CredentialsSight::Complete { version: version(secret).into() }
     } else {
         CredentialsSight::Incomplete
     }
@@ -118,7 +120,7 @@ fn unreadable(
     let Some(secret) = mirrors.secret(host, &reference.name) else {
         return Some(format!("the secret '{}' does not exist", reference.name));
     };
-    let key = key.filter(|key| !has(&secret, key) && !has(&secret, ANY_VALUE))?;
+    let key = key.filter(|key| !has(&secret.message, key) && !has(&secret.message, ANY_VALUE))?;
     Some(format!("the secret '{}' has neither '{key}' nor '{ANY_VALUE}'", reference.name))
 }
 
@@ -126,6 +128,7 @@ fn pull_login(mirrors: &HostMirrors, host: &wire::Host, name: &str) -> DeployDat
     let Some(secret) = mirrors.secret(host, name) else {
         return DeployData::Unreadable { text: format!("the secret '{name}' does not exist").into() };
     };
+    let secret = &secret.message;
     let unusable = |problem, text: String| DeployData::PullSecretUnusable { problem, text: text.into() };
     match PULL_SECRETS.iter().find(|(kind, _)| *kind == secret.r#type) {
         None => {
@@ -133,7 +136,7 @@ fn pull_login(mirrors: &HostMirrors, host: &wire::Host, name: &str) -> DeployDat
                 format!("the secret '{name}' has the type '{}', which is not supported", secret.r#type);
             unusable(PullSecretProblem::Format, text)
         }
-        Some((_, key)) if !has(&secret, key) => {
+        Some((_, key)) if !has(secret, key) => {
             unusable(PullSecretProblem::Content, format!("the secret '{name}' lacks '{key}'"))
         }
         Some(_) => DeployData::Ready,

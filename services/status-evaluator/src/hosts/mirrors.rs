@@ -15,7 +15,7 @@ use chassis::{
     store::resource::Resource,
 };
 use parking_lot::Mutex;
-use proto::host::{DocumentKind, Host, HostDocument, HostSecret, HostSight};
+use proto::host::{DocumentKind, Host, HostDocument};
 
 /// Mirrors of hosts and of all that is known about them. Clones share them.
 #[derive(Clone)]
@@ -115,16 +115,15 @@ impl HostMirrors {
     }
 
     /// The secret of that name in the namespace of the host.
-    pub(super) fn secret(&self, host: &Host, name: &str) -> Option<HostSecret> {
+    pub(super) fn secret(&self, host: &Host, name: &str) -> Option<Arc<SecretRecord>> {
         let namespace = host.meta.as_ref().map_or("", |meta| &meta.namespace);
-        self.secrets.get(&key(namespace, name)).map(|record| record.message.clone())
+        self.secrets.get(&key(namespace, name))
     }
 
     /// News of the driver of a host, unless they are about an earlier one of the same name.
-    pub(super) fn sight(&self, host: &HostRecord) -> Option<HostSight> {
+    pub(super) fn sight(&self, host: &HostRecord) -> Option<Arc<SightRecord>> {
         let uid = host.message.meta.as_ref().map_or("", |meta| &meta.uid);
-        let sight = self.sights.get(host.key()).map(|record| record.message.clone());
-        sight.filter(|sight| sight.uid.is_empty() || sight.uid == uid)
+        self.sights.get(host.key()).filter(|sight| [uid, ""].contains(&&*sight.message.uid))
     }
 }
 

@@ -2,14 +2,17 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use domain::host::{
-    node::NodeMarks,
-    record::{
-        annotations::{
-            AnnotationName, DetachMark, HostAnnotations, InspectRequest, RebootMode, RebootRequest,
-            UnreadableText,
+use domain::{
+    core::bos_time,
+    host::{
+        node::NodeMarks,
+        record::{
+            annotations::{
+                AnnotationName, DISCARD_UNTIL, DetachMark, HostAnnotations, InspectRequest, RebootMode,
+                RebootRequest, UnreadableText,
+            },
+            status::HostInventory,
         },
-        status::HostInventory,
     },
 };
 use proto::host as wire;
@@ -39,6 +42,9 @@ pub const FINALIZER: &str = "baremetalhost.metal3.io";
 /// Beginning of the names of reboot annotations that hold the power off.
 const HOLD: &str = "reboot.metal3.io/";
 
+/// Modes of a reboot. An empty one is the usual one.
+const MODES: [&str; 3] = ["", "soft", "hard"];
+
 /// Value of the annotation against inspection.
 const NO_INSPECTION: &str = "disabled";
 
@@ -67,6 +73,11 @@ pub fn from_wire(annotations: &BTreeMap<String, String>) -> HostAnnotations {
         detached: annotations.get(DETACHED).map(|text| detach_mark(text)),
         reboots: reboots(annotations),
         inspect: value(AnnotationName::Inspect).map(inspect_request),
+        is_inspect_unreadable: value(AnnotationName::Inspect)
+            .is_some_and(|text| !["", NO_INSPECTION].contains(&text)),
+        discard_until: annotations
+            .get(DISCARD_UNTIL)
+            .and_then(|text| bos_time::read(text.strip_suffix('Z')?)),
         hardware_details: value(AnnotationName::HardwareDetails).map(inventory),
         status: value(AnnotationName::Status).map(|text| status_text::read(text).map(Box::new)),
     }
@@ -99,7 +110,7 @@ fn reboots(annotations: &BTreeMap<String, String>) -> Vec<RebootRequest> {
 
 fn reboot(key: Option<Arc<str>>, text: &str) -> RebootRequest {
     let value = if text.is_empty() { Ok(RebootValue::default()) } else { serde_json::from_str(text) };
-    let is_unreadable = value.is_err();
+    let is_unreadable = value.as_ref().map_or(true, |value| !MODES.contains(&&*value.mode));
     let value = value.unwrap_or_default();
     let mode = if value.mode == "hard" { RebootMode::Hard } else { RebootMode::Soft };
     RebootRequest { key, mode, force: value.force, is_unreadable }

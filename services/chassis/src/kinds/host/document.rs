@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::{
-    core::{bos_time, time::Timestamp},
+    core::bos_time,
     host::{
         evidence::{DataImageSight, FirmwareWish, RamdiskSight, UpdatePolicy},
         record::{call::RamdiskImage, status::HostInventory},
@@ -100,13 +100,13 @@ fn judged(document: &wire::HostDocument, status: &Value) -> FirmwareWish {
         is_judged: changed.is_some() && valid.is_some(),
         is_changed: changed.is_some_and(is_true),
         is_valid: valid.is_some_and(is_true),
-        read_at: status.get("lastUpdated").and_then(Value::as_str).and_then(moment).unwrap_or_default(),
+        read_at: status
+            .get("lastUpdated")
+            .and_then(Value::as_str)
+            .and_then(bos_time::read)
+            .unwrap_or_default(),
         ..FirmwareWish::default()
     }
-}
-
-fn moment(text: &str) -> Option<Timestamp> {
-    bos_time::read(text.strip_suffix('Z').unwrap_or(text))
 }
 
 fn condition<'a>(status: &'a Value, name: &str) -> Option<&'a Value> {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use domain::{
     core::invalid::Invalid,
     host::record::spec::{
-        BootMode, HostImage, HostSpec, InspectionMode, RaidVolume, RaidWish, RootDeviceHints,
+        BootMode, DataSecret, HostImage, HostSpec, InspectionMode, InterfaceWish, RaidVolume, RaidWish,
+        RootDeviceHints,
     },
 };
 use proto::host as wire;
@@ -40,7 +41,27 @@ pub fn from_wire(spec: &wire::HostSpec) -> Result<HostSpec, Invalid> {
         raid: spec.raid.as_ref().map(raid),
         hardware_profile: spec.hardware_profile.as_str().into(),
         network_secret: text_or_none(&spec.preprovisioning_network_data_name),
+        wishes_firmware: spec.firmware.is_some(),
+        interfaces: spec.network_interfaces.iter().map(interface).collect(),
+        data_secrets: data_secrets(spec),
     })
+}
+
+fn interface(interface: &wire::NetworkInterface) -> InterfaceWish {
+    InterfaceWish {
+        name: interface.name.as_str().into(),
+        mac: interface.mac_address.as_str().into(),
+        switch: interface.switch_port.as_ref().map(|port| port.switch_id.as_str().into()),
+    }
+}
+
+fn data_secrets(spec: &wire::HostSpec) -> Vec<DataSecret> {
+    let references =
+        [("userData", &spec.user_data), ("networkData", &spec.network_data), ("metaData", &spec.meta_data)];
+    let named = references.into_iter().filter_map(|(member, reference)| {
+        Some(DataSecret { member, namespace: reference.as_ref()?.namespace.as_str().into() })
+    });
+    named.collect()
 }
 
 /// Reads an image.

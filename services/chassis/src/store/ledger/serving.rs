@@ -145,7 +145,7 @@ impl<T: Table> Ledger<T> {
     }
 
     /// Answers a list with at most `page` resources in a message, read at the client's pace. Concurrent changes may or
-    /// may not be included.
+    /// may not be included. An empty list is one message, which may name a revision.
     pub fn serve_list<M: 'static>(
         &self,
         selection: Selection<T::Kind>,
@@ -158,6 +158,7 @@ impl<T: Table> Ledger<T> {
             after: Some(selection.after.as_str().into()),
             selection,
             page,
+            is_begun: false,
         };
         self.respond(pages.map(move |page| message(&page)))
     }
@@ -185,12 +186,22 @@ struct ListPages<R> {
     /// Last examined key; `None` at the end.
     after: Option<Arc<str>>,
     left: usize,
+    is_begun: bool,
 }
 
 impl<R: Resource> Iterator for ListPages<R> {
     type Item = Vec<Arc<R>>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        let found = self.further();
+        let is_first = !std::mem::replace(&mut self.is_begun, true);
+        found.or_else(|| is_first.then(Vec::new))
+    }
+}
+
+impl<R: Resource> ListPages<R> {
+    /// The next page that is not empty.
+    fn further(&mut self) -> Option<Vec<Arc<R>>> {
         while self.left > 0 {
             let after = self.after.take()?;
             let (found, last) = self.step(&after);
@@ -202,9 +213,7 @@ impl<R: Resource> Iterator for ListPages<R> {
         }
         None
     }
-}
 
-impl<R: Resource> ListPages<R> {
     /// The next resources, and the key to continue from, if any may follow.
     fn step(&self, after: &str) -> (Vec<Arc<R>>, Option<Arc<str>>) {
         let Selection { keys, conditions, wanted, .. } = &self.selection;

@@ -2,7 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::host::record::status::{HostInventory, HostStatus};
+use crate::{
+    core::time::Timestamp,
+    host::record::status::{HostInventory, HostStatus},
+};
+
+/// Annotation with the time until which a host may give up its system, however many others do.
+pub const DISCARD_UNTIL: &str = "reveille.io/discard-until";
 
 /// Annotations of a host that rules read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +21,10 @@ pub struct HostAnnotations {
     pub reboots: Vec<RebootRequest>,
     /// Request about inspection.
     pub inspect: Option<InspectRequest>,
+    /// Whether the value of that request is no word of the contract, so that it counts as one to inspect again.
+    pub is_inspect_unreadable: bool,
+    /// Time until which the host may give up its system, however many others do.
+    pub discard_until: Option<Timestamp>,
     /// Inventory that a person supplies; `Err`: its text cannot be read.
     pub hardware_details: Option<Result<Arc<HostInventory>, UnreadableText>>,
     /// Status to restore; `Err`: its text cannot be read.

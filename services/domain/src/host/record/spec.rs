@@ -39,6 +39,32 @@ pub struct HostSpec {
     pub hardware_profile: Arc<str>,
     /// Secret with network data for the ramdisk.
     pub network_secret: Option<Arc<str>>,
+    /// Whether deprecated firmware settings are wished for.
+    pub wishes_firmware: bool,
+    /// Wishes for network interfaces.
+    pub interfaces: Vec<InterfaceWish>,
+    /// Secrets with data for the system.
+    pub data_secrets: Vec<DataSecret>,
+}
+
+/// Wish for a network interface.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InterfaceWish {
+    /// Name of the interface; empty: named by its MAC address.
+    pub name: Arc<str>,
+    /// MAC address; empty: named by its name.
+    pub mac: Arc<str>,
+    /// MAC address of the switch that it is connected to; `None`: not known.
+    pub switch: Option<Arc<str>>,
+}
+
+/// Secret with data for the system.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DataSecret {
+    /// Member of the spec that names the secret, such as `userData`.
+    pub member: &'static str,
+    /// Namespace of the secret; empty: that of the host.
+    pub namespace: Arc<str>,
 }
 
 impl HostSpec {

@@ -4,12 +4,15 @@
 //! other: for all resources, for one whose record is gone or began later than the story, and for several resources
 //! before a position.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+};
 
 use proto::event::{Event, EventPosition};
 use sea_orm::DbErr;
 
-use super::{EventHistory, PageRest, ROWS, WantedEvents};
+use super::{EventHistory, PageRest, ROWS, WantedEvents, wanted::MOST_KEYS};
 use crate::store::{
     ledger::events::{self, KEPT_EACH, StoredRow},
     resource::Resource,
@@ -93,38 +96,49 @@ impl<R: Resource> EventHistory<R> {
         most: usize,
     ) -> Result<EventPage, DbErr> {
         let mut page = EventPage::default();
-        let mut examined = BTreeSet::new();
+        let mut told = BTreeSet::new();
         let mut rows = BTreeMap::new();
-        for key in &filter.keys {
-            match self.latest(filter, key, before).await? {
-                Some(latest) => {
-                    let story = StoryRequest { key, latest, before: before.unwrap_or(EventPlace::END), most };
-                    page.add(self.story(filter, &story, &mut rows).await?);
-                }
-                None => {
-                    examined.insert(key.clone());
-                }
+        let keys = self.few_keys(filter);
+        let end = before.unwrap_or(EventPlace::END);
+        for key in &keys {
+            if let Some(latest) = self.latest(key, keys.len(), before).await? {
+                let story = StoryRequest { key, of: keys.len(), latest, before: end, most };
+                page.add(self.story(filter, &story, &mut rows).await?);
+                told.insert(key.clone());
             }
         }
-        if filter.keys.is_empty() || !examined.is_empty() {
-            let before = before.unwrap_or(EventPlace::END);
-            page.add(self.examine(filter, &examined, before, most).await?);
+        if filter.keys.is_empty() || told.len() < filter.keys.len() {
+            let examined = self.examine(filter, &told, end, most).await?;
+            // Stories of a quiet namespace are older than the rows that one page examines.
+            let is_told = filter.keys.is_empty() && !told.is_empty();
+            page.add(if is_told { EventPage { rest: None, ..examined } } else { examined });
         }
         Ok(page.cut(most))
     }
 
-    /// Returns the revision of the latest change in the story of a resource; `None`: the story has to be searched for.
-    async fn latest(
-        &self,
-        filter: &WantedEvents,
-        key: &str,
-        before: Option<EventPlace>,
-    ) -> Result<Option<u64>, DbErr> {
+    /// Returns the keys of a filter, or those that begin as it wants if they are few: the events of a quiet namespace
+    /// would not be among the newest of all.
+    fn few_keys(&self, filter: &WantedEvents) -> BTreeSet<String> {
+        let prefix = &*filter.key_prefix;
+        if !filter.keys.is_empty() || prefix.is_empty() {
+            return filter.keys.iter().filter(|key| filter.is_about(key)).cloned().collect();
+        }
+        let keys: BTreeSet<_> = self.view.read(|state| {
+            let following = state.resources.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+            let keys = following.map(|held| held.0.key()).take_while(|key| key.starts_with(prefix));
+            keys.take(MOST_KEYS + 1).map(str::to_owned).collect()
+        });
+        if keys.len() > MOST_KEYS { BTreeSet::new() } else { keys }
+    }
+
+    /// Returns the revision of the latest change in the story of one `of` so many resources; `None`: the story has to be
+    /// searched for.
+    async fn latest(&self, key: &str, of: usize, before: Option<EventPlace>) -> Result<Option<u64>, DbErr> {
         let Some(before) = before else {
             let latest = self.view.get(key).map(|resource| resource.last_event());
             return Ok(latest.filter(|latest| *latest > 0));
         };
-        if filter.keys.len() > 1 {
+        if of > 1 {
             return Ok(None);
         }
         let row = events::row_of(&self.database, R::KIND, before.revision).await?;
@@ -137,17 +151,16 @@ impl<R: Resource> EventHistory<R> {
 
     /// Reads the story of one resource from change to change. Before its record there may be one of the same name, for
     /// which a later page examines rows; of several resources none is, since that would hide the older events of the
-    /// others. `rows` keeps the rows that were read: a fleet changes
-    /// together.
+    /// others. `rows` keeps the rows that were read: a fleet changes together.
     async fn story(
         &self,
         filter: &WantedEvents,
-        StoryRequest { key, latest, before, most }: &StoryRequest<'_>,
+        StoryRequest { key, of, latest, before, most }: &StoryRequest<'_>,
         rows: &mut BTreeMap<u64, StoredRow>,
     ) -> Result<EventPage, DbErr> {
         let mut page = EventPage::default();
         let mut revision = *latest;
-        for _ in 0..KEPT_EACH.max(EXAMINED / filter.keys.len()) {
+        for _ in 0..KEPT_EACH.max(EXAMINED / of) {
             let is_read =
                 rows.range(revision..).next().is_some_and(|(_, row)| previous(row, key, revision).is_some());
             if !is_read && let Some(row) = events::row_of(&self.database, R::KIND, revision).await? {
@@ -163,7 +176,7 @@ impl<R: Resource> EventHistory<R> {
             let events = filter.of_changes(&changes, row, R::KIND).into_iter();
             page.events.extend(events.filter(|event| EventPlace::of(event) < *before));
             page.rest = Some(PageRest { before: EventPlace::at(revision), time: row.time });
-            if previous == 0 && filter.keys.len() > 1 {
+            if previous == 0 && *of > 1 {
                 return Ok(EventPage { rest: None, ..page });
             }
             if previous == 0 || page.events.len() > *most {
@@ -174,11 +187,11 @@ impl<R: Resource> EventHistory<R> {
         Ok(page)
     }
 
-    /// Examines rows for the newest events about `keys` before a place, or about any resource for none.
+    /// Examines rows for the newest events before a place about wanted resources outside `told`.
     async fn examine(
         &self,
         filter: &WantedEvents,
-        keys: &BTreeSet<String>,
+        told: &BTreeSet<String>,
         before: EventPlace,
         most: usize,
     ) -> Result<EventPage, DbErr> {
@@ -189,7 +202,7 @@ impl<R: Resource> EventHistory<R> {
         while page.events.len() <= most && examined < EXAMINED {
             let rows = events::rows_before(&self.database, R::KIND, below, ROWS).await?;
             let recent = rows.iter().take_while(|row| row.time >= filter.since);
-            let events = recent.clone().flat_map(|row| filter.of_row(row, R::KIND, keys));
+            let events = recent.clone().flat_map(|row| filter.of_row(row, R::KIND, told));
             page.events.extend(events.filter(|event| EventPlace::of(event) < before));
             let Some(last) = recent.clone().last().filter(|_| recent.count() as u64 == ROWS) else {
                 return Ok(EventPage { rest: None, ..page });
@@ -205,6 +218,8 @@ impl<R: Resource> EventHistory<R> {
 /// Request for the story of one resource.
 struct StoryRequest<'a> {
     key: &'a str,
+    /// Number of resources whose stories are wanted.
+    of: usize,
     /// Revision of the change to begin with.
     latest: u64,
     /// Position before which events are wanted.

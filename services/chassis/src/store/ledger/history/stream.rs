@@ -62,7 +62,7 @@ impl<R: Resource> EventWatch<R> {
                 Some(last) if rows.len() as u64 == ROWS => last.revision,
                 Some(_) | None => newest,
             };
-            let wanted = rows.iter().flat_map(|row| self.filter.of_row(row, R::KIND, &self.filter.keys));
+            let wanted = rows.iter().flat_map(|row| self.filter.of_row(row, R::KIND, &BTreeSet::new()));
             let events: Vec<_> = wanted.collect();
             if self.is_first || !events.is_empty() {
                 self.is_first = false;

@@ -13,11 +13,13 @@ use crate::{
 };
 
 /// Most keys of a filter: the story of each is read by itself.
-const MOST_KEYS: usize = 100;
+pub(super) const MOST_KEYS: usize = 100;
 
 /// Filter of a request.
 pub(super) struct WantedEvents {
     pub(super) keys: BTreeSet<String>,
+    /// Beginning of the keys.
+    pub(super) key_prefix: String,
     kinds: BTreeSet<String>,
     reasons: BTreeSet<String>,
     pub(super) since: Timestamp,
@@ -36,18 +38,24 @@ impl WantedEvents {
         let earliest = Timestamp(clock::now().0.saturating_sub(age));
         Ok(Self {
             keys: filter.keys.into_iter().collect(),
+            key_prefix: filter.key_prefix,
             kinds: filter.kinds.into_iter().collect(),
             reasons: filter.reasons.into_iter().collect(),
             since: filter.since.map_or(earliest, |since| time::from_wire(since).max(earliest)),
         })
     }
 
-    /// Returns the wanted events of a row that are about one of `keys`, or about any resource for none.
-    pub(super) fn of_row(&self, row: &StoredRow, kind: &str, keys: &BTreeSet<String>) -> Vec<Event> {
+    /// Whether a resource is wanted.
+    pub(super) fn is_about(&self, key: &str) -> bool {
+        (self.keys.is_empty() || self.keys.contains(key)) && key.starts_with(&self.key_prefix)
+    }
+
+    /// Returns the wanted events of a row that are about resources outside `told`.
+    pub(super) fn of_row(&self, row: &StoredRow, kind: &str, told: &BTreeSet<String>) -> Vec<Event> {
         if row.time < self.since {
             return Vec::new();
         }
-        let changes = row.changes(|change| keys.is_empty() || keys.contains(&change.key));
+        let changes = row.changes(|change| self.is_about(&change.key) && !told.contains(&change.key));
         self.of_changes(&changes, row, kind)
     }
 
