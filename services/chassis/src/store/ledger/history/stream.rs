@@ -1,6 +1,6 @@
 //! Watches of events.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::{Stream, stream};
 use proto::event::WatchEventsResponse;
