@@ -4,6 +4,7 @@
 pub mod authority;
 pub mod bos;
 pub mod failpoints;
+pub mod hosts;
 pub mod mesh;
 pub mod places;
 pub mod ports;

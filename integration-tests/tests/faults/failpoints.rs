@@ -44,7 +44,7 @@ const ONLY: &str = "REVEILLE_TEST_FAILPOINTS";
 
 /// The end of a process at a point, the next time that it is passed or a later time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct PlannedCrash {
+pub struct PlannedCrash {
     point: String,
     time: u32,
 }
@@ -62,7 +62,7 @@ impl PlannedCrash {
     }
 }
 
-fn shown(crashes: &[PlannedCrash]) -> String {
+pub fn shown(crashes: &[PlannedCrash]) -> String {
     crashes.iter().map(PlannedCrash::to_string).collect::<Vec<_>>().join(" and ")
 }
 
@@ -71,8 +71,8 @@ fn shown(crashes: &[PlannedCrash]) -> String {
 const AFTER_A_START: Duration = Duration::from_secs(20);
 
 /// A mesh of processes in which points can be armed.
-struct FailpointScene {
-    mesh: Processes,
+pub struct FailpointScene {
+    pub mesh: Processes,
     points: Failpoints,
     rounds: usize,
     /// Rounds with two crashes, the second of which did not happen.
@@ -81,9 +81,14 @@ struct FailpointScene {
 
 impl FailpointScene {
     fn prepare() -> Self {
-        let (mut mesh, points) = (Processes::prepare(), Failpoints::new());
+        let mut scene = Self::with_every_part();
         // There is no host, so the provisioner only listens, and its points are those of any part.
-        mesh.leave_out("host_provisioner");
+        scene.mesh.leave_out("host_provisioner");
+        scene
+    }
+
+    pub fn with_every_part() -> Self {
+        let (mut mesh, points) = (Processes::prepare(), Failpoints::new());
         mesh.set_variable(chassis::process::failpoint::DIRECTORY, points.variable());
         Self { mesh, points, rounds: 0, missed: 0 }
     }
@@ -93,7 +98,7 @@ impl FailpointScene {
         furnish(&self.mesh.bos, nodes).await;
     }
 
-    fn passed(&self) -> BTreeMap<String, u32> {
+    pub fn passed(&self) -> BTreeMap<String, u32> {
         let mut passed = self.points.passed();
         passed.remove(STATEMENT);
         passed
@@ -103,8 +108,14 @@ impl FailpointScene {
     async fn reboot(&mut self, crashes: &[PlannedCrash]) {
         self.rounds += 1;
         let (bos, name) = (self.mesh.bos.clone(), format!("round-{}", self.rounds));
+        self.survive(crashes, see_through(&bos, "reboot", &name)).await;
+    }
+
+    /// Does `work` with `crashes` to come, and sees to it that each of them ends a process.
+    pub async fn survive(&mut self, crashes: &[PlannedCrash], work: impl Future<Output = ()>) {
+        let bos = self.mesh.bos.clone();
         crashes.iter().for_each(|crash| self.points.arm(&crash.point, crash.time));
-        replacing(&mut self.mesh, see_through(&bos, "reboot", &name)).await;
+        replacing(&mut self.mesh, work).await;
         let until = Instant::now() + BESIDE;
         while self.armed(crashes).is_some() && Instant::now() < until {
             replacing(&mut self.mesh, ask(&bos)).await;
@@ -166,14 +177,18 @@ async fn ask(bos: &Bos) {
 
 /// The crashes to survive: one at each point for each of its times, and for each point that only comes up after one
 /// of them, both together.
-struct CrashPlan {
-    due: VecDeque<Vec<PlannedCrash>>,
-    known: BTreeSet<String>,
+pub struct CrashPlan {
+    pub due: VecDeque<Vec<PlannedCrash>>,
+    pub known: BTreeSet<String>,
 }
 
 impl CrashPlan {
     /// The crashes of a shard. `start` counts passes before a session began, `end` those at its end.
-    fn new(start: &BTreeMap<String, u32>, end: &BTreeMap<String, u32>, own: impl Fn(usize) -> bool) -> Self {
+    pub fn new(
+        start: &BTreeMap<String, u32>,
+        end: &BTreeMap<String, u32>,
+        own: impl Fn(usize) -> bool,
+    ) -> Self {
         let times = end.iter().flat_map(|(point, last)| {
             let in_session = last - start.get(point).unwrap_or(&0);
             (1..=in_session.clamp(1, TIMES))

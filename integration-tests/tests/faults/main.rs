@@ -9,6 +9,7 @@ mod databases;
 mod failpoints;
 mod full_disk;
 mod history;
+mod hosts;
 mod kills;
 mod migrations;
 mod readiness;

@@ -4,3 +4,4 @@
 mod clients;
 mod fleet;
 mod handover;
+mod hosts;

@@ -8,8 +8,8 @@ use futures_util::{
 };
 use parking_lot::Mutex;
 use proto::simulation::{
-    ListRackHostsRequest, ListRackHostsResponse, OperateRackHostRequest, OperateRackHostResponse,
-    RackOperation, rack_service_server::RackService,
+    ListRackHostsRequest, ListRackHostsResponse, ListRackOperationsRequest, ListRackOperationsResponse,
+    OperateRackHostRequest, OperateRackHostResponse, RackOperation, rack_service_server::RackService,
 };
 use tokio::time::Instant;
 use tonic::{Request, Response, Status};
@@ -69,5 +69,12 @@ impl RackService for RackRpc {
             return Err(Status::invalid_argument("operation is not known"));
         }
         Ok(Response::new(self.rack.lock().operate(&request, self.start.elapsed())))
+    }
+
+    async fn list_rack_operations(
+        &self,
+        _: Request<ListRackOperationsRequest>,
+    ) -> Result<Response<ListRackOperationsResponse>, Status> {
+        Ok(Response::new(self.rack.lock().story()))
     }
 }

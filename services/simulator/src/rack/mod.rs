@@ -15,8 +15,9 @@ use std::{
 };
 
 use proto::simulation::{
-    OperateRackHostRequest, OperateRackHostResponse, RackBusy, RackDone, RackHost, RackOperation,
-    RackRunning, RackUnknown, operate_rack_host_response::Outcome,
+    BegunRackOperation, ListRackOperationsResponse, OperateRackHostRequest, OperateRackHostResponse,
+    RackBusy, RackDone, RackHost, RackOperation, RackRunning, RackUnknown,
+    operate_rack_host_response::Outcome,
 };
 
 pub use faults::{RackFault, RackFaults, RackFaultsError};
@@ -49,16 +50,19 @@ pub struct SimulatedRack {
     hosts: BTreeMap<String, SimulatedHost>,
     /// Operations that were begun, the latest last, each with the name of its host.
     begun: VecDeque<(String, RackOperation)>,
+    /// Number of listings so far.
+    listings: u64,
 }
 
 impl SimulatedRack {
     /// Creates a rack that knows no host.
     pub fn new(blueprint: RackBlueprint) -> Self {
-        Self { blueprint, hosts: BTreeMap::new(), begun: VecDeque::new() }
+        Self { blueprint, hosts: BTreeMap::new(), begun: VecDeque::new(), listings: 0 }
     }
 
     /// Returns every host.
     pub fn list(&mut self, now: Duration) -> Vec<RackHost> {
+        self.listings += 1;
         let shown = |(name, host): (&String, &mut SimulatedHost)| {
             host.advance(now);
             host.shown(name)
@@ -75,6 +79,18 @@ impl SimulatedRack {
     pub fn begun(&self, name: &str) -> Vec<RackOperation> {
         let of_host = self.begun.iter().filter(|(host, _)| host == name);
         of_host.map(|(_, operation)| *operation).collect()
+    }
+
+    /// Returns the latest operations that were begun, and the number of listings so far.
+    pub fn story(&self) -> ListRackOperationsResponse {
+        let begun = |(name, operation): &(String, RackOperation)| BegunRackOperation {
+            name: name.clone(),
+            operation: (*operation).into(),
+        };
+        ListRackOperationsResponse {
+            operations: self.begun.iter().map(begun).collect(),
+            listings: self.listings,
+        }
     }
 
     fn note_beginning(&mut self, request: &OperateRackHostRequest) {
