@@ -7,7 +7,7 @@ use upstream::SecretText;
 
 use super::*;
 use crate::{
-    driver::{BmcLogin, HostDriver, HostTarget, WorkOrder},
+    driver::{BmcLogin, DeployDocuments, HostDriver, HostTarget, WorkOrder},
     testing::bmc::FakeBmc,
 };
 
@@ -28,7 +28,7 @@ impl BmcScene {
         let parts = PreparationParts::default();
         let work =
             HostWork { number: 1, call, since: clock::now(), parts, changed_by: 0, is_accepted: false };
-        let order = WorkOrder { work, asked_before: None };
+        let order = WorkOrder { work, asked_before: None, documents: DeployDocuments::default() };
         Self { driver, bmc: FakeBmc::start().await, order, story: String::new() }
     }
 
