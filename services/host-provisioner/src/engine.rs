@@ -20,6 +20,7 @@ use domain::host::{
         progress::HostWork,
     },
 };
+use redfish::LoginName;
 use tokio::time::Instant;
 use tonic::Status;
 
@@ -179,7 +180,7 @@ impl HostEngine {
     }
 
     async fn target(&self, host: &HostRecord) -> Result<HostTarget, Status> {
-        let login = match convert::login_name(&host.message) {
+        let login = match LoginName::of(&host.message) {
             Some(name) => self.sources.logins.read(&HostIdentity::of(host).key, name).await?,
             None => None,
         };

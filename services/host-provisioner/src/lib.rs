@@ -16,7 +16,6 @@ mod convert;
 mod driver;
 mod engine;
 mod listings;
-mod logins;
 mod rpc;
 mod sources;
 mod store;
@@ -37,6 +36,7 @@ use chassis::{
     store::ledger::Ledger,
 };
 use proto::host::host_sight_service_server::HostSightServiceServer;
+use redfish::LoginReader;
 use tokio::sync::Notify;
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ mod tests;
 pub use store::{HostSightTable, Migrator};
 
 use crate::{
-    driver::HostDriver, engine::HostEngine, logins::LoginReader, rpc::HostSightRpc, sources::HostSources,
+    driver::HostDriver, engine::HostEngine, rpc::HostSightRpc, sources::HostSources,
 };
 
 /// Starts the host provisioner on `listener`. Without a driver it only serves: it is switched off.

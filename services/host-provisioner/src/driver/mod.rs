@@ -29,9 +29,10 @@ use domain::{
 };
 use tokio::sync::Semaphore;
 
+pub(crate) use ::redfish::BmcLogin;
 pub(crate) use redfish::RedfishHostDriver;
 pub(crate) use simulated::SimulatedRackDriver;
-pub(crate) use target::{BmcLogin, HostTarget, WorkOrder};
+pub(crate) use target::{HostTarget, WorkOrder};
 
 /// Driver of the hosts of one backend. Clones share it.
 #[derive(Clone)]

@@ -6,7 +6,7 @@ use domain::{
     core::time::Timestamp,
     host::record::{HostKey, operation::OperationKind, progress::HostWork},
 };
-use upstream::SecretText;
+use redfish::BmcLogin;
 
 /// Host as its driver needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,15 +27,6 @@ pub(crate) struct HostTarget {
     pub(crate) disable_power_off: bool,
     /// Login at the BMC; `None`: none can be read.
     pub(crate) login: Option<BmcLogin>,
-}
-
-/// Login at a BMC.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BmcLogin {
-    /// Name of the user.
-    pub(crate) username: String,
-    /// Password of the user.
-    pub(crate) password: SecretText,
 }
 
 /// Operation that a driver is asked about.

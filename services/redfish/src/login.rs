@@ -1,4 +1,4 @@
-//! Logins at BMCs, read from their secrets in the registry.
+//! Logins at the BMCs of hosts, read from their secrets in the registry.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -7,17 +7,46 @@ use std::{
 
 use chassis::{Channel, within};
 use parking_lot::Mutex;
-use proto::host::{ReadSecretValuesRequest, SecretName, host_secret_service_client::HostSecretServiceClient};
+use proto::host::{
+    Host, ReadSecretValuesRequest, SecretName, host_secret_service_client::HostSecretServiceClient,
+};
 use tonic::{Code, Status};
 use upstream::SecretText;
-
-use crate::{convert::LoginName, driver::BmcLogin};
 
 /// Most time of an answer of the registry.
 const DEADLINE: Duration = Duration::from_secs(10);
 
+/// Login at a BMC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BmcLogin {
+    /// Name of the user.
+    pub username: String,
+    /// Password of the user.
+    pub password: SecretText,
+}
+
+/// Name and version of the secret with the login of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LoginName {
+    namespace: String,
+    secret: String,
+    /// Version that the driver is to use.
+    version: String,
+}
+
+impl LoginName {
+    /// Returns the secret with the login of `host`; `None`: the host names none.
+    pub fn of(host: &Host) -> Option<Self> {
+        let namespace = host.meta.as_ref()?.namespace.clone();
+        let secret = host.spec.as_ref()?.bmc.as_ref()?.credentials_name.clone();
+        let tried = host.status.as_ref().and_then(|status| status.tried_credentials.as_ref());
+        let version = tried.map_or("", |tried| &tried.version).to_owned();
+        (!secret.is_empty()).then_some(Self { namespace, secret, version })
+    }
+}
+
 /// Logins that were read, until their hosts are gone or name another version.
-pub(crate) struct LoginReader {
+pub struct LoginReader {
     registry: HostSecretServiceClient<Channel>,
     known: Mutex<HashMap<String, KnownLogin>>,
 }
@@ -28,7 +57,8 @@ struct KnownLogin {
 }
 
 impl LoginReader {
-    pub(crate) fn new(registry: Channel) -> Self {
+    /// Creates a reader of secrets of `registry`.
+    pub fn new(registry: Channel) -> Self {
         Self { registry: HostSecretServiceClient::new(registry), known: Mutex::default() }
     }
 
@@ -36,7 +66,7 @@ impl LoginReader {
     ///
     /// # Errors
     /// The registry does not answer.
-    pub(crate) async fn read(&self, host: &str, name: LoginName) -> Result<Option<BmcLogin>, Status> {
+    pub async fn read(&self, host: &str, name: LoginName) -> Result<Option<BmcLogin>, Status> {
         if let Some(known) = self.known.lock().get(host).filter(|known| known.name == name) {
             return Ok(Some(known.login.clone()));
         }
@@ -54,7 +84,7 @@ impl LoginReader {
     }
 
     /// Forgets the login of a host that is gone.
-    pub(crate) fn forget(&self, host: &str) {
+    pub fn forget(&self, host: &str) {
         self.known.lock().remove(host);
     }
 }
