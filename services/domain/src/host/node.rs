@@ -1,5 +1,7 @@
 //! Hosts as nodes of the inventory: which hosts are nodes, and the id of each.
 
+mod index;
+
 use std::{
     collections::{HashMap, hash_map::Entry},
     fmt,
@@ -10,6 +12,8 @@ use crate::{
     core::{id::ComponentId, limits::LONGEST_NAME, time::Timestamp},
     host::record::{Host, HostKey, annotations::UnreadableText, state::HostState, status::OperationalStatus},
 };
+
+pub use index::NodeIndex;
 
 /// Labels and annotations of a host that only its node needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,6 +50,10 @@ pub struct HostNode {
     pub nid: u32,
     /// Name of the node's group.
     pub group: Option<Arc<str>>,
+    /// Network card that the node boots from; `None`: not known.
+    pub boot_mac: Option<Arc<str>>,
+    /// Creation of the host; `None`: not known.
+    pub created_at: Option<Timestamp>,
 }
 
 /// Nodes of all hosts.
@@ -120,8 +128,15 @@ pub fn node(MarkedHost { host, marks }: &MarkedHost) -> Result<HostNode, LeftOut
         None => own_id(key),
     };
     let nid = marks.nid.unwrap_or(Ok(0)).map_err(|_| LeftOutReason::UnreadableNid)?;
-    let group = marks.group.clone();
-    Ok(HostNode { host: key.clone(), id, architecture: architecture(host), nid, group })
+    Ok(HostNode {
+        host: key.clone(),
+        id,
+        architecture: architecture(host),
+        nid,
+        group: marks.group.clone(),
+        boot_mac: host.spec.boot_mac.clone(),
+        created_at: marks.created_at,
+    })
 }
 
 /// Returns the id of a host that names none: its name, or a name of at most the length of an id with its namespace.

@@ -2,6 +2,7 @@
 
 use domain::{
     core::invalid::Invalid,
+    host::node::{self, HostNode, MarkedHost},
     host::record::{Host, HostDeletion, HostKey, HostMeta, status::HostStatus},
 };
 use proto::host as wire;
@@ -27,6 +28,21 @@ pub fn host(host: &wire::Host) -> Result<Host, Invalid> {
         status: host.status.as_ref().map_or_else(|| Ok(HostStatus::default()), status::from_wire)?,
         progress: host.progress.as_ref().map(progress::from_wire).transpose()?.unwrap_or_default(),
     })
+}
+
+/// Reads a host with the marks of its node.
+///
+/// # Errors
+/// As [`host`].
+pub fn marked(message: &wire::Host) -> Result<MarkedHost, Invalid> {
+    let marks = message.meta.as_ref().map(annotations::node_marks).unwrap_or_default();
+    Ok(MarkedHost { host: host(message)?, marks })
+}
+
+/// Returns the node that a host is, unless another one is; `None`: the host is none.
+pub fn node(host: &wire::Host) -> Option<HostNode> {
+    let marked = marked(host).ok().filter(|one| node::is_node(&one.host))?;
+    node::node(&marked).ok()
 }
 
 fn deletion(host: &wire::Host, meta: &wire::ObjectMeta) -> Option<HostDeletion> {
