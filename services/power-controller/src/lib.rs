@@ -88,6 +88,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     server.add(PowerServiceServer::new(rpc));
     let ready = chassis::serve(&context, "power-controller", listener, server).await?;
 
+    driver.follow_registry(&context, registry.clone());
     let queues = EngineQueues::default();
     let components = mirror_components(&context, registry.clone(), queues.clone(), driver.clone());
     let options = mirror_options(&context, registry.clone(), components.clone(), queues.clone());
@@ -103,7 +104,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     });
     let acting = Arc::clone(&sources);
     context.tasks.spawn_until_shutdown("power-engine", async move {
-        acting.complete().await;
+        tokio::join!(acting.complete(), acting.driver.complete());
         role.while_held(|term| Arc::clone(&acting).act(term)).await
     });
     context.tasks.spawn_until_shutdown("power-readiness", tell_ready(ready, sources));
@@ -117,7 +118,7 @@ fn seconds_or_none(key: &str, value: f64) -> anyhow::Result<Option<Duration>> {
 }
 
 async fn tell_ready(ready: Ready, sources: Arc<PowerSources>) -> anyhow::Result<Infallible> {
-    sources.complete().await;
+    tokio::join!(sources.complete(), sources.driver.complete());
     ready.now();
     std::future::pending().await
 }
