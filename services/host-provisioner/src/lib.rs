@@ -46,9 +46,7 @@ mod tests;
 
 pub use store::{HostSightTable, Migrator};
 
-use crate::{
-    driver::HostDriver, engine::HostEngine, rpc::HostSightRpc, sources::HostSources,
-};
+use crate::{driver::HostDriver, engine::HostEngine, rpc::HostSightRpc, sources::HostSources};
 
 /// Starts the host provisioner on `listener`. Without a driver it only serves: it is switched off.
 ///

@@ -104,6 +104,7 @@ fn hardware(node: &HostNode) -> Hardware {
         role: ROLE.to_owned(),
         arch: node.architecture.to_owned(),
         enabled: true,
+        locked: node.is_worked_on,
         nid: node.nid,
         ..Hardware::default()
     }

@@ -54,6 +54,8 @@ pub struct HostNode {
     pub boot_mac: Option<Arc<str>>,
     /// Creation of the host; `None`: not known.
     pub created_at: Option<Timestamp>,
+    /// Whether an operation on the host is under way, so that the node must not be switched.
+    pub is_worked_on: bool,
 }
 
 /// Nodes of all hosts.
@@ -123,10 +125,7 @@ pub fn is_node(host: &Host) -> bool {
 /// A mark of the host cannot be used.
 pub fn node(MarkedHost { host, marks }: &MarkedHost) -> Result<HostNode, LeftOutReason> {
     let key = &host.meta.key;
-    let id = match &marks.xname {
-        Some(xname) => ComponentId::parse(xname).map_err(|_| LeftOutReason::UnusableXname)?,
-        None => own_id(key),
-    };
+    let id = id(marks.xname.as_deref(), key)?;
     let nid = marks.nid.unwrap_or(Ok(0)).map_err(|_| LeftOutReason::UnreadableNid)?;
     Ok(HostNode {
         host: key.clone(),
@@ -136,7 +135,19 @@ pub fn node(MarkedHost { host, marks }: &MarkedHost) -> Result<HostNode, LeftOut
         group: marks.group.clone(),
         boot_mac: host.spec.boot_mac.clone(),
         created_at: marks.created_at,
+        is_worked_on: host.progress.work.is_some(),
     })
+}
+
+/// Returns the id of the node that a host is or may become.
+///
+/// # Errors
+/// The wanted id cannot be the id of a component.
+pub fn id(xname: Option<&str>, key: &HostKey) -> Result<ComponentId, LeftOutReason> {
+    match xname {
+        Some(xname) => ComponentId::parse(xname).map_err(|_| LeftOutReason::UnusableXname),
+        None => Ok(own_id(key)),
+    }
 }
 
 /// Returns the id of a host that names none: its name, or a name of at most the length of an id with its namespace.

@@ -74,6 +74,7 @@ mod tests {
             group: None,
             boot_mac: None,
             created_at: Some(Timestamp(created)),
+            is_worked_on: false,
         }
     }
 
