@@ -56,7 +56,7 @@ impl RegistryState {
         }
         let components = self.components.view();
         let begins = |report: &&ActionReport| {
-            components.get(report.id.as_str()).is_some_and(|component| report.may_begin(&component))
+            components.get(report.id.as_str()).is_none_or(|component| report.may_begin(&component))
         };
         let beginning: HashMap<&ComponentId, &ActionReport> =
             reports.iter().filter(begins).map(|report| (&report.id, report)).collect();

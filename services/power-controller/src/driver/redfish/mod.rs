@@ -63,7 +63,7 @@ struct RedfishState {
 /// Nodes with their BMCs.
 enum NodeFleet {
     /// Nodes of the machine file.
-    File(BmcFleet),
+    File(Box<BmcFleet>),
     /// Nodes that bare-metal hosts are.
     Hosts(Arc<HostFleet>),
 }
@@ -105,7 +105,7 @@ impl RedfishDriver {
     /// # Errors
     /// When a setting, or the address or credentials of a BMC cannot be used.
     pub(crate) fn new(file: MachineFile, settings: &settings::Power) -> anyhow::Result<Self> {
-        Self::of(NodeFleet::File(BmcFleet::open(file, &settings.redfish)?), settings)
+        Self::of(NodeFleet::File(Box::new(BmcFleet::open(file, &settings.redfish)?)), settings)
     }
 
     /// Drives the BMCs of bare-metal hosts, once it [follows](Self::follow_hosts) them.
