@@ -3,7 +3,8 @@
 use std::{fmt::Write as _, fs, path::PathBuf};
 
 use chassis::settings::{
-    BootParametersDriver, ConfigurationDriver, ImagesDriver, InventoryDriver, PowerDriver, Settings,
+    BootParametersDriver, ConfigurationDriver, HostDriverName, ImagesDriver, InventoryDriver, PowerDriver,
+    Settings,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -91,6 +92,26 @@ impl RedfishSite {
             settings.power.poll_seconds = 0.5;
             settings.power.follow_seconds = 0.2;
             settings.power.effect_seconds = 5.0;
+        })
+        .await
+    }
+
+    /// Starts a mesh that knows no nodes but the bare-metal hosts that are registered with it.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn start_with_hosts(&self) -> Mesh {
+        Mesh::start(async |settings| {
+            self.set(settings);
+            settings.inventory.driver = InventoryDriver::Hosts;
+            settings.inventory.lock_poll_seconds = 0.5;
+            settings.power.driver = PowerDriver::Hosts;
+            settings.power.poll_seconds = 0.5;
+            settings.power.follow_seconds = 0.2;
+            settings.power.effect_seconds = 5.0;
+            settings.host_operations.driver = HostDriverName::Redfish;
+            settings.host_operations.listing_seconds = 0.5;
+            settings.host_operations.redfish.ca_file = self.file("authority.pem");
         })
         .await
     }

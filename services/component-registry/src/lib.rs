@@ -17,6 +17,7 @@ mod convert;
 mod discovery;
 mod expiry;
 mod hints;
+mod host_claims;
 mod hosts;
 mod inventory;
 mod locks;
@@ -68,6 +69,8 @@ pub(crate) struct RegistryState {
     options: Ledger<StoredOptions>,
     inventory: InventoryHandle,
     hosts: Arc<HostLedgers>,
+    /// Whether hosts are the nodes of the inventory.
+    lists_hosts: bool,
     hints: PollHints,
     renewals: TimeStampRenewals,
     /// Role of the replica that works for all: it polls the inventory, keeps up the subscription to notifications, and
@@ -99,6 +102,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         inventory,
         // The state of an opening is too large for the stack of a test in a debug build.
         hosts: Box::pin(HostLedgers::open(&context, database.clone())).await?,
+        lists_hosts: settings.inventory.driver == InventoryDriver::Hosts,
         hints: PollHints::default(),
         renewals: TimeStampRenewals::default(),
         role: role.clone(),

@@ -126,7 +126,7 @@ async fn write(
 }
 
 /// Returns the change that records whether the components `ids` are `locked`, and counts those that were not so before.
-fn setting(
+pub(crate) fn setting(
     ids: Vec<Arc<str>>,
     locked: bool,
 ) -> impl FnOnce(&mut Draft<'_, Component>) -> Result<usize, Fault> + Send + 'static {

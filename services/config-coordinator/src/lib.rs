@@ -107,6 +107,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let ready = chassis::serve(&context, "config-coordinator", listener, server).await?;
 
     let registry = chassis::channel(&settings.component_registry.url)?;
+    drivers.boot_parameters.follow_registry(&context, registry.clone());
     let sources = BootSources::start(&context, registry, ledgers, drivers)?;
     context.tasks.spawn_until_shutdown("coordinator", async move {
         // Components that are not mirrored yet look like deleted ones.

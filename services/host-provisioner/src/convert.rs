@@ -32,15 +32,6 @@ impl HostIdentity {
     }
 }
 
-/// Name and version of the secret with the login of a host.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct LoginName {
-    pub(crate) namespace: String,
-    pub(crate) secret: String,
-    /// Version that the driver is to use.
-    pub(crate) version: String,
-}
-
 /// Returns the work of a host; `None`: there is none.
 ///
 /// # Errors
@@ -72,16 +63,6 @@ pub(crate) fn target(host: &HostRecord, login: Option<BmcLogin>) -> HostTarget {
         disable_power_off: spec.is_some_and(|spec| spec.disable_power_off),
         login,
     }
-}
-
-/// Returns the secret with the login of a host; `None`: the host names none.
-pub(crate) fn login_name(host: &wire::Host) -> Option<LoginName> {
-    let meta = host.meta.as_ref()?;
-    let bmc = host.spec.as_ref()?.bmc.as_ref()?;
-    let tried = host.status.as_ref().and_then(|status| status.tried_credentials.as_ref());
-    let version = tried.map_or("", |tried| &tried.version).to_owned();
-    let secret = bmc.credentials_name.clone();
-    (!secret.is_empty()).then(|| LoginName { namespace: meta.namespace.clone(), secret, version })
 }
 
 /// Returns the secret with the user data of a host.

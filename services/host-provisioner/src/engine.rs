@@ -20,11 +20,13 @@ use domain::host::{
         progress::HostWork,
     },
 };
+use redfish::LoginName;
 use tokio::time::Instant;
 use tonic::Status;
 
 use crate::{
     convert::{self, HostIdentity},
+    documents,
     driver::{DeployDocuments, HostTarget, WorkOrder},
     sources::HostSources,
     tasks::HostTasks,
@@ -189,14 +191,14 @@ impl HostEngine {
     ) -> Result<(HostTarget, DeployDocuments), Status> {
         let target = self.target(host).await?;
         let documents = match call {
-            DriverCall::Provision(_) => self.sources.logins.documents(&host.message).await?,
+            DriverCall::Provision(_) => documents::read(&self.sources.logins, &host.message).await?,
             _ => DeployDocuments::default(),
         };
         Ok((target, documents))
     }
 
     async fn target(&self, host: &HostRecord) -> Result<HostTarget, Status> {
-        let login = match convert::login_name(&host.message) {
+        let login = match LoginName::of(&host.message) {
             Some(name) => self.sources.logins.read(&HostIdentity::of(host).key, name).await?,
             None => None,
         };

@@ -13,10 +13,10 @@
 //! The service decides neither which operation is due nor what its answer means: that is the status evaluator's.
 
 mod convert;
+mod documents;
 mod driver;
 mod engine;
 mod listings;
-mod logins;
 mod rpc;
 mod sources;
 mod store;
@@ -37,6 +37,7 @@ use chassis::{
     store::ledger::Ledger,
 };
 use proto::host::host_sight_service_server::HostSightServiceServer;
+use redfish::LoginReader;
 use tokio::sync::Notify;
 
 #[cfg(test)]
@@ -46,9 +47,7 @@ mod tests;
 
 pub use store::{HostSightTable, Migrator};
 
-use crate::{
-    driver::HostDriver, engine::HostEngine, logins::LoginReader, rpc::HostSightRpc, sources::HostSources,
-};
+use crate::{driver::HostDriver, engine::HostEngine, rpc::HostSightRpc, sources::HostSources};
 
 /// Starts the host provisioner on `listener`. Without a driver it only serves: it is switched off.
 ///

@@ -12,6 +12,7 @@ use domain::host::{
     evidence::DriverSight,
 };
 use futures_util::future::join_all;
+use redfish::LoginName;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{
@@ -66,7 +67,7 @@ impl HostEngine {
 
     async fn target_to_list(&self, host: &HostRecord) -> Arc<HostTarget> {
         let is_read = self.sources.driver.lists_by_login();
-        let login = match convert::login_name(&host.message).filter(|_| is_read) {
+        let login = match LoginName::of(&host.message).filter(|_| is_read) {
             // A host whose login cannot be read is not looked at; its calls say why.
             Some(name) => self.sources.logins.read(&HostIdentity::of(host).key, name).await.ok().flatten(),
             None => None,

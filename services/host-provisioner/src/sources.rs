@@ -7,9 +7,10 @@ use chassis::{
     observe::{mirror::Mirror, work::WorkQueue},
     store::{ledger::Ledger, resource::Resource},
 };
+use redfish::LoginReader;
 use tokio::sync::Notify;
 
-use crate::{driver::HostDriver, logins::LoginReader, store::HostSightTable};
+use crate::{driver::HostDriver, store::HostSightTable};
 
 /// Data that every replica keeps ready, including standbys.
 pub(crate) struct HostSources {

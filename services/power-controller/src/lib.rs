@@ -18,6 +18,7 @@ mod convert;
 mod driver;
 mod engine;
 mod finished;
+mod host_claims;
 mod journal;
 mod known;
 mod outcome;
@@ -37,7 +38,7 @@ use chassis::{
     kinds::options::OptionsRecord,
     lease::Role,
     observe::mirror::{Change, Mirror},
-    settings::seconds,
+    settings::{InventoryDriver, seconds},
     store::ledger::{EventHistories, Ledger},
 };
 use domain::{boot::component::Component, core::id::ComponentId};
@@ -53,6 +54,7 @@ pub use store::{Migrator, PowerStateTable, TransitionTable};
 use crate::{
     convert::AskedFor,
     driver::PowerUpstream,
+    host_claims::HostClaims,
     queues::EngineQueues,
     rpc::PowerRpc,
     takeover::{EnginePauses, PowerSources},
@@ -89,6 +91,9 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     server.add(EventHistories::default().with(&transitions).service());
     let ready = chassis::serve(&context, "power-controller", listener, server).await?;
 
+    driver.follow_registry(&context, registry.clone());
+    let claims = (settings.inventory.driver == InventoryDriver::Hosts)
+        .then(|| HostClaims::follow(&context, registry.clone()));
     let queues = EngineQueues::default();
     let components = mirror_components(&context, registry.clone(), queues.clone(), driver.clone());
     let options = mirror_options(&context, registry.clone(), components.clone(), queues.clone());
@@ -102,9 +107,14 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         registry,
         pauses: EnginePauses { follow: follow_pause, longest: longest_pause, step, poll: poll_pause },
     });
+    if let Some(claims) = claims {
+        let (role, sources) = (role.clone(), Arc::clone(&sources));
+        let released = role.while_held(move |term| claims.clone().keep_released(Arc::clone(&sources), term));
+        context.tasks.spawn_until_shutdown("host-claims", released);
+    }
     let acting = Arc::clone(&sources);
     context.tasks.spawn_until_shutdown("power-engine", async move {
-        acting.complete().await;
+        tokio::join!(acting.complete(), acting.driver.complete());
         role.while_held(|term| Arc::clone(&acting).act(term)).await
     });
     context.tasks.spawn_until_shutdown("power-readiness", tell_ready(ready, sources));
@@ -118,7 +128,7 @@ fn seconds_or_none(key: &str, value: f64) -> anyhow::Result<Option<Duration>> {
 }
 
 async fn tell_ready(ready: Ready, sources: Arc<PowerSources>) -> anyhow::Result<Infallible> {
-    sources.complete().await;
+    tokio::join!(sources.complete(), sources.driver.complete());
     ready.now();
     std::future::pending().await
 }

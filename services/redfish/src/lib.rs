@@ -5,7 +5,9 @@
 
 mod access;
 mod bmc;
+mod login;
 mod system;
 
 pub use bmc::{BmcClient, BmcTurn};
+pub use login::{BmcLogin, LoginName, LoginReader};
 pub use system::{ComputerSystem, ResetAction, SystemPower, allowable, choose_reset, link, members, path};

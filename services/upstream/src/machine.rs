@@ -5,6 +5,7 @@ use serde::Deserialize;
 mod check;
 mod file;
 
+pub use check::mac;
 pub use file::MachineFile;
 
 /// Content of the file.

@@ -504,6 +504,7 @@ mod tests {
             (DriverProfile::Csm, false),
             (DriverProfile::Openchami, false),
             (DriverProfile::Redfish, false),
+            (DriverProfile::Metal, false),
         ] {
             let settings = Settings::default().or_from(profile, Some(&file), &[]).unwrap();
             assert_eq!(settings.is_simulated(), simulated, "{profile:?}");
@@ -532,7 +533,7 @@ mod tests {
             ("[log]\nformat = \"loud\"\n", "loud"),
             (
                 "[power]\ndriver = \"pcx\"\n",
-                "unknown variant `pcx`, expected one of `simulated`, `pcs`, `redfish` for key `power.driver`",
+                "unknown variant `pcx`, expected one of `simulated`, `pcs`, `redfish`, `hosts` for key `power.driver`",
             ),
         ] {
             std::fs::write(&file, text).unwrap();

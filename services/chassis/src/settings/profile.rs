@@ -14,6 +14,8 @@ pub enum DriverProfile {
     Openchami,
     /// No other service: BMCs from a machine file, boot scripts from the gateway
     Redfish,
+    /// No other service: bare-metal hosts are the nodes, each behind its own BMC, boot scripts from the gateway
+    Metal,
 }
 
 impl DriverProfile {
@@ -24,6 +26,7 @@ impl DriverProfile {
             Self::Csm => include_str!("profiles/csm.toml"),
             Self::Openchami => include_str!("profiles/openchami.toml"),
             Self::Redfish => include_str!("profiles/redfish.toml"),
+            Self::Metal => include_str!("profiles/metal.toml"),
         }
     }
 }

@@ -130,7 +130,8 @@ pub struct Power {
     pub effect_seconds: f64,
     /// The power control service.
     pub pcs: Peer,
-    /// Call settings of every BMC of the machine file; its `url` is not used.
+    /// Call settings of every BMC that is driven directly; its `url` is not used, and for BMCs of hosts neither are its
+    /// `credentials` and `plain_http`.
     pub redfish: Peer,
 }
 
@@ -144,6 +145,8 @@ pub enum PowerDriver {
     Pcs,
     /// The BMCs of the machine file, each directly.
     Redfish,
+    /// The BMCs of bare-metal hosts, each directly and with the login of its host.
+    Hosts,
 }
 
 /// Boot script service of the nodes.

@@ -44,6 +44,7 @@ pub(super) fn create(
 ) -> Result<ObjectChange<HostRecord>, Fault> {
     wanted.status = None;
     wanted.progress = None;
+    wanted.node_claim = None;
     wanted.change = 1;
     wanted.deletion = DeletionKind::Unspecified.into();
     let record = object::create(current, HostRecord::of(wanted), now)?;
@@ -65,6 +66,7 @@ pub(super) fn replace(
     let mut record = object::replace(key, current, HostRecord::of(wanted), precondition)?;
     if is_woken(&known.message, &record.message) {
         record.message.change += 1;
+        end_authority_of_session(&mut record.message);
     }
     if record.meta().deleted_at.is_none() {
         check(&record.message, Some(&known.message))?;
@@ -142,9 +144,15 @@ pub(super) fn call<C: HostCall>(
     let mut record = object::replace(key, current, HostRecord::of(wanted), &Precondition::default())?;
     if is_woken(&known.message, &record.message) {
         record.message.change += 1;
+        end_authority_of_session(&mut record.message);
     }
     check(&record.message, Some(&known.message))?;
     Ok(object::settle(current, record))
+}
+
+/// Lets the spec decide about the power again, which the last session left as it was. A claim that lasts stays.
+fn end_authority_of_session(host: &mut Host) {
+    host.node_claim.take_if(|claim| claim.released);
 }
 
 /// Returns whether a change wakes a host from its rest.

@@ -11,8 +11,8 @@ use domain::core::{event::EventContent, invalid::Invalid};
 use proto::{
     event::EventBody,
     host::{
-        HostDecision, HostName, ReportHostDecisionsRequest, ReportHostDecisionsResponse,
-        host_report_service_server::HostReportService,
+        HostDecision, HostName, ReleaseNodesRequest, ReleaseNodesResponse, ReportHostDecisionsRequest,
+        ReportHostDecisionsResponse, host_report_service_server::HostReportService,
     },
 };
 use tonic::{Request, Response, Status, async_trait};
@@ -46,6 +46,14 @@ impl HostReportService for HostLedgers {
         };
         let (stale_names, revision) = self.hosts.write_by(STATUS_EVALUATOR, note).await?;
         Ok(Response::new(ReportHostDecisionsResponse { stale_names, revision }))
+    }
+
+    async fn release_nodes(
+        &self,
+        request: Request<ReleaseNodesRequest>,
+    ) -> Result<Response<ReleaseNodesResponse>, Status> {
+        self.release(request.into_inner().hosts).await?;
+        Ok(Response::new(ReleaseNodesResponse {}))
     }
 }
 

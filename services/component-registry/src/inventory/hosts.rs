@@ -9,13 +9,12 @@ use std::{
 
 use chassis::{
     Fault,
-    kinds::host::{HostRecord, annotations, record},
+    kinds::host::{HostRecord, record},
     store::resource::Resource as _,
 };
 use domain::{
     boot::session::inventory::NODE,
-    core::invalid::Invalid,
-    host::node::{self, HostNode, MarkedHost},
+    host::node::{self, HostNode},
 };
 use futures_util::StreamExt as _;
 use parking_lot::Mutex;
@@ -44,7 +43,7 @@ impl HostNodes {
         let mut warnings = BTreeSet::new();
         let mut marked = Vec::new();
         for record in hosts.hosts.view().all() {
-            match read(&record) {
+            match record::marked(&record.message) {
                 Ok(host) => marked.push(host),
                 Err(error) => drop(warnings.insert(warning(record.key(), &error))),
             }
@@ -75,24 +74,13 @@ pub(crate) async fn follow(registry: Arc<RegistryState>) -> anyhow::Result<Infal
     while let Some(batch) = changes.next().await {
         let components = registry.components.view();
         let is_new = |record: &Arc<HostRecord>| {
-            node_of(record).is_some_and(|node| components.get(node.id.as_str()).is_none())
+            record::node(&record.message).is_some_and(|node| components.get(node.id.as_str()).is_none())
         };
         if batch.changed.iter().any(is_new) {
             registry.hints.nodes.notify_one();
         }
     }
     anyhow::bail!("the hosts cannot be followed any more")
-}
-
-fn node_of(record: &HostRecord) -> Option<HostNode> {
-    let host = read(record).ok().filter(|one| node::is_node(&one.host))?;
-    node::node(&host).ok()
-}
-
-fn read(record: &HostRecord) -> Result<MarkedHost, Invalid> {
-    let host = record::host(&record.message)?;
-    let marks = record.message.meta.as_ref().map(annotations::node_marks).unwrap_or_default();
-    Ok(MarkedHost { host, marks })
 }
 
 fn warning(host: &str, reason: impl std::fmt::Display) -> String {
@@ -116,6 +104,7 @@ fn hardware(node: &HostNode) -> Hardware {
         role: ROLE.to_owned(),
         arch: node.architecture.to_owned(),
         enabled: true,
+        locked: node.is_worked_on,
         nid: node.nid,
         ..Hardware::default()
     }

@@ -80,8 +80,12 @@ impl ReportService for RegistryState {
         &self,
         request: Request<ReportActionsRequest>,
     ) -> Result<Response<ReportActionsResponse>, Status> {
-        let reports = convert::action_reports(request.into_inner(), &mut self.interner.lock())?;
-        let stale_ids = self.note(reports).await?;
+        let mut reports = convert::action_reports(request.into_inner(), &mut self.interner.lock())?;
+        // A host is claimed before the attempt counts: no operation on it begins from then on.
+        let mut stale_ids = self.claim_hosts(&reports).await?;
+        reports.retain(|report| !stale_ids.contains(report.id.as_str()));
+        stale_ids.extend(self.note(reports).await?);
+        let stale_ids = stale_ids.into_iter().collect();
         Ok(Response::new(ReportActionsResponse { stale_ids }))
     }
 

@@ -5,16 +5,19 @@ use std::collections::BTreeMap;
 use chassis::mesh::call_class::{self, CallClass};
 use futures_util::{FutureExt as _, TryStreamExt as _, future::BoxFuture};
 use proto::{
+    component::{Action, ActionReport, ReportActionsRequest, report_service_client::ReportServiceClient},
     event::{EventBody, EventFilter, ListEventsRequest, event_service_client::EventServiceClient},
     host::{
-        AbortHostRequest, BmcDetails, CompanionChange, CreateHostDocumentRequest, CreateHostRequest,
-        CreateHostSecretRequest, CredentialsRecord, DeleteHostRequest, DocumentKind, DocumentName,
-        GetHostDocumentRequest, GetHostRequest, GetHostSecretRequest, Host, HostDecision, HostDocument,
-        HostImage, HostInventory, HostName, HostSecret, HostSpec, HostStatus, LabelCondition, LabelOperator,
-        ListHostsRequest, ObjectFilter, ObjectMeta, Precondition, ProvisioningStatus,
-        ReadSecretValuesRequest, RebootHostRequest, ReplaceHostRequest, ReplaceHostSecretRequest,
+        AbortHostRequest, BmcDetails, ClaimedHost, CompanionChange, CreateHostDocumentRequest,
+        CreateHostRequest, CreateHostSecretRequest, CredentialsRecord, DeleteHostRequest, DocumentKind,
+        DocumentName, DriverCall, GetHostDocumentRequest, GetHostRequest, GetHostSecretRequest, Host,
+        HostDecision, HostDocument, HostImage, HostInventory, HostName, HostProgress, HostSecret, HostSpec,
+        HostStatus, HostWork, LabelCondition, LabelOperator, ListHostsRequest, NodeClaim, ObjectFilter,
+        ObjectMeta, PowerOnCall, Precondition, ProvisioningStatus, ReadSecretValuesRequest,
+        RebootHostRequest, ReleaseNodesRequest, ReplaceHostRequest, ReplaceHostSecretRequest,
         ReplaceHostStatusRequest, ReportHostDecisionsRequest, RetryHostRequest, SecretName,
-        WatchHostDocumentsRequest, WatchHostSecretsRequest, WatchHostsRequest, companion_change::Change,
+        SetHostPowerRequest, WatchHostDocumentsRequest, WatchHostSecretsRequest, WatchHostsRequest,
+        companion_change::Change, driver_call::Operation,
         host_document_service_client::HostDocumentServiceClient,
         host_report_service_client::HostReportServiceClient,
         host_secret_service_client::HostSecretServiceClient, host_service_client::HostServiceClient,
@@ -488,5 +491,58 @@ async fn systems_beyond_the_limit_are_kept_until_confirmed() {
     let until = ("reveille.io/discard-until".to_owned(), "9999-01-01T00:00:00Z".to_owned());
     cleared.meta.as_mut().unwrap().annotations.extend([until]);
     site.put(cleared, 0).await.expect("the loss is confirmed");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_machine_is_switched_as_node_or_as_host() {
+    let site = Site::start(|settings, _| settings.inventory.driver = InventoryDriver::Hosts).await;
+    let mut wanted = host("h1", "redfish://bmc1");
+    let xname = ("reveille.io/xname".to_owned(), N0.to_owned());
+    wanted.meta.as_mut().unwrap().annotations = [xname].into();
+    let made = site.make(wanted).await;
+    assert!(!site.decided(decision(&made, "available")).await);
+    site.discovered(N0).await;
+    let ready = site.host("h1").await.unwrap();
+    let switch = async |attempt: u32| {
+        let action = Action::PoweringOn.into();
+        let generation = site.component(N0).await.unwrap().generation;
+        let begun =
+            ActionReport { id: N0.to_owned(), generation, action, attempt, ..ActionReport::default() };
+        let mut reports = ReportServiceClient::new(site.channel.clone());
+        let request = ReportActionsRequest { reports: vec![begun] };
+        reports.report_actions(request).await.unwrap();
+        site.host("h1").await.unwrap()
+    };
+    let work = |host: &Host| {
+        let call = DriverCall { operation: Some(Operation::PowerOn(PowerOnCall::default())) };
+        let work = HostWork { number: 1, call: Some(call), ..HostWork::default() };
+        let progress = HostProgress { work: Some(work), ..HostProgress::default() };
+        HostDecision { progress: Some(progress), ..decision(host, "available") }
+    };
+
+    let claimed = switch(1).await;
+    let claim = claimed.node_claim.clone().unwrap();
+    assert_eq!((claim.component_id.as_str(), claim.attempt, claim.released), (N0, 1, false));
+    assert_eq!(switch(1).await.revision, claimed.revision, "a repetition is no news");
+    assert!(site.decided(work(&ready)).await, "the host was claimed since");
+    let later = switch(2).await;
+    let release = async |claim: NodeClaim| {
+        let hosts = vec![ClaimedHost { name: name("h1"), claim: Some(claim) }];
+        let mut reports = HostReportServiceClient::new(site.channel.clone());
+        reports.release_nodes(ReleaseNodesRequest { hosts }).await.unwrap();
+        site.host("h1").await.unwrap()
+    };
+    assert_eq!(release(claim).await.revision, later.revision, "another attempt has begun since");
+    let released = release(later.node_claim.clone().unwrap()).await;
+    assert!(released.node_claim.as_ref().unwrap().released);
+
+    assert!(!site.decided(work(&released)).await);
+    let busy = site.host("h1").await.unwrap();
+    assert_eq!(switch(3).await, busy, "an operation on the host is under way");
+    assert!(site.is_locked(N0).await);
+    let power = SetHostPowerRequest { name: name("h1"), online: false };
+    let told = site.hosts().set_host_power(power).await.unwrap().into_inner().host.unwrap();
+    assert_eq!(told.node_claim, None, "a person decides about the power again");
     site.stop().await;
 }

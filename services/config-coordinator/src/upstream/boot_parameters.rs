@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use chassis::{Settings, lease::Fence, settings::BootParametersDriver, store::ledger::Ledger};
+use chassis::{
+    Channel, Context, Settings, lease::Fence, settings::BootParametersDriver, store::ledger::Ledger,
+};
 use domain::{boot::component::artifacts::BootArtifacts, core::id::ComponentId};
 use proto::simulation::PutBootParametersRequest;
 
@@ -13,6 +15,7 @@ use crate::store::BootScriptTable;
 
 mod bss;
 pub(crate) mod built_in;
+mod names;
 
 /// Most hosts in one call to upstreams that name no limit: more than any machine has.
 const UNLIMITED: usize = 100_000;
@@ -42,6 +45,14 @@ impl BootDataUpstream {
             BootParametersDriver::Bss => Self::Bss(BssDriver::new(&chosen.bss)?),
             BootParametersDriver::BuiltIn => Self::BuiltIn(BuiltInDriver::new(settings, scripts)?),
         })
+    }
+
+    /// Begins to follow the records of the registry that name nodes.
+    pub(crate) fn follow_registry(&self, context: &Context, registry: Channel) {
+        match self {
+            Self::Simulated(_) | Self::Bss(_) => {}
+            Self::BuiltIn(scripts) => scripts.follow_registry(context, registry),
+        }
     }
 
     /// Returns the most hosts in one call.

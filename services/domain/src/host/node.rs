@@ -1,5 +1,7 @@
 //! Hosts as nodes of the inventory: which hosts are nodes, and the id of each.
 
+mod index;
+
 use std::{
     collections::{HashMap, hash_map::Entry},
     fmt,
@@ -10,6 +12,8 @@ use crate::{
     core::{id::ComponentId, limits::LONGEST_NAME, time::Timestamp},
     host::record::{Host, HostKey, annotations::UnreadableText, state::HostState, status::OperationalStatus},
 };
+
+pub use index::NodeIndex;
 
 /// Labels and annotations of a host that only its node needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,6 +50,12 @@ pub struct HostNode {
     pub nid: u32,
     /// Name of the node's group.
     pub group: Option<Arc<str>>,
+    /// Network card that the node boots from; `None`: not known.
+    pub boot_mac: Option<Arc<str>>,
+    /// Creation of the host; `None`: not known.
+    pub created_at: Option<Timestamp>,
+    /// Whether an operation on the host is under way, so that the node must not be switched.
+    pub is_worked_on: bool,
 }
 
 /// Nodes of all hosts.
@@ -115,13 +125,29 @@ pub fn is_node(host: &Host) -> bool {
 /// A mark of the host cannot be used.
 pub fn node(MarkedHost { host, marks }: &MarkedHost) -> Result<HostNode, LeftOutReason> {
     let key = &host.meta.key;
-    let id = match &marks.xname {
-        Some(xname) => ComponentId::parse(xname).map_err(|_| LeftOutReason::UnusableXname)?,
-        None => own_id(key),
-    };
+    let id = id(marks.xname.as_deref(), key)?;
     let nid = marks.nid.unwrap_or(Ok(0)).map_err(|_| LeftOutReason::UnreadableNid)?;
-    let group = marks.group.clone();
-    Ok(HostNode { host: key.clone(), id, architecture: architecture(host), nid, group })
+    Ok(HostNode {
+        host: key.clone(),
+        id,
+        architecture: architecture(host),
+        nid,
+        group: marks.group.clone(),
+        boot_mac: host.spec.boot_mac.clone(),
+        created_at: marks.created_at,
+        is_worked_on: host.progress.work.is_some(),
+    })
+}
+
+/// Returns the id of the node that a host is or may become.
+///
+/// # Errors
+/// The wanted id cannot be the id of a component.
+pub fn id(xname: Option<&str>, key: &HostKey) -> Result<ComponentId, LeftOutReason> {
+    match xname {
+        Some(xname) => ComponentId::parse(xname).map_err(|_| LeftOutReason::UnusableXname),
+        None => Ok(own_id(key)),
+    }
 }
 
 /// Returns the id of a host that names none: its name, or a name of at most the length of an id with its namespace.

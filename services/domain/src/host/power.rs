@@ -7,7 +7,7 @@ use crate::host::{
     pass::{DriverReply, Flow, HostPass, PassEnd},
     provisioning, reboot,
     record::{
-        Host,
+        Host, PowerAuthority,
         annotations::{AnnotationName, RebootMode},
         call::DriverCall,
         operation::OperationKind,
@@ -68,15 +68,22 @@ fn await_reading(pass: &mut HostPass<'_>) -> Flow<bool> {
 }
 
 /// Returns whether the power of a host is to be on, apart from reboots. One that may never be off is left as it is where
-/// its spec wants it off all the same: every power-off would be a reboot, without end.
+/// its spec wants it off all the same: every power-off would be a reboot, without end. So is one that a session has switched
+/// last.
 fn stays_on(host: &Host, is_on: bool) -> bool {
-    host.spec.online || (host.spec.disable_power_off && is_on)
+    match host.meta.power_authority {
+        PowerAuthority::LastSession => is_on,
+        PowerAuthority::Spec | PowerAuthority::Session => {
+            host.spec.online || (host.spec.disable_power_off && is_on)
+        }
+    }
 }
 
 /// Changes the data image and the firmware of a host that runs a system, before it is switched on.
 fn prepare_power_on(pass: &mut HostPass<'_>, is_on: bool, wants_on: bool) -> Flow {
     let is_switched_on = pass.operation() == Some(OperationKind::PowerOn);
-    let is_coming_on = pass.host.spec.online && !is_on && !is_switched_on;
+    let is_wished_on = pass.host.spec.online && stays_on(&pass.host, is_on);
+    let is_coming_on = is_wished_on && !is_on && !is_switched_on;
     if is_coming_on && wants_on {
         change_data_image(pass)?;
     }

@@ -8,7 +8,7 @@ use crate::host::{
     evidence::DriverSight,
     inspection,
     pass::{Flow, HostPass, PassEnd},
-    record::{annotations::AnnotationName, reason::WaitReason, status::HostInventory},
+    record::{PowerAuthority, annotations::AnnotationName, reason::WaitReason, status::HostInventory},
 };
 
 /// Time until a backend that is not ready is looked at again.
@@ -20,6 +20,19 @@ pub(crate) fn pause(pass: &mut HostPass<'_>) -> Flow {
         Err(HostPass::wait_for_change(WaitReason::Paused))
     } else {
         Ok(())
+    }
+}
+
+/// Leaves a host alone while a session acts on the node that it is; only its power is shown as it is.
+pub(crate) fn yield_to_session(pass: &mut HostPass<'_>) -> Flow {
+    match pass.host.meta.power_authority {
+        PowerAuthority::Spec | PowerAuthority::LastSession => Ok(()),
+        PowerAuthority::Session => {
+            if let Some(is_on) = pass.latest_view().and_then(|view| view.powered_on) {
+                pass.host.status.powered_on = is_on;
+            }
+            Err(HostPass::wait_for_change(WaitReason::NodeInUse))
+        }
     }
 }
 

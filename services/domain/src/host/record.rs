@@ -57,6 +57,21 @@ pub struct HostMeta {
     pub has_finalizer: bool,
     /// Annotations that rules read.
     pub annotations: HostAnnotations,
+    /// Part that decides about the power.
+    pub power_authority: PowerAuthority,
+}
+
+/// Part that decides about the power of a host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum PowerAuthority {
+    /// The spec.
+    #[default]
+    Spec,
+    /// The session that acts on the node that the host is: nothing else is done to the host.
+    Session,
+    /// The last session, until a person changes the host: a node that has booted must not be switched off because its
+    /// host was registered as off.
+    LastSession,
 }
 
 /// Name of a host.

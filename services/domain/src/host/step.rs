@@ -21,6 +21,7 @@ const STEPS: &[fn(&mut HostPass<'_>) -> Flow] = &[
     prelude::fill_architecture,
     prelude::take_inventory,
     prelude::add_finalizer,
+    prelude::yield_to_session,
     prelude::rest,
     credentials::check,
     prelude::claim_network_secret,

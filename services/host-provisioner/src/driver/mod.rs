@@ -30,10 +30,11 @@ use domain::{
 };
 use tokio::sync::Semaphore;
 
+pub(crate) use ::redfish::BmcLogin;
 pub(crate) use ironic::IronicHostDriver;
 pub(crate) use redfish::RedfishHostDriver;
 pub(crate) use simulated::SimulatedRackDriver;
-pub(crate) use target::{BmcLogin, DeployDocuments, HostTarget, WorkOrder};
+pub(crate) use target::{DeployDocuments, HostTarget, WorkOrder};
 
 /// Driver of the hosts of one backend. Clones share it.
 #[derive(Clone)]

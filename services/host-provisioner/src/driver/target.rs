@@ -6,6 +6,7 @@ use domain::{
     core::time::Timestamp,
     host::record::{HostKey, operation::OperationKind, progress::HostWork},
 };
+use redfish::BmcLogin;
 use upstream::SecretText;
 
 /// Host as its driver needs it.
@@ -27,15 +28,6 @@ pub(crate) struct HostTarget {
     pub(crate) disable_power_off: bool,
     /// Login at the BMC; `None`: none can be read.
     pub(crate) login: Option<BmcLogin>,
-}
-
-/// Login at a BMC.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BmcLogin {
-    /// Name of the user.
-    pub(crate) username: String,
-    /// Password of the user.
-    pub(crate) password: SecretText,
 }
 
 /// Operation that a driver is asked about.

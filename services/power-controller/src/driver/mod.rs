@@ -8,7 +8,7 @@ mod simulated;
 use std::{collections::HashSet, pin::Pin, time::Duration};
 
 use anyhow::Context as _;
-use chassis::{Settings, settings::PowerDriver};
+use chassis::{Channel, Context, Settings, settings::PowerDriver};
 use domain::{
     boot::{component::Action, power::TASK_DEADLINE},
     core::{clock_offset::ClockOffset, time::Timestamp},
@@ -144,7 +144,7 @@ pub(crate) enum PowerUpstream {
     Simulated(SimulatedPowerDriver),
     /// The power control service.
     Pcs(PcsDriver),
-    /// The BMCs of the machine file.
+    /// The BMCs of the machine file, or of bare-metal hosts.
     Redfish(RedfishDriver),
 }
 
@@ -166,6 +166,23 @@ impl PowerUpstream {
                 let file = MachineFile::open(&settings.machine_file).context("machine_file")?;
                 RedfishDriver::new(file, &settings.power).map(Self::Redfish)
             }
+            PowerDriver::Hosts => RedfishDriver::of_hosts(&settings.power).map(Self::Redfish),
+        }
+    }
+
+    /// Begins to follow records of the registry that name nodes of the upstream.
+    pub(crate) fn follow_registry(&self, context: &Context, registry: Channel) {
+        match self {
+            Self::Simulated(_) | Self::Pcs(_) => {}
+            Self::Redfish(redfish) => redfish.follow_hosts(context, registry),
+        }
+    }
+
+    /// Waits until the nodes of the upstream are known.
+    pub(crate) async fn complete(&self) {
+        match self {
+            Self::Simulated(_) | Self::Pcs(_) => {}
+            Self::Redfish(redfish) => redfish.complete().await,
         }
     }
 

@@ -84,7 +84,7 @@ impl UniqueValues {
 
 /// Returns a MAC address as `a4:bf:01:2e:7c:10`. People and tools also write `-` or `.` between its parts, or
 /// nothing.
-pub(super) fn mac(text: &str) -> Option<String> {
+pub fn mac(text: &str) -> Option<String> {
     let digits =
         text.chars().filter(|c| !matches!(c, ':' | '-' | '.')).collect::<String>().to_ascii_lowercase();
     let parts = text.split([':', '-', '.']).map(str::len).collect::<Vec<_>>();

@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
-use ::upstream::machine::{Machine, MachineFile};
-use anyhow::Context as _;
 use chassis::{
-    Fault, Settings,
+    Channel, Context, Fault, Settings,
     lease::Fence,
     store::ledger::{Draft, Ledger},
 };
@@ -19,15 +17,15 @@ use domain::{
 };
 use uuid::Uuid;
 
-use super::{Failure, FailureKind};
+use super::{Failure, FailureKind, names::NodeNames};
 use crate::store::{BootScript, BootScriptTable};
 
 /// Boot data of nodes, and the names by which nodes identify themselves.
 #[derive(Clone)]
 pub(crate) struct BuiltInDriver {
     scripts: Ledger<BootScriptTable>,
-    /// Names of nodes besides their ids; `None`: nodes are known only by their ids.
-    machine: Option<Arc<MachineFile>>,
+    /// Names of nodes besides their ids.
+    names: NodeNames,
     artifact_url: Arc<str>,
     script_url: Arc<str>,
 }
@@ -46,17 +44,19 @@ impl BuiltInDriver {
     /// # Errors
     /// When a machine file is set and cannot be read.
     pub(crate) fn new(settings: &Settings, scripts: Ledger<BootScriptTable>) -> anyhow::Result<Self> {
-        let path = &settings.machine_file;
-        let listed = (!path.as_os_str().is_empty()).then(|| MachineFile::open(path)).transpose();
-        let machine = listed.context("machine_file")?.map(Arc::new);
         let urls = &settings.boot_parameters.built_in;
         let script_url = if urls.script_url.is_empty() { &settings.gateway.url } else { &urls.script_url };
         Ok(Self {
             scripts,
-            machine,
+            names: NodeNames::new(settings)?,
             artifact_url: urls.artifact_url.as_str().into(),
             script_url: script_url.as_str().into(),
         })
+    }
+
+    /// Begins to follow the records of the registry that name nodes.
+    pub(crate) fn follow_registry(&self, context: &Context, registry: Channel) {
+        self.names.follow_registry(context, registry);
     }
 
     /// Stores the boot data of `hosts` under a new token. Data of which no script can be made are refused here, where
@@ -93,17 +93,13 @@ impl BuiltInDriver {
     /// # Errors
     /// When no script can be made of the stored data; the error has the reason.
     pub(crate) fn script_for(&self, identity: NodeIdentity) -> Result<Option<String>, NoScript> {
-        let machine = self.machine.as_ref().map(|file| file.current());
         let id = match identity {
             NodeIdentity::Id(id) => Some(id),
-            NodeIdentity::Mac(mac) => {
-                machine.as_ref().and_then(|machine| Some(machine.node_by_mac(&mac)?.id.clone()))
-            }
-            NodeIdentity::Nid(nid) => machine.as_ref().and_then(|machine| with_nid(machine, nid)),
+            NodeIdentity::Mac(mac) => self.names.with_mac(&mac),
+            NodeIdentity::Nid(nid) => self.names.with_nid(nid),
         };
         let Some(kept) = id.and_then(|id| self.scripts.view().get(&id)) else { return Ok(None) };
-        let nid = machine.and_then(|machine| Some(machine.node(kept.id.as_str())?.nid));
-        let nid = nid.filter(|nid| *nid != 0);
+        let nid = self.names.nid(kept.id.as_str());
         self.script(kept.id.as_str(), nid, &kept.token, &kept.artifacts).map(Some)
     }
 
@@ -117,12 +113,6 @@ impl BuiltInDriver {
         let sources = Sources { artifacts: &self.artifact_url, scripts: &self.script_url };
         boot_script::script(artifacts, &Recipient { id, nid, token }, &sources)
     }
-}
-
-/// Returns the id of the node with this number.
-fn with_nid(machine: &Machine, nid: u32) -> Option<String> {
-    let node = machine.nodes.iter().find(|node| node.nid == nid && nid != 0)?;
-    Some(node.id.clone())
 }
 
 fn refusal(reason: NoScript) -> Failure {

@@ -11,6 +11,8 @@ pub enum WaitReason {
     Unmanaged,
     /// An annotation pauses the host.
     Paused,
+    /// A session acts on the node that the host is.
+    NodeInUse,
     /// The driver has let go of the host.
     Detached,
     /// A detached host holds its deletion.
@@ -61,11 +63,12 @@ pub enum WaitReason {
 
 impl WaitReason {
     /// Every reason.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Continuing,
         Self::Settled,
         Self::Unmanaged,
         Self::Paused,
+        Self::NodeInUse,
         Self::Detached,
         Self::DeletionHeld,
         Self::Gone,
@@ -103,6 +106,7 @@ impl WaitReason {
             Self::Settled => "Settled",
             Self::Unmanaged => "Unmanaged",
             Self::Paused => "Paused",
+            Self::NodeInUse => "NodeInUse",
             Self::Detached => "Detached",
             Self::DeletionHeld => "DeletionHeld",
             Self::Gone => "Gone",

@@ -9,7 +9,7 @@ use crate::{
         },
         pass::HostPass,
         record::{
-            Host, HostDeletion,
+            Host, HostDeletion, PowerAuthority,
             annotations::{DetachMark, InspectRequest, RebootMode, RebootRequest, UnreadableText},
             call::{
                 DoneFacts, DriverAnswer, DriverCall, DriverReport, DriverTrouble, InspectCall,
@@ -46,7 +46,7 @@ pub(super) struct Scene {
 /// - installed: `has:url`, `had:method`, `raided`; `new` for a record without status, `bare` for one without finalizer;
 /// - annotations: `paused`, `detached`, `detached:force`, `detached:delay`, `reboot:mode`, `reboot:force`,
 ///   `reboot:bad`, `hold:key`, `inspect`, `inspect:disabled`, `details`, `details:bad`, `status`, `status:bad`;
-/// - deletion: `del`, `del:forced`;
+/// - deletion: `del`, `del:forced`; a session on the node of the host: `session`, `session:over`;
 /// - driver: `on`, `power:unknown`, `unlisted`, `absent`, `not-ready`, `needs-adoption`, `busy`, `virtual-media`,
 ///   `power-failure`, `health:word`, `wants-ramdisk`, `ramdisk:failed`, `unregistered`;
 /// - `operation=answer` for a call with its answer, `operation=?` for one without;
@@ -151,6 +151,8 @@ fn annotate(host: &mut Host, name: &str, value: &str) -> bool {
     let reboot = RebootRequest { key: None, mode, force, is_unreadable };
     let inventory = Arc::new(HostInventory { architecture: "arm64".into(), details: "given".into() });
     match name {
+        "session" if value == "over" => host.meta.power_authority = PowerAuthority::LastSession,
+        "session" => host.meta.power_authority = PowerAuthority::Session,
         "paused" => annotations.paused = true,
         "detached" => annotations.detached = Some(mark),
         "reboot" => annotations.reboots.push(reboot),

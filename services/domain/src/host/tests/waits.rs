@@ -5,6 +5,43 @@ use expect_test::expect;
 use super::check;
 
 #[test]
+fn no_host_is_worked_on_while_a_session_switches_its_node() {
+    check(
+        &[
+            "in:available online session",
+            "in:available on session",
+            "in:available online session reboot:hard",
+            "in:preparing session",
+            "in:provisioned session del",
+            "in:provisioned session del:forced",
+            "in:available online session:over",
+            "in:available on session:over",
+            "in:available on",
+        ],
+        expect![[r#"
+            in:available online session
+                (NodeInUse until changed)
+            in:available on session
+                (NodeInUse until changed)
+            in:available online session reboot:hard
+                (NodeInUse until changed)
+            in:preparing session
+                (NodeInUse until changed)
+            in:provisioned session del
+                (NodeInUse until changed)
+            in:provisioned session del:forced
+                state=deleting finalizer=false (Gone until changed) !DeletionSkipped:delete:id #change ~ReleaseAll
+            in:available online session:over
+                row 23: (Settled 60s)
+            in:available on session:over
+                row 23: (Settled 60s)
+            in:available on
+                row 23: CALL power_off (AwaitingAnswer until changed)
+        "#]],
+    );
+}
+
+#[test]
 fn records_are_put_in_order_first() {
     check(
         &[

@@ -1,4 +1,4 @@
-//! The BMCs of the machine file, each called directly by Redfish (DSP0266).
+//! BMCs, each called directly by Redfish (DSP0266): those of the machine file, or those of bare-metal hosts.
 //!
 //! A BMC has no transitions to follow: it takes a request for a reset, and its `PowerState` shows the outcome. So an
 //! action is followed here, node by node, and its progress is lost with the process. After a restart the power of the
@@ -9,6 +9,7 @@
 
 mod actions;
 mod fleet;
+mod hosts;
 mod node;
 mod reset;
 mod task;
@@ -19,12 +20,15 @@ use std::{
     time::Duration,
 };
 
-use chassis::settings::{self, seconds};
+use chassis::{
+    Channel, Context,
+    settings::{self, seconds},
+};
 use domain::boot::component::Action;
 use futures_util::future::join_all;
 use parking_lot::{Mutex, MutexGuard};
 use proto::power::PowerReading;
-use redfish::SystemPower;
+use redfish::{BmcClient, SystemPower};
 use tokio::{task::JoinSet, time::timeout};
 use tracing::Instrument;
 use upstream::machine::MachineFile;
@@ -34,16 +38,19 @@ use crate::driver::{
     progress::{TaskState, TransitionProgress},
 };
 
-use self::{actions::RedfishActions, fleet::BmcFleet, reset::ResetKind, task::ResetOrder};
+use self::{
+    actions::RedfishActions, fleet::BmcFleet, hosts::HostFleet, node::MachineNode, reset::ResetKind,
+    task::ResetOrder,
+};
 
-/// All BMCs of a machine file. Clones share them.
+/// All BMCs of a machine. Clones share them.
 #[derive(Clone)]
 pub(crate) struct RedfishDriver {
     inner: Arc<RedfishState>,
 }
 
 struct RedfishState {
-    fleet: BmcFleet,
+    fleet: NodeFleet,
     actions: Arc<RedfishActions>,
     /// Tasks that carry actions out. They end with the last clone.
     running: Mutex<JoinSet<()>>,
@@ -53,20 +60,87 @@ struct RedfishState {
     pause: Duration,
 }
 
+/// Nodes with their BMCs.
+enum NodeFleet {
+    /// Nodes of the machine file.
+    File(Box<BmcFleet>),
+    /// Nodes that bare-metal hosts are.
+    Hosts(Arc<HostFleet>),
+}
+
+impl NodeFleet {
+    /// Returns nodes by their ids; `None` for nodes that are not known.
+    fn find(&self, ids: Vec<String>) -> Vec<(String, Option<MachineNode>)> {
+        match self {
+            Self::File(file) => file.find(ids),
+            Self::Hosts(hosts) => ids
+                .into_iter()
+                .map(|id| {
+                    let node = hosts.node(&id);
+                    (id, node)
+                })
+                .collect(),
+        }
+    }
+
+    fn bmcs(&self) -> Vec<Arc<BmcClient>> {
+        match self {
+            Self::File(file) => file.bmcs(),
+            Self::Hosts(hosts) => hosts.bmcs(),
+        }
+    }
+
+    /// Returns the error about a node that is not known.
+    fn lack(&self, id: &str) -> String {
+        match self {
+            Self::File(_) => format!("{id} is not in the machine file"),
+            Self::Hosts(_) => format!("no host is {id} that may be switched"),
+        }
+    }
+}
+
 impl RedfishDriver {
     /// Drives the BMCs that `file` lists. None is called yet.
     ///
     /// # Errors
     /// When a setting, or the address or credentials of a BMC cannot be used.
     pub(crate) fn new(file: MachineFile, settings: &settings::Power) -> anyhow::Result<Self> {
+        Self::of(NodeFleet::File(Box::new(BmcFleet::open(file, &settings.redfish)?)), settings)
+    }
+
+    /// Drives the BMCs of bare-metal hosts, once it [follows](Self::follow_hosts) them.
+    ///
+    /// # Errors
+    /// When a setting cannot be used.
+    pub(crate) fn of_hosts(settings: &settings::Power) -> anyhow::Result<Self> {
+        Self::of(NodeFleet::Hosts(Arc::new(HostFleet::new(&settings.redfish)?)), settings)
+    }
+
+    fn of(fleet: NodeFleet, settings: &settings::Power) -> anyhow::Result<Self> {
         let inner = RedfishState {
-            fleet: BmcFleet::open(file, &settings.redfish)?,
+            fleet,
             actions: Arc::default(),
             running: Mutex::default(),
             patience: seconds("power.effect_seconds", settings.effect_seconds)?,
             pause: seconds("power.follow_seconds", settings.follow_seconds)?,
         };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Begins to follow the hosts of the registry, if their BMCs are the ones to drive.
+    pub(crate) fn follow_hosts(&self, context: &Context, registry: Channel) {
+        match &self.inner.fleet {
+            NodeFleet::File(_) => {}
+            NodeFleet::Hosts(hosts) => hosts.follow(context, registry),
+        }
+    }
+
+    /// Waits until every node is known.
+    pub(crate) async fn complete(&self) {
+        match &self.inner.fleet {
+            NodeFleet::File(_) => {}
+            NodeFleet::Hosts(hosts) => hosts.complete().await,
+        }
     }
 
     /// Returns how long the effect of an action is waited for.
@@ -88,7 +162,7 @@ impl RedfishDriver {
         groups.into_values().collect()
     }
 
-    /// Reads the power of nodes at their BMCs. Nodes that the machine file does not list are left out. A BMC in trouble
+    /// Reads the power of nodes at their BMCs. Nodes that are not known are left out. A BMC in trouble
     /// gives its nodes an error, never a state.
     ///
     /// `deadline` is the time for a BMC to become free; after that `power.redfish` limits its calls.
@@ -127,10 +201,11 @@ impl RedfishDriver {
         let order = ResetOrder { reset, patience: *patience, pause: *pause, still_ours: Arc::new(is_wanted) };
         let tasks = fleet.find(taken).into_iter().map(|(node_id, node)| {
             let (id, actions, order) = (id.clone(), Arc::clone(actions), order.clone());
+            let lack = node.is_none().then(|| fleet.lack(&node_id));
             async move {
                 let result = match &node {
                     Some(node) => node.carry_out(&order).await,
-                    None => TaskState::Failed(format!("{node_id} is not in the machine file")),
+                    None => TaskState::Failed(lack.unwrap_or_default()),
                 };
                 if order.is_ours() {
                     actions.end(&id, &node_id, result);

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 use super::task::{ResetOrder, ResetTask};
 use crate::driver::progress::TaskState;
 
-/// A node of the machine file.
+/// A node behind its BMC.
 #[derive(Clone)]
 pub(super) struct MachineNode {
     /// BMC of the node, or the reason why there is none that can be called.

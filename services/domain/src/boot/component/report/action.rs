@@ -81,6 +81,11 @@ impl AuthorReport for ActionReport {
 }
 
 impl ActionReport {
+    /// Returns whether the attempt may not have been counted yet, by a record that may be an earlier one.
+    pub fn may_begin(&self, component: &Component) -> bool {
+        self.generation != component.generation || self.begins(component)
+    }
+
     /// Returns whether the attempt has not been counted yet.
     fn begins(&self, component: &Component) -> bool {
         self.attempt > component.attempts(self.action)

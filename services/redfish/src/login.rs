@@ -1,4 +1,4 @@
-//! Logins at BMCs, and documents for systems, read from their secrets in the registry.
+//! Logins at the BMCs of hosts, read from their secrets in the registry.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -8,24 +8,45 @@ use std::{
 use chassis::{Channel, within};
 use parking_lot::Mutex;
 use proto::host::{
-    self as wire, ReadSecretValuesRequest, SecretName, host_secret_service_client::HostSecretServiceClient,
+    Host, ReadSecretValuesRequest, SecretName, host_secret_service_client::HostSecretServiceClient,
 };
 use tonic::{Code, Status};
 use upstream::SecretText;
 
-use crate::{
-    convert::{self, LoginName},
-    driver::{BmcLogin, DeployDocuments},
-};
-
 /// Most time of an answer of the registry.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Name of the network data in a secret.
-const NETWORK_DATA: &str = "networkData";
+/// Login at a BMC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BmcLogin {
+    /// Name of the user.
+    pub username: String,
+    /// Password of the user.
+    pub password: SecretText,
+}
+
+/// Name and version of the secret with the login of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LoginName {
+    namespace: String,
+    secret: String,
+    /// Version that the driver is to use.
+    version: String,
+}
+
+impl LoginName {
+    /// Returns the secret with the login of `host`; `None`: the host names none.
+    pub fn of(host: &Host) -> Option<Self> {
+        let namespace = host.meta.as_ref()?.namespace.clone();
+        let secret = host.spec.as_ref()?.bmc.as_ref()?.credentials_name.clone();
+        let tried = host.status.as_ref().and_then(|status| status.tried_credentials.as_ref());
+        let version = tried.map_or("", |tried| &tried.version).to_owned();
+        (!secret.is_empty()).then_some(Self { namespace, secret, version })
+    }
+}
 
 /// Logins that were read, until their hosts are gone or name another version.
-pub(crate) struct LoginReader {
+pub struct LoginReader {
     registry: HostSecretServiceClient<Channel>,
     known: Mutex<HashMap<String, KnownLogin>>,
 }
@@ -36,7 +57,8 @@ struct KnownLogin {
 }
 
 impl LoginReader {
-    pub(crate) fn new(registry: Channel) -> Self {
+    /// Creates a reader of secrets of `registry`.
+    pub fn new(registry: Channel) -> Self {
         Self { registry: HostSecretServiceClient::new(registry), known: Mutex::default() }
     }
 
@@ -44,7 +66,7 @@ impl LoginReader {
     ///
     /// # Errors
     /// The registry does not answer.
-    pub(crate) async fn read(&self, host: &str, name: LoginName) -> Result<Option<BmcLogin>, Status> {
+    pub async fn read(&self, host: &str, name: LoginName) -> Result<Option<BmcLogin>, Status> {
         if let Some(known) = self.known.lock().get(host).filter(|known| known.name == name) {
             return Ok(Some(known.login.clone()));
         }
@@ -59,40 +81,18 @@ impl LoginReader {
         Ok(Some(login))
     }
 
-    /// Reads the documents that a host names. They are kept nowhere.
+    /// Reads the values of a secret.
     ///
     /// # Errors
-    /// The registry does not answer, or lacks one of them: a system without it would not be the wanted one.
-    pub(crate) async fn documents(&self, host: &wire::Host) -> Result<DeployDocuments, Status> {
-        let mut documents = DeployDocuments::default();
-        for (member, key, secret) in [
-            (&mut documents.user_data, "userData", convert::user_data_name(host)),
-            (&mut documents.network_data, NETWORK_DATA, convert::network_data_name(host)),
-            (&mut documents.meta_data, "metaData", convert::meta_data_name(host)),
-        ] {
-            let Some(secret) = secret else { continue };
-            let values = match self.values(secret).await {
-                // Network data may be left to the image.
-                Err(status) if status.code() == Code::NotFound && key == NETWORK_DATA => continue,
-                values => values?,
-            };
-            let value = values.get(key).or_else(|| values.get("value"));
-            *member = value.and_then(|value| Some(SecretText::new(std::str::from_utf8(value).ok()?)));
-            if member.is_none() && key != NETWORK_DATA {
-                return Err(Status::failed_precondition(format!("the secret has no {key}")));
-            }
-        }
-        Ok(documents)
-    }
-
-    async fn values(&self, secret: SecretName) -> Result<BTreeMap<String, Vec<u8>>, Status> {
+    /// The registry does not answer, or has no such secret.
+    pub async fn values(&self, secret: SecretName) -> Result<BTreeMap<String, Vec<u8>>, Status> {
         let mut registry = self.registry.clone();
         let request = ReadSecretValuesRequest { name: Some(secret) };
         Ok(within(DEADLINE, registry.read_secret_values(request)).await?.into_inner().values)
     }
 
     /// Forgets the login of a host that is gone.
-    pub(crate) fn forget(&self, host: &str) {
+    pub fn forget(&self, host: &str) {
         self.known.lock().remove(host);
     }
 }

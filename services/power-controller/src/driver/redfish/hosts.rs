@@ -1,0 +1,201 @@
+//! The nodes that bare-metal hosts are, each behind the BMC of its host and with the login of its host.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use chassis::{
+    Channel, Context,
+    kinds::host::{HostRecord, parse_key, record},
+    observe::{
+        mirror::{Change, Mirror},
+        work::WorkQueue,
+    },
+    settings::Peer,
+    store::resource::Resource as _,
+};
+use domain::host::{
+    address::{AddressFlaw, BmcAddress},
+    node::{HostNode, NodeIndex},
+};
+use parking_lot::Mutex;
+use redfish::{BmcClient, BmcLogin, LoginName, LoginReader};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::{Instant, sleep},
+};
+use tonic::Status;
+use upstream::{Credentials, PeerGroup};
+
+use super::node::MachineNode;
+
+/// Hosts that are taken from the queue at a time.
+const MOST_KEYS: usize = 256;
+
+/// Time until a login is read again that could not be read.
+const AFTER_FAULT: Duration = Duration::from_secs(1);
+
+/// Nodes that hosts are. A BMC whose address and login have not changed is kept, with its session.
+pub(super) struct HostFleet {
+    verified: PeerGroup,
+    unverified: PeerGroup,
+    slots: Arc<Semaphore>,
+    nodes: Mutex<NodeIndex<HostMachine>>,
+    /// Whether every host was read once.
+    is_complete: watch::Sender<bool>,
+}
+
+/// Machine of a host.
+struct HostMachine {
+    access: HostAccess,
+    node: MachineNode,
+}
+
+/// Everything that the client of a BMC is made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct HostAccess {
+    host: String,
+    address: String,
+    takes_any_certificate: bool,
+    login: Option<BmcLogin>,
+}
+
+impl HostFleet {
+    /// Creates a fleet without nodes. Whether a call goes without TLS is said by each address.
+    ///
+    /// # Errors
+    /// Names the setting that cannot be used.
+    pub(super) fn new(settings: &Peer) -> anyhow::Result<Self> {
+        let settings = Peer { plain_http: true, ..settings.clone() };
+        let unverified = Peer { verify_tls: false, ..settings.clone() };
+        let slots = usize::try_from(settings.calls_in_flight)?.min(Semaphore::MAX_PERMITS);
+        let group = |settings: &Peer| PeerGroup::new("redfish", settings).context("power.redfish");
+        Ok(Self {
+            verified: group(&settings)?,
+            unverified: group(&unverified)?,
+            slots: Arc::new(Semaphore::new(slots)),
+            nodes: Mutex::default(),
+            is_complete: watch::Sender::new(false),
+        })
+    }
+
+    /// Follows the hosts of the registry until the process ends.
+    pub(super) fn follow(self: &Arc<Self>, context: &Context, registry: Channel) {
+        let queue = WorkQueue::closed();
+        let changed = queue.clone();
+        let hosts = Mirror::start(context, registry.clone(), move |changes: &[Change<HostRecord>]| {
+            changed.mark(changes.iter().map(|change| change.key().into()));
+        });
+        let logins = LoginReader::new(registry);
+        let fleet = Arc::clone(self);
+        context
+            .tasks
+            .spawn_until_shutdown("host-bmcs", async move { fleet.keep_current(hosts, logins, queue).await });
+    }
+
+    /// Waits until every host was read once: until then a node looks like one that does not exist.
+    pub(super) async fn complete(&self) {
+        let mut is_complete = self.is_complete.subscribe();
+        // The sender lives as long as the fleet.
+        let _ = is_complete.wait_for(|is_complete| *is_complete).await;
+    }
+
+    /// Returns the node of that id; `None`: no host is the node.
+    pub(super) fn node(&self, id: &str) -> Option<MachineNode> {
+        self.nodes.lock().get(id).map(|machine| machine.node.clone())
+    }
+
+    /// Returns the BMCs that can be called.
+    pub(super) fn bmcs(&self) -> Vec<Arc<BmcClient>> {
+        self.nodes.lock().values().filter_map(|machine| machine.node.bmc.as_ref().ok().cloned()).collect()
+    }
+
+    async fn keep_current(
+        &self,
+        hosts: Mirror<HostRecord>,
+        logins: LoginReader,
+        queue: WorkQueue<Arc<str>>,
+    ) -> anyhow::Result<Infallible> {
+        hosts.reached(1).await;
+        let _open = queue.open();
+        for host in hosts.all() {
+            while self.update(&hosts, &logins, &host.shared_key()).await.is_err() {
+                sleep(AFTER_FAULT).await;
+            }
+        }
+        self.is_complete.send_replace(true);
+        loop {
+            for key in queue.next(MOST_KEYS).await {
+                if let Err(status) = self.update(&hosts, &logins, &key).await {
+                    tracing::debug!(host = %key, %status, "login of the host not read, trying again");
+                    queue.mark_at(key, Instant::now() + AFTER_FAULT);
+                }
+            }
+        }
+    }
+
+    /// Notes the newest record of a host.
+    async fn update(
+        &self,
+        hosts: &Mirror<HostRecord>,
+        logins: &LoginReader,
+        key: &Arc<str>,
+    ) -> Result<(), Status> {
+        let record = hosts.get(key);
+        if record.is_none() {
+            logins.forget(key);
+        }
+        let Some((record, node)) =
+            record.and_then(|record| Some((record.clone(), record::node(&record.message)?)))
+        else {
+            self.nodes.lock().remove(&parse_key(key));
+            return Ok(());
+        };
+        let login = match LoginName::of(&record.message) {
+            Some(name) => logins.read(key, name).await?,
+            None => None,
+        };
+        self.put(&node, HostAccess::of(&record, login));
+        Ok(())
+    }
+
+    fn put(&self, node: &HostNode, access: HostAccess) {
+        let mut nodes = self.nodes.lock();
+        let before = nodes.remove(&node.host).filter(|known| known.access == access);
+        let machine = before.unwrap_or_else(|| HostMachine { node: self.connect(&access), access });
+        nodes.put(node, machine);
+    }
+
+    /// Creates the client of a BMC, which is not called yet.
+    fn connect(&self, access: &HostAccess) -> MachineNode {
+        let path = BmcAddress::parse(&access.address).map(|address| address.path).unwrap_or_default();
+        MachineNode { bmc: self.client(access), system: path.into() }
+    }
+
+    fn client(&self, access: &HostAccess) -> Result<Arc<BmcClient>, String> {
+        let flawed = |reason: &str| format!("host {}: {reason}", access.host);
+        let address = BmcAddress::parse(&access.address).map_err(AddressFlaw::words).map_err(flawed)?;
+        if !address.family.is_redfish() {
+            return Err(flawed("the BMC address is of another protocol than Redfish"));
+        }
+        let Some(BmcLogin { username, password }) = access.login.clone() else {
+            return Err(flawed("the login of the BMC cannot be read"));
+        };
+        let group = if access.takes_any_certificate { &self.unverified } else { &self.verified };
+        let name = format!("BMC {} of host {}", address.host, access.host);
+        let peer = group.peer_with(name, &address.base_url(), Credentials::Password { username, password });
+        let peer = peer.map_err(|error| flawed(&error.to_string()))?;
+        Ok(Arc::new(BmcClient::new(peer, Arc::clone(&self.slots))))
+    }
+}
+
+impl HostAccess {
+    fn of(record: &HostRecord, login: Option<BmcLogin>) -> Self {
+        let bmc = record.message.spec.as_ref().and_then(|spec| spec.bmc.clone()).unwrap_or_default();
+        Self {
+            host: record.key().to_owned(),
+            address: bmc.address,
+            takes_any_certificate: bmc.disable_certificate_verification,
+            login,
+        }
+    }
+}
