@@ -59,7 +59,7 @@ async fn the_demo_of_hosts_boots_them_and_leaves() {
     let directory = tempfile::tempdir().unwrap();
     let ended = demo(&directory.path().join("data"), "hosts --exit --speed 0 --hosts 3").await;
     assert!(ended.status.success(), "{ended:?}");
-    let is_available = |line: &&str| line.contains("  available");
+    let is_available = |line: &&str| line.contains("  available    on");
     assert_eq!(ended.output.lines().filter(is_available).count(), 3, "{}", ended.output);
     assert_eq!(final_counts(&ended.output), [("stable", "3")], "{}", ended.output);
 }

@@ -180,6 +180,13 @@ impl SimulatedFleet {
         self.read(ids, configuration)
     }
 
+    /// Returns whether a node has power; `None`: there is no such node.
+    pub(crate) fn is_on(&self, id: &str) -> Option<bool> {
+        let state = self.state.lock();
+        let position = state.machine.position(id)?;
+        Some(state.machine.nodes()[position].is_on())
+    }
+
     fn read<T>(&self, ids: &[String], read: impl Fn(&SimulatedNode) -> T) -> Vec<T> {
         let state = self.state.lock();
         if ids.is_empty() {

@@ -49,8 +49,9 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let reporter = reporter.context("gateway.url")?;
     let (rpc, reports) = fleet(&context)?;
     let mut server = chassis::Server::default();
+    let rack = rack(&context.settings.simulator)?.of_fleet(&rpc);
     server.add(FleetServiceServer::new(rpc).max_decoding_message_size(LARGEST_MESSAGE));
-    server.add(RackServiceServer::new(rack(&context.settings.simulator)?));
+    server.add(RackServiceServer::new(rack));
     let ready = chassis::serve(&context, "simulator", listener, server).await?;
 
     let shutdown = context.tasks.shutdown();

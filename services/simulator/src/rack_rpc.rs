@@ -1,6 +1,6 @@
 //! gRPC service of the rack: parse, call, map.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{
     StreamExt,
@@ -14,7 +14,11 @@ use proto::simulation::{
 use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
-use crate::rack::{RackBlueprint, SimulatedRack};
+use crate::{
+    fleet::SimulatedFleet,
+    rack::{RackBlueprint, SimulatedRack},
+    rpc::FleetRpc,
+};
 
 /// Hosts in one message of a listing.
 const PAGE: usize = 1000;
@@ -24,12 +28,36 @@ const PAGE: usize = 1000;
 pub struct RackRpc {
     rack: Arc<Mutex<SimulatedRack>>,
     start: Instant,
+    /// Fleet whose nodes hosts may be.
+    fleet: Option<Arc<SimulatedFleet>>,
 }
 
 impl RackRpc {
     /// Serves the rack of `blueprint`, whose time begins now.
     pub fn new(blueprint: RackBlueprint) -> Self {
-        Self { rack: Arc::new(Mutex::new(SimulatedRack::new(blueprint))), start: Instant::now() }
+        Self { rack: Arc::new(Mutex::new(SimulatedRack::new(blueprint))), start: Instant::now(), fleet: None }
+    }
+
+    /// Lets hosts be nodes of a fleet.
+    #[must_use]
+    pub fn of_fleet(self, fleet: &FleetRpc) -> Self {
+        Self { fleet: Some(Arc::clone(&fleet.fleet)), ..self }
+    }
+
+    /// Calls the rack while the power of its hosts is that of their nodes.
+    fn call<T>(&self, call: impl FnOnce(&mut SimulatedRack, Duration) -> T) -> T {
+        let mut rack = self.rack.lock();
+        if let Some(fleet) = &self.fleet {
+            rack.follow_nodes(|node| fleet.is_on(node));
+        }
+        let answer = call(&mut rack, self.start.elapsed());
+        for (node, command) in rack.take_orders() {
+            let begun = self.fleet.as_ref().map(|fleet| fleet.start_transition(command, &[node]));
+            if let Some(Err(error)) = begun {
+                tracing::warn!(%error, "host is not switched");
+            }
+        }
+        answer
     }
 
     /// Loses the record of a host, as a backend that loses its database.
@@ -51,7 +79,7 @@ impl RackService for RackRpc {
         &self,
         _: Request<ListRackHostsRequest>,
     ) -> Result<Response<Self::ListRackHostsStream>, Status> {
-        let hosts = self.rack.lock().list(self.start.elapsed());
+        let hosts = self.call(SimulatedRack::list);
         let pages: Vec<_> =
             hosts.chunks(PAGE).map(|hosts| Ok(ListRackHostsResponse { hosts: hosts.to_vec() })).collect();
         Ok(Response::new(stream::iter(pages).boxed()))
@@ -68,7 +96,7 @@ impl RackService for RackRpc {
         if request.operation() == RackOperation::Unspecified {
             return Err(Status::invalid_argument("operation is not known"));
         }
-        Ok(Response::new(self.rack.lock().operate(&request, self.start.elapsed())))
+        Ok(Response::new(self.call(|rack, now| rack.operate(&request, now))))
     }
 
     async fn list_rack_operations(

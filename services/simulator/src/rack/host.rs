@@ -5,6 +5,7 @@ use std::time::Duration;
 use proto::simulation::{OperateRackHostRequest, RackHealth, RackHost, RackOperation};
 
 use super::faults::{FaultEffect, RackFault};
+use crate::node::PowerCommand;
 
 /// A host on the rack.
 #[derive(Debug, Clone)]
@@ -13,7 +14,13 @@ pub(super) struct SimulatedHost {
     pub(super) seed: u64,
     pub(super) boot_mac: String,
     pub(super) faults: Vec<RackFault>,
+    /// Name of the node of the fleet that the host is, if the fleet has such a node.
+    pub(super) node: String,
+    /// Whether the fleet has the node, so that its power is that of the host.
+    pub(super) is_node: bool,
     pub(super) is_on: bool,
+    /// Command to the node that is not given yet.
+    pub(super) order: Option<PowerCommand>,
     /// System that runs on the host, as far as the rack knows.
     system: Option<String>,
     /// Inserted image.
@@ -33,6 +40,8 @@ pub(super) struct HostOperation {
     /// Time of its end; `None`: it never ends.
     ends_at: Option<Duration>,
     failure: Option<&'static str>,
+    /// Power of the node that ends the operation; `None`: its time ends it.
+    ends_with: Option<bool>,
     /// Whether its effect has shown.
     is_over: bool,
 }
@@ -48,6 +57,9 @@ pub(super) enum OperationProgress {
 /// Time after which an operation that never ends is looked at again.
 const HANGING: Duration = Duration::from_secs(60);
 
+/// Time after which a node that is switched is looked at again.
+const SWITCHING: Duration = Duration::from_millis(200);
+
 impl SimulatedHost {
     pub(super) fn new(request: &OperateRackHostRequest, seed: u64, faults: Vec<RackFault>) -> Self {
         let runs = request.runs_a_system;
@@ -56,7 +68,10 @@ impl SimulatedHost {
             seed,
             boot_mac: request.boot_mac.clone(),
             faults,
+            node: request.address.rsplit('/').next().unwrap_or_default().to_owned(),
+            is_node: false,
             is_on: runs,
+            order: None,
             system: None,
             media: None,
             needs_adoption: runs,
@@ -79,12 +94,15 @@ impl SimulatedHost {
             Some(FaultEffect::Fails(text)) => (Some(now + duration), Some(text)),
             None => (Some(now + duration), None),
         };
+        let command = command(kind).filter(|_| self.is_node && effect.is_none());
+        self.order = command.or(self.order);
         self.operation = Some(HostOperation {
             id: request.operation_id.clone(),
             kind,
             image: request.image.clone(),
             ends_at,
             failure,
+            ends_with: command.map(|command| command == PowerCommand::On),
             is_over: false,
         });
     }
@@ -92,8 +110,11 @@ impl SimulatedHost {
     /// Shows the effect of an operation that has ended by `now`, and returns its progress; `None`: there was none.
     pub(super) fn advance(&mut self, now: Duration) -> Option<OperationProgress> {
         let operation = self.operation.as_mut()?;
+        if !operation.is_over && operation.ends_with.is_some_and(|power| power != self.is_on) {
+            return Some(OperationProgress::Running(SWITCHING));
+        }
         let Some(ends_at) = operation.ends_at else { return Some(OperationProgress::Running(HANGING)) };
-        if now < ends_at {
+        if operation.ends_with.is_none() && now < ends_at {
             return Some(OperationProgress::Running(ends_at.saturating_sub(now)));
         }
         let failure = operation.failure;
@@ -117,13 +138,13 @@ impl SimulatedHost {
             RackOperation::SoftPowerOff | RackOperation::HardPowerOff => self.is_on = false,
             RackOperation::Provision => {
                 self.system = Some(image);
-                self.is_on = true;
+                self.switch(PowerCommand::On);
             }
             RackOperation::Adopt => self.needs_adoption = false,
             RackOperation::Deprovision => {
                 self.system = None;
                 self.needs_adoption = false;
-                self.is_on = false;
+                self.switch(PowerCommand::ForceOff);
             }
             RackOperation::InsertMedia => self.media = Some(image),
             RackOperation::EjectMedia => self.media = None,
@@ -133,6 +154,15 @@ impl SimulatedHost {
             | RackOperation::Prepare
             | RackOperation::Detach
             | RackOperation::Delete => {}
+        }
+    }
+
+    /// Switches the host as a part of another operation. A node follows when it can.
+    fn switch(&mut self, command: PowerCommand) {
+        if self.is_node {
+            self.order = Some(command);
+        } else {
+            self.is_on = command == PowerCommand::On;
         }
     }
 
@@ -148,6 +178,27 @@ impl SimulatedHost {
             health: health.into(),
             needs_adoption: self.needs_adoption,
         }
+    }
+}
+
+/// Returns the command to a node that an operation consists of; `None`: it is no single command.
+fn command(kind: RackOperation) -> Option<PowerCommand> {
+    match kind {
+        RackOperation::PowerOn => Some(PowerCommand::On),
+        RackOperation::SoftPowerOff => Some(PowerCommand::SoftOff),
+        RackOperation::HardPowerOff => Some(PowerCommand::ForceOff),
+        RackOperation::Unspecified
+        | RackOperation::Register
+        | RackOperation::Inspect
+        | RackOperation::Prepare
+        | RackOperation::Provision
+        | RackOperation::Adopt
+        | RackOperation::Deprovision
+        | RackOperation::Reboot
+        | RackOperation::Detach
+        | RackOperation::Delete
+        | RackOperation::InsertMedia
+        | RackOperation::EjectMedia => None,
     }
 }
 

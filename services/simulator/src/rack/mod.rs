@@ -1,7 +1,8 @@
 //! A simulated rack: bare-metal hosts behind BMCs, and the backend that works on them.
 //!
 //! The rack is a value: time is an argument, and equal calls at equal times give equal answers. It begins an operation
-//! once for its id, however often it is asked.
+//! once for its id, however often it is asked. A host whose BMC address ends with the id of a node of the fleet is that
+//! node: the power of both is the same.
 
 mod faults;
 mod host;
@@ -24,6 +25,8 @@ pub use faults::{RackFault, RackFaults, RackFaultsError};
 pub use timing::RackTiming;
 
 use host::{OperationProgress, SimulatedHost};
+
+use crate::node::PowerCommand;
 
 /// Most beginnings of operations that a rack remembers.
 const MOST_BEGUN: usize = 1000;
@@ -68,6 +71,22 @@ impl SimulatedRack {
             host.shown(name)
         };
         self.hosts.iter_mut().map(shown).collect()
+    }
+
+    /// Takes the power of hosts that are nodes from `power`, which returns the power of a node; `None`: there is no such
+    /// node, and the host has power of its own.
+    pub fn follow_nodes(&mut self, power: impl Fn(&str) -> Option<bool>) {
+        for host in self.hosts.values_mut() {
+            let is_on = power(&host.node);
+            host.is_node = is_on.is_some();
+            host.is_on = is_on.unwrap_or(host.is_on);
+        }
+    }
+
+    /// Returns the commands to nodes that operations have given since.
+    pub fn take_orders(&mut self) -> Vec<(String, PowerCommand)> {
+        let order = |host: &mut SimulatedHost| Some((host.node.clone(), host.order.take()?));
+        self.hosts.values_mut().filter_map(order).collect()
     }
 
     /// Loses the record of a host, as a backend that loses its database.

@@ -160,3 +160,39 @@ fn faults_that_cannot_be_read_are_refused() {
     let text = "dead=h".parse::<RackFaults>().unwrap_err().to_string();
     expect![[r#""dead=h" is not a list such as dead-bmc=rack-7,fails-power=node-12; the faults are dead-bmc, wrong-password, fails-inspection, stuck-inspecting, fails-preparing, fails-provisioning, stuck-provisioning, fails-deprovisioning, fails-power, ignores-soft-power-off"#]].assert_eq(&text);
 }
+
+#[test]
+fn a_host_that_is_a_node_has_the_power_of_the_node() {
+    let mut rack = rack(0.0, "");
+    let now = Duration::ZERO;
+    let registered = OperateRackHostRequest {
+        address: "redfish://bmc/redfish/v1/Systems/x1".to_owned(),
+        ..request("m/h", RackOperation::Register, "a")
+    };
+    rack.operate(&registered, now);
+    let mut switched = String::new();
+    for (power, operation, id) in [
+        (false, RackOperation::PowerOn, "b"),
+        (false, RackOperation::PowerOn, "b"),
+        (true, RackOperation::PowerOn, "b"),
+        (true, RackOperation::SoftPowerOff, "c"),
+        (true, RackOperation::HardPowerOff, "d"),
+        (false, RackOperation::HardPowerOff, "d"),
+        (true, RackOperation::HardPowerOff, "d"),
+    ] {
+        rack.follow_nodes(|node| (node == "x1").then_some(power));
+        let answer = show(rack.operate(&request("m/h", operation, id), now));
+        let is_on = rack.list(now)[0].powered_on.unwrap();
+        switched += &format!("{id}: {answer}, on: {is_on}, {:?}\n", rack.take_orders());
+    }
+    expect![[r#"
+        b: running for 0, on: false, [("x1", On)]
+        b: running for 0, on: false, []
+        b: done, on: true, []
+        c: running for 0, on: true, [("x1", SoftOff)]
+        d: running for 0, on: true, [("x1", ForceOff)]
+        d: done, on: false, []
+        d: done, on: true, []
+    "#]]
+    .assert_eq(&switched);
+}

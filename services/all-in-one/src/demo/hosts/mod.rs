@@ -67,7 +67,7 @@ async fn story(context: &Context, flags: &HostDemoFlags) -> anyhow::Result<()> {
 
     rest.put_template(TEMPLATE, rack::template()).await.context("template")?;
     rest.set_options(waits(settings.simulator.speed, hosts.len())).await?;
-    let ended = run_session(context, &rest, &following, DemoOperation::Boot).await?;
+    let ended = run_session(context, &rest, &following, DemoOperation::Reboot).await?;
     let hints = |_: &str| look::around(settings, &hosts, &ended.session.name);
     ended.tell(&following, &BTreeMap::new(), flags.exit, hints)?;
     stay(flags.exit).await

@@ -66,7 +66,7 @@ impl DemoHost {
         })
     }
 
-    /// Returns the host. Its address is one that no machine has.
+    /// Returns the host. Its address is one that no machine has, and names its node of the fleet.
     pub(super) fn manifest(&self) -> Value {
         let number = self.number;
         json!({
@@ -82,7 +82,7 @@ impl DemoHost {
                 "online": true,
                 "bootMACAddress": format!("02:00:00:00:00:{number:02x}"),
                 "bmc": {
-                    "address": format!("redfish-virtualmedia://192.0.2.{number}/redfish/v1/Systems/1"),
+                    "address": format!("redfish-virtualmedia://192.0.2.{number}/redfish/v1/Systems/{}", self.xname),
                     "credentialsName": self.secret_name(),
                 },
             },

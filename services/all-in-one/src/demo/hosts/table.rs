@@ -12,6 +12,9 @@ use super::rack::DemoHost;
 /// State in which a host can be provisioned.
 const AVAILABLE: &str = "available";
 
+/// Reason of the wait of a host that is as wished, its power included.
+const SETTLED: &str = "Settled";
+
 /// Longest error of a host, in characters: it has to fit into a line of a terminal.
 const LONGEST_TEXT: usize = 60;
 
@@ -32,6 +35,7 @@ pub(super) struct HostRow {
     /// Beginning of the state.
     since: Instant,
     power: &'static str,
+    is_settled: bool,
     error: String,
 }
 
@@ -44,6 +48,7 @@ impl RackTable {
             state: String::new(),
             since: now,
             power: "",
+            is_settled: false,
             error: String::new(),
         };
         Self { rows: hosts.iter().map(row).collect() }
@@ -69,12 +74,13 @@ impl RackTable {
             Some(false) => "off",
             None => "",
         };
+        row.is_settled = text("/status/reveille/wait/reason") == SETTLED;
         row.error = text("/status/errorMessage").chars().take(LONGEST_TEXT).collect();
     }
 
-    /// Returns whether every host is available.
+    /// Returns whether every host is available and needs nothing.
     pub(super) fn is_available(&self) -> bool {
-        self.rows.iter().all(|row| row.state == AVAILABLE)
+        self.rows.iter().all(|row| row.state == AVAILABLE && row.is_settled)
     }
 
     /// Returns the table as text.
@@ -113,7 +119,10 @@ mod tests {
         let mut table = RackTable::new(&rack::hosts(3), begin);
         let later = |seconds: u64| begin + Duration::from_secs(seconds);
         let host = |name: &str, state: &str, on: bool, error: &str| {
-            let status = json!({"provisioning": {"state": state}, "poweredOn": on, "errorMessage": error});
+            let wait = json!({"wait": {"reason": if on { SETTLED } else { "DriverWorking" }}});
+            let status = json!({
+                "provisioning": {"state": state}, "poweredOn": on, "errorMessage": error, "reveille": wait,
+            });
             json!({"metadata": {"name": name}, "status": status})
         };
         table.note(&host("node-1", "inspecting", false, ""), later(1));
@@ -129,7 +138,7 @@ mod tests {
         .assert_eq(&format!("{}\n", table.text(later(3))));
         assert!(!table.is_available());
         for name in ["node-1", "node-2", "node-3"] {
-            table.note(&host(name, "available", false, ""), later(4));
+            table.note(&host(name, "available", true, ""), later(4));
         }
         assert!(table.is_available());
     }

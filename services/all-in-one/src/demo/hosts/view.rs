@@ -10,7 +10,7 @@ use super::table::RackTable;
 pub(super) enum TableView {
     /// The whole table, redrawn.
     Redrawn(ProgressBar),
-    /// A line for each new state of a host; with the states that were printed.
+    /// A line for each change of a host; with the last lines that were printed.
     Lines(Vec<String>),
 }
 
@@ -31,9 +31,10 @@ impl TableView {
             Self::Lines(printed) => {
                 printed.resize(table.rows().len(), String::new());
                 for (row, printed) in table.rows().iter().zip(printed) {
-                    if row.state != *printed {
-                        println!("{}", row.to_string().trim_end());
-                        row.state.clone_into(printed);
+                    let text = row.to_string();
+                    if text != *printed {
+                        println!("{}", text.trim_end());
+                        *printed = text;
                     }
                 }
             }
