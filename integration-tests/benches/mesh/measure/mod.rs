@@ -3,6 +3,7 @@
 mod attempt;
 mod calls;
 mod footprint;
+mod hosts;
 mod latency;
 mod lists;
 mod million;
@@ -56,6 +57,7 @@ pub async fn on(mut bench: BenchRun<'_>) {
     sessions::measure(bench).await;
     site::measure(bench).await;
     footprint::measure(bench).await;
+    hosts::measure(bench).await;
     recovery::measure(bench).await;
     overload::measure(bench).await;
     million::measure(bench).await;

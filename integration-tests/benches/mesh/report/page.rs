@@ -42,7 +42,7 @@ fn head(report: &BenchReport) -> String {
          everything again; do not edit. Figures are medians of as many runs as the column `runs` says, with the least\n\
          and the most of them; rows may be of different days (column `measured`). N is the number of\n\
          components, nodes, callers, watches or decisions of a row; `load` the average load of the minute before its last\n\
-         value; `original` BOS 2.50.0 on two busy cores. `Power service` is what the row was measured with; a figure of the\n\
+         value; `original` BOS 2.50.0 on two busy cores, of hosts what Metal3 has published. `Power service` is what the row was measured with; a figure of the\n\
          original stands beside ours only where its power service had the same timing: a quick one for rows of fleets, PCS\n\
          itself, as shipped, for O12, where ours is the same timing played. `Mean` stands for the median in rows whose\n\
          values depend on when they begin. `Goal missed 2x` is a median twice as bad as the goal.\n\n\

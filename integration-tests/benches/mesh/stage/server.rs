@@ -8,7 +8,7 @@ use std::{
 };
 
 use chassis::Settings;
-use integration_tests::{bos::Bos, mesh, ports::free_ports};
+use integration_tests::{bos::Bos, hosts::RackHosts, mesh, ports::free_ports};
 use proto::component::component_service_client::ComponentServiceClient;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -49,6 +49,8 @@ impl Server {
             for owner in owners(&mut settings) {
                 *owner = server.new_database().await;
             }
+            // Replicas cannot make a key that all of them know.
+            settings.hosts.secret_keys = vec!["5e".repeat(32)].into();
         }
         adjust(&mut settings).await;
         Self::launch(stage.program.display().to_string(), directory, settings).await
@@ -199,6 +201,11 @@ impl Server {
     pub fn registry(&self) -> Registry {
         let channel = chassis::channel(&self.settings.component_registry.url).expect("an address");
         ComponentServiceClient::new(channel).max_decoding_message_size(usize::MAX)
+    }
+
+    /// The hosts and their rack.
+    pub fn hosts(&self) -> RackHosts {
+        RackHosts::at(&self.settings.component_registry.url, &self.settings.simulator.url)
     }
 
     /// Address of all components over REST.
