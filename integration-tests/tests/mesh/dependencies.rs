@@ -33,7 +33,7 @@ fn services_do_not_know_each_other() {
         integration-tests: chassis proto reveille test-databases upstreams; tests: component-registry domain gateway session-manager simulator
         power-controller: chassis domain proto redfish upstream; tests: test-databases
         proto:
-        redfish: upstream
+        redfish: chassis proto upstream; tests: chassis
         reveille: chassis component-registry config-coordinator domain gateway host-provisioner power-controller proto session-manager simulator status-evaluator upstreams
         session-manager: chassis domain proto upstream; tests: test-databases
         simulation: chassis component-registry config-coordinator domain power-controller proto session-manager simulator status-evaluator

@@ -71,6 +71,7 @@ async fn every_part_lists_its_services_as_serving() {
         status evaluator: SERVING
             reveille.evaluation.v1.EvaluationService: SERVING
         power controller: SERVING
+            reveille.event.v1.EventService: SERVING
             reveille.power.v1.PowerService: SERVING
         config coordinator: SERVING
             reveille.boot.v1.BootScriptService: SERVING
