@@ -120,11 +120,12 @@ async fn nodes_booting_while_the_mesh_is_down_are_not_reprepared() {
     // The time to turn on ends without a sign.
     tokio::time::sleep(Duration::from_secs(POWER_ON_WAIT)).await;
 
+    // No power is read before the upstream has listed what it works on.
     mesh.upstreams.trouble(ServiceTrouble::status(Pcs, 503));
-    let before = asked_for(&mesh, "POST /power-status");
+    let before = asked_for(&mesh, "GET /transitions");
     mesh.start().await;
     eventually("questions that are not answered", async || {
-        (asked_for(&mesh, "POST /power-status") >= before + 2).then_some(())
+        (asked_for(&mesh, "GET /transitions") >= before + 2).then_some(())
     })
     .await;
     mesh.upstreams.clear_troubles(None);
