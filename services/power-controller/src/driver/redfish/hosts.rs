@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use redfish::{BmcClient, BmcLogin, LoginName, LoginReader};
 use tokio::{
     sync::{Semaphore, watch},
-    time::{Instant, sleep},
+    time::Instant,
 };
 use tonic::Status;
 use upstream::{Credentials, PeerGroup};
@@ -95,8 +95,8 @@ impl HostFleet {
     /// Waits until every host was read once: until then a node looks like one that does not exist.
     pub(super) async fn complete(&self) {
         let mut is_complete = self.is_complete.subscribe();
-        // The sender lives as long as the fleet.
-        let _ = is_complete.wait_for(|is_complete| *is_complete).await;
+        let complete = is_complete.wait_for(|is_complete| *is_complete).await;
+        drop(complete.expect("the fleet holds the sender"));
     }
 
     /// Returns the node of that id; `None`: no host is the node.
@@ -118,22 +118,35 @@ impl HostFleet {
         hosts.reached(1).await;
         let _open = queue.open();
         for host in hosts.all() {
-            while self.update(&hosts, &logins, &host.shared_key()).await.is_err() {
-                sleep(AFTER_FAULT).await;
-            }
+            self.attend(&hosts, &logins, &queue, host.shared_key()).await;
         }
         self.is_complete.send_replace(true);
         loop {
             for key in queue.next(MOST_KEYS).await {
-                if let Err(status) = self.update(&hosts, &logins, &key).await {
-                    tracing::debug!(host = %key, %status, "login of the host not read, trying again");
-                    queue.mark_at(key, Instant::now() + AFTER_FAULT);
-                }
+                self.attend(&hosts, &logins, &queue, key).await;
             }
         }
     }
 
-    /// Notes the newest record of a host.
+    /// Notes the newest record of a host, again later if its login cannot be read: no other host waits for it.
+    async fn attend(
+        &self,
+        hosts: &Mirror<HostRecord>,
+        logins: &LoginReader,
+        queue: &WorkQueue<Arc<str>>,
+        key: Arc<str>,
+    ) {
+        if let Err(status) = self.update(hosts, logins, &key).await {
+            tracing::debug!(host = %key, %status, "login of the host not read, trying again");
+            queue.mark_at(key, Instant::now() + AFTER_FAULT);
+        }
+    }
+
+    /// Notes the newest record of a host. A host whose login cannot be read keeps its BMC if it has one; otherwise its node
+    /// is known, and says so.
+    ///
+    /// # Errors
+    /// The registry does not tell the login.
     async fn update(
         &self,
         hosts: &Mirror<HostRecord>,
@@ -151,11 +164,13 @@ impl HostFleet {
             return Ok(());
         };
         let login = match LoginName::of(&record.message) {
-            Some(name) => logins.read(key, name).await?,
-            None => None,
+            Some(name) => logins.read(key, name).await,
+            None => Ok(None),
         };
-        self.put(&node, HostAccess::of(&record, login));
-        Ok(())
+        if login.is_ok() || !self.nodes.lock().has(&node.host) {
+            self.put(&node, HostAccess::of(&record, login.clone().unwrap_or_default()));
+        }
+        login.map(drop)
     }
 
     fn put(&self, node: &HostNode, access: HostAccess) {
@@ -197,5 +212,68 @@ impl HostAccess {
             takes_any_certificate: bmc.disable_certificate_verification,
             login,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chassis::{Settings, settings::InventoryDriver};
+    use proto::host::{
+        BmcDetails, CreateHostRequest, Host, HostName, HostSpec, HostStatus, ObjectMeta, ProvisioningStatus,
+        ReplaceHostStatusRequest, host_service_client::HostServiceClient,
+    };
+    use tokio::{net::TcpListener, time::timeout};
+
+    use super::*;
+
+    /// Makes a host that is a node.
+    async fn make_node(registry: &Channel, name: &str) {
+        let mut hosts = HostServiceClient::new(registry.clone());
+        let bmc = BmcDetails {
+            address: format!("redfish://{name}.bmc"),
+            credentials_name: "login".to_owned(),
+            ..BmcDetails::default()
+        };
+        let meta = ObjectMeta { namespace: "m".to_owned(), name: name.to_owned(), ..ObjectMeta::default() };
+        let spec = HostSpec { bmc: Some(bmc), ..HostSpec::default() };
+        let host = Some(Host { meta: Some(meta), spec: Some(spec), ..Host::default() });
+        hosts.create_host(CreateHostRequest { host, ..CreateHostRequest::default() }).await.unwrap();
+        let provisioning =
+            Some(ProvisioningStatus { state: "available".to_owned(), ..ProvisioningStatus::default() });
+        let request = ReplaceHostStatusRequest {
+            name: Some(HostName { namespace: "m".to_owned(), name: name.to_owned() }),
+            status: Some(HostStatus { provisioning, ..HostStatus::default() }),
+            ..ReplaceHostStatusRequest::default()
+        };
+        hosts.replace_host_status(request).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_unreadable_login_shows_on_its_node_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
+        settings.inventory.driver = InventoryDriver::Hosts;
+        let context = Context::new(settings);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let registry = chassis::channel(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        component_registry::start(context.clone(), listener).await.unwrap();
+        for name in ["h1", "h2"] {
+            Box::pin(make_node(&registry, name)).await;
+        }
+
+        let fleet = Arc::new(HostFleet::new(&context.settings.power.redfish).unwrap());
+        let queue = WorkQueue::closed();
+        let hosts = Mirror::start(&context, registry, |_: &[Change<HostRecord>]| {});
+        let silent = LoginReader::new(chassis::channel("http://127.0.0.1:9").unwrap());
+        let following = Arc::clone(&fleet);
+        let task = tokio::spawn(async move { following.keep_current(hosts, silent, queue).await });
+        timeout(Duration::from_secs(30), fleet.complete()).await.expect("no host waits for another");
+        for name in ["h1", "h2"] {
+            let lack = fleet.node(name).unwrap().bmc.err().unwrap();
+            assert_eq!(lack, format!("host m/{name}: the login of the BMC cannot be read"));
+        }
+        task.abort();
+        context.tasks.shutdown().cancel();
+        context.tasks.finished(Duration::from_secs(10)).await.unwrap();
     }
 }
