@@ -1,4 +1,4 @@
-//! One machine, one authority: a node and the host that it is are never switched at the same time
+//! Claims of hosts for their nodes: a node and the host that it is are never switched at the same time
 //! ([31](../../decisions/0031-one-authority-for-a-machine.md)).
 //!
 //! The record of the host decides. A claim is refused while an operation on the host is due or under way, and a decision
@@ -13,11 +13,11 @@ use chassis::{
     Fault,
     kinds::{
         component,
-        host::{HostRecord, key, record},
+        host::{HostRecord, key, may_be_nodes, record},
     },
     mesh::time,
     process::clock,
-    store::{ledger::Draft, resource::Resource as _},
+    store::ledger::Draft,
 };
 use domain::{
     boot::component::report::ActionReport,
@@ -34,11 +34,11 @@ impl RegistryState {
     /// Claims the hosts of nodes whose attempts begin. Returns the ids of nodes whose hosts are worked on: their attempts
     /// must not begin, and the nodes are locked until the inventory says that they are not.
     pub(crate) async fn claim_hosts(&self, reports: &[ActionReport]) -> Result<HashSet<String>, Fault> {
-        let claims = self.claims(reports).await?;
+        let claims = self.claims(reports);
         if claims.is_empty() {
             return Ok(HashSet::new());
         }
-        let claim = move |draft: &mut Draft<'_, HostRecord>| Ok(claim(draft, claims));
+        let claim = move |draft: &mut Draft<'_, HostRecord>| Ok(claim(draft, &claims));
         let (worked_on, _) = self.hosts.hosts.write_by(POWER_CONTROLLER, claim).await?;
         if !worked_on.is_empty() {
             let ids = worked_on.iter().map(|id| Arc::from(id.as_str())).collect();
@@ -48,27 +48,16 @@ impl RegistryState {
         Ok(worked_on)
     }
 
-    /// Returns the claims of attempts that begin, by the key of the host. Every host with the id of a node is claimed:
-    /// which of them is the node may change.
-    async fn claims(&self, reports: &[ActionReport]) -> Result<Vec<(Arc<str>, NodeClaim)>, Fault> {
+    /// Returns the claims of attempts that begin, by the ids of their nodes.
+    fn claims(&self, reports: &[ActionReport]) -> HashMap<ComponentId, NodeClaim> {
         if !self.lists_hosts {
-            return Ok(Vec::new());
+            return HashMap::new();
         }
         let components = self.components.view();
         let begins = |report: &&ActionReport| {
             components.get(report.id.as_str()).is_none_or(|component| report.may_begin(&component))
         };
-        let beginning: HashMap<&ComponentId, &ActionReport> =
-            reports.iter().filter(begins).map(|report| (&report.id, report)).collect();
-        if beginning.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.hosts.hosts.fresh().await?;
-        let claim = |host: &Arc<HostRecord>| {
-            let report = beginning.get(&record::node_id(&host.message)?)?;
-            Some((host.shared_key(), claim_of(report)))
-        };
-        Ok(self.hosts.hosts.view().all().iter().filter_map(claim).collect())
+        reports.iter().filter(begins).map(|report| (report.id.clone(), claim_of(report))).collect()
     }
 }
 
@@ -93,21 +82,20 @@ impl HostLedgers {
     }
 }
 
-/// Claims hosts that are not worked on; returns the ids of the nodes of others.
-fn claim(draft: &mut Draft<'_, HostRecord>, claims: Vec<(Arc<str>, NodeClaim)>) -> HashSet<String> {
-    let is_worked_on = |key: &str| draft.get(key).is_some_and(|host| has_work(&host));
-    let worked_on: HashSet<String> = claims
-        .iter()
-        .filter(|(key, _)| is_worked_on(key))
-        .map(|(_, claim)| claim.component_id.clone())
-        .collect();
-    for (key, claim) in claims {
-        let Some(host) = draft.get(&key) else { continue };
-        if worked_on.contains(&claim.component_id) || is_same(host.message.node_claim.as_ref(), &claim) {
+/// Claims hosts that are not worked on; returns the ids of the nodes of others. Every host with the id of a node is
+/// claimed: which of them is the node may change.
+fn claim(draft: &mut Draft<'_, HostRecord>, claims: &HashMap<ComponentId, NodeClaim>) -> HashSet<String> {
+    let claim_on = |host: &HostRecord| claims.get(&record::node_id(&host.message)?);
+    let hosts = draft.select_among(&[may_be_nodes(claims.keys())], |host| claim_on(host).is_some());
+    let claimed: Vec<_> = hosts.iter().filter_map(|host| Some((host, claim_on(host)?))).collect();
+    let worked_on = claimed.iter().filter(|(host, _)| has_work(host));
+    let worked_on: HashSet<String> = worked_on.map(|(_, claim)| claim.component_id.clone()).collect();
+    for (host, claim) in claimed {
+        if worked_on.contains(&claim.component_id) || is_same(host.message.node_claim.as_ref(), claim) {
             continue;
         }
-        let mut host = HostRecord::clone(&host);
-        host.message.node_claim = Some(claim);
+        let mut host = HostRecord::clone(host);
+        host.message.node_claim = Some(claim.clone());
         draft.put(host);
     }
     worked_on

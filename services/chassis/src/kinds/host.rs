@@ -18,12 +18,18 @@ mod value;
 
 use std::{borrow::Cow, sync::Arc};
 
-use domain::{core::invalid::Invalid, host::record::HostKey};
+use domain::{
+    core::{id::ComponentId, invalid::Invalid},
+    host::record::HostKey,
+};
 use proto::{Message, host as wire};
 
 use crate::{
     observe::mirror::MirroredKind,
-    store::resource::{Facet, Resource, WireForm},
+    store::{
+        ledger::OneOf,
+        resource::{Facet, Resource, WireForm},
+    },
 };
 
 /// Message that is a record of its own, named by more than one field.
@@ -36,6 +42,11 @@ pub trait NamedMessage: Message + Clone + Default + PartialEq + 'static {
 
     /// Namespace of the record.
     fn namespace(&self) -> &str;
+
+    /// Name that the id of the record's node is, as far as it has one; empty: an id is made from a name that is too long.
+    fn node_name(&self) -> Option<&str> {
+        None
+    }
 
     /// Returns the places of the revision of the last change, and of the last one that has events.
     fn revisions(&mut self) -> (&mut u64, Option<&mut u64>);
@@ -97,12 +108,22 @@ impl<M: NamedMessage> Resource for KeyedMessage<M> {
     }
 
     fn facets(&self) -> impl Iterator<Item = Facet<'_>> {
-        std::iter::once((NAMESPACE, self.message.namespace()))
+        let node = self.message.node_name().map(|name| (NODE_NAME, name));
+        std::iter::once((NAMESPACE, self.message.namespace())).chain(node)
     }
 }
 
 /// Facet of the namespace, by which the owner finds records.
 pub const NAMESPACE: &str = "namespace";
+
+/// Facet of the node, by which the owner finds the hosts that may be a node.
+const NODE_NAME: &str = "node";
+
+/// Returns the condition on hosts that one of `ids` may be the node of. [`record::node_id`] says whose node it is.
+pub fn may_be_nodes<'a>(ids: impl Iterator<Item = &'a ComponentId>) -> OneOf {
+    let ids = ids.map(|id| (NODE_NAME, id.as_str().to_owned()));
+    ids.chain([(NODE_NAME, String::new())]).collect()
+}
 
 impl<M: NamedMessage> WireForm for KeyedMessage<M> {
     type Message = M;
@@ -143,6 +164,12 @@ impl NamedMessage for wire::Host {
 
     fn namespace(&self) -> &str {
         namespace_of(self.meta.as_ref())
+    }
+
+    fn node_name(&self) -> Option<&str> {
+        let meta = self.meta.as_ref()?;
+        let name = meta.annotations.get(annotations::XNAME).unwrap_or(&meta.name);
+        Some(if ComponentId::parse(name).is_ok() { name } else { "" })
     }
 
     fn revisions(&mut self) -> (&mut u64, Option<&mut u64>) {
