@@ -5,7 +5,7 @@
 
 use super::{
     Arc, AttemptEnd, DoneFacts, DriverAnswer, DriverCall, DriverReport, DriverTrouble, Flow, HostErrorKind,
-    HostPass, HostWork, OperationKind, PassEnd, PreparationParts, WaitReason,
+    HostPass, HostWork, OperationKind, PassEnd, WaitReason,
 };
 
 /// Answer of the driver, as far as the rules of an operation have to judge it.
@@ -209,7 +209,7 @@ impl HostPass<'_> {
         self.issue(HostWork {
             number: 0,
             since: now,
-            parts: parts(&call),
+            parts: call.parts(),
             changed_by: 0,
             is_accepted: false,
             call,
@@ -220,7 +220,7 @@ impl HostPass<'_> {
     /// Makes a further call of the present operation due.
     fn prolong(&mut self, call: DriverCall) {
         if let Some(work) = self.host.progress.work.take() {
-            self.issue(HostWork { parts: work.parts.or(parts(&call)), call, ..work });
+            self.issue(HostWork { parts: work.parts.or(call.parts()), call, ..work });
         }
     }
 
@@ -246,23 +246,5 @@ fn trouble(kind: DriverTrouble) -> WaitReason {
     match kind {
         DriverTrouble::Unreachable => WaitReason::DriverUnreachable,
         DriverTrouble::Busy => WaitReason::DriverBusy,
-    }
-}
-
-fn parts(call: &DriverCall) -> PreparationParts {
-    match call {
-        DriverCall::Prepare(call) => call.parts,
-        DriverCall::Service(call) => call.parts,
-        DriverCall::Register(_)
-        | DriverCall::Inspect(_)
-        | DriverCall::Provision(_)
-        | DriverCall::Adopt { .. }
-        | DriverCall::Deprovision { .. }
-        | DriverCall::PowerOn { .. }
-        | DriverCall::PowerOff { .. }
-        | DriverCall::Detach { .. }
-        | DriverCall::Delete
-        | DriverCall::AttachDataImage { .. }
-        | DriverCall::DetachDataImage => PreparationParts::default(),
     }
 }

@@ -53,6 +53,25 @@ pub enum DriverCall {
 }
 
 impl DriverCall {
+    /// Returns what of the host the operation prepares anew.
+    pub fn parts(&self) -> PreparationParts {
+        match self {
+            Self::Prepare(call) => call.parts,
+            Self::Service(call) => call.parts,
+            Self::Register(_)
+            | Self::Inspect(_)
+            | Self::Provision(_)
+            | Self::Adopt { .. }
+            | Self::Deprovision { .. }
+            | Self::PowerOn { .. }
+            | Self::PowerOff { .. }
+            | Self::Detach { .. }
+            | Self::Delete
+            | Self::AttachDataImage { .. }
+            | Self::DetachDataImage => PreparationParts::default(),
+        }
+    }
+
     /// Kind of the operation.
     pub fn kind(&self) -> OperationKind {
         match self {
@@ -173,6 +192,11 @@ impl PreparationParts {
     /// Returns whether nothing is to be changed.
     pub fn is_empty(self) -> bool {
         self == Self::default()
+    }
+
+    /// Returns whether firmware is to be changed.
+    pub fn has_firmware(self) -> bool {
+        self.settings || self.components
     }
 
     /// Returns the changes of either.

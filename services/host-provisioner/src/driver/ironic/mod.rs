@@ -39,7 +39,7 @@ use self::{
     fleet::IronicFleet,
     operation::{HostOperation, operation_name, sight},
     power::PowerGoal,
-    provisioning::{changes_firmware, goal},
+    provisioning::goal,
     step::{NodeStep, next_step},
 };
 
@@ -98,7 +98,7 @@ impl IronicHostDriver {
 
 async fn carry_out(operation: &HostOperation<'_>) -> Step<DriverAnswer> {
     let call = &operation.order.work.call;
-    if changes_firmware(call) {
+    if call.parts().has_firmware() {
         return Err(failed("this driver changes no firmware"));
     }
     match call {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::host::record::{
-    call::{DoneFacts, DriverAnswer, DriverCall, InspectCall, PreparationParts, PrepareCall, ProvisionCall},
+    call::{DoneFacts, DriverAnswer, DriverCall, InspectCall, PrepareCall, ProvisionCall},
     spec::InspectionMode,
     state::HostState,
     status::HostInventory,
@@ -24,7 +24,7 @@ use super::{
 
 /// Settings and members of the request that begins an operation.
 #[derive(Default)]
-struct Beginning {
+struct OperationRequest {
     changes: Vec<Value>,
     members: Value,
     raid: Option<RaidChange>,
@@ -102,7 +102,7 @@ impl HostOperation<'_> {
         {
             return Ok(inspected(&inventory::of_inspection(&known)));
         }
-        let Beginning { mut changes, members, raid } = self.beginning(node, verb)?;
+        let OperationRequest { mut changes, members, raid } = self.beginning(node, verb)?;
         changes.push(self.mark(&node.state_changed_at, verb, self.is_forced()).patch());
         let node = self.change(node, &changes).await?;
         if let Some(raid) = raid {
@@ -130,24 +130,24 @@ impl HostOperation<'_> {
         }
     }
 
-    fn beginning(&self, node: &IronicNode, verb: ProvisionVerb) -> Step<Beginning> {
-        let none = || Ok(Beginning { members: json!({}), ..Beginning::default() });
+    fn beginning(&self, node: &IronicNode, verb: ProvisionVerb) -> Step<OperationRequest> {
+        let none = || Ok(OperationRequest { members: json!({}), ..OperationRequest::default() });
         match (&self.order.work.call, verb) {
             (DriverCall::Inspect(call), ProvisionVerb::Inspect) => self.inspection(node, call),
             (DriverCall::Prepare(call), ProvisionVerb::Clean) => Ok(self.cleaning(call)),
             (DriverCall::Provision(call), ProvisionVerb::Active) => self.deployment(node, call),
             (DriverCall::Deprovision { cleaning_disabled, .. }, _) => {
                 let changes = vec![set("automated_clean", &json!(!cleaning_disabled))];
-                Ok(Beginning { changes, members: json!({}), raid: None })
+                Ok(OperationRequest { changes, members: json!({}), raid: None })
             }
             (DriverCall::Adopt { .. }, _) => {
-                Ok(Beginning { changes: self.reservation(), members: json!({}), raid: None })
+                Ok(OperationRequest { changes: self.reservation(), members: json!({}), raid: None })
             }
             _ => none(),
         }
     }
 
-    fn inspection(&self, node: &IronicNode, call: &InspectCall) -> Step<Beginning> {
+    fn inspection(&self, node: &IronicNode, call: &InspectCall) -> Step<OperationRequest> {
         let mut changes = vec![set_capabilities(&node.properties, call.boot_mode)];
         if self.fleet.site.hardware.is_none() {
             let interface = match call.mode {
@@ -157,10 +157,10 @@ impl HostOperation<'_> {
             };
             changes.push(set("inspect_interface", &interface.into()));
         }
-        Ok(Beginning { changes, members: json!({}), raid: None })
+        Ok(OperationRequest { changes, members: json!({}), raid: None })
     }
 
-    fn cleaning(&self, call: &PrepareCall) -> Beginning {
+    fn cleaning(&self, call: &PrepareCall) -> OperationRequest {
         let raid = raid_change(call);
         let mut changes = Vec::new();
         if let Some(raid) = raid.as_ref().filter(|_| self.fleet.site.hardware.is_none()) {
@@ -168,10 +168,10 @@ impl HostOperation<'_> {
             changes.push(set("raid_interface", &interface.into()));
         }
         let steps = raid.as_ref().map(|raid| raid.steps.clone()).unwrap_or_default();
-        Beginning { changes, members: json!({ "clean_steps": steps }), raid }
+        OperationRequest { changes, members: json!({ "clean_steps": steps }), raid }
     }
 
-    fn deployment(&self, node: &IronicNode, call: &ProvisionCall) -> Step<Beginning> {
+    fn deployment(&self, node: &IronicNode, call: &ProvisionCall) -> Step<OperationRequest> {
         let image = call.system.image.as_ref();
         let procedure = call.system.procedure.as_deref();
         let mut changes = self.reservation();
@@ -191,7 +191,7 @@ impl HostOperation<'_> {
         if let Some(procedure) = procedure.filter(|_| self.fleet.site.hardware.is_none()) {
             members["deploy_steps"] = procedure_steps(procedure);
         }
-        Ok(Beginning { changes, members, raid: None })
+        Ok(OperationRequest { changes, members, raid: None })
     }
 
     /// Returns the change that reserves the node for the host, whose record others may look for by its id.
@@ -232,26 +232,6 @@ pub(super) fn goal(call: &DriverCall) -> Option<NodeGoal> {
         | DriverCall::AttachDataImage { .. }
         | DriverCall::DetachDataImage => return None,
     })
-}
-
-/// Returns whether the call asks for a change of firmware.
-pub(super) fn changes_firmware(call: &DriverCall) -> bool {
-    let has_some = |parts: PreparationParts| parts.settings || parts.components;
-    match call {
-        DriverCall::Prepare(call) => has_some(call.parts),
-        DriverCall::Service(call) => has_some(call.parts),
-        DriverCall::Register(_)
-        | DriverCall::Inspect(_)
-        | DriverCall::Provision(_)
-        | DriverCall::Adopt { .. }
-        | DriverCall::Deprovision { .. }
-        | DriverCall::PowerOn { .. }
-        | DriverCall::PowerOff { .. }
-        | DriverCall::Detach { .. }
-        | DriverCall::Delete
-        | DriverCall::AttachDataImage { .. }
-        | DriverCall::DetachDataImage => false,
-    }
 }
 
 fn inspected(details: &Value) -> DriverAnswer {
