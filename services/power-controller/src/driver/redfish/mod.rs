@@ -201,11 +201,11 @@ impl RedfishDriver {
         let order = ResetOrder { reset, patience: *patience, pause: *pause, still_ours: Arc::new(is_wanted) };
         let tasks = fleet.find(taken).into_iter().map(|(node_id, node)| {
             let (id, actions, order) = (id.clone(), Arc::clone(actions), order.clone());
-            let lack = node.is_none().then(|| fleet.lack(&node_id));
+            let node = node.ok_or_else(|| fleet.lack(&node_id));
             async move {
-                let result = match &node {
-                    Some(node) => node.carry_out(&order).await,
-                    None => TaskState::Failed(lack.unwrap_or_default()),
+                let result = match node {
+                    Ok(node) => node.carry_out(&order).await,
+                    Err(lack) => TaskState::Failed(lack),
                 };
                 if order.is_ours() {
                     actions.end(&id, &node_id, result);
