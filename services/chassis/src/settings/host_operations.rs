@@ -47,7 +47,7 @@ pub struct IronicSettings {
     pub calls: Peer,
 }
 
-/// One Ironic.
+/// Ironic at one address.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IronicBackendSettings {
@@ -68,7 +68,7 @@ pub enum HostDriverName {
     Simulated,
     /// The BMC of each host, by Redfish.
     Redfish,
-    /// One or several Ironics.
+    /// Ironic, or several of them.
     Ironic,
 }
 

@@ -1,7 +1,7 @@
 //! Waits for transitions that the upstream works on and that are not on record here: those of other clients, and those of
 //! this service that a database has lost.
 //!
-//! Such a transition is neither repeated nor withdrawn. It counts as an action of a generation before all others: until
+//! The engine neither repeats nor withdraws such a transition. The transition counts as an action of a generation before all others: until
 //! the upstream has ended it, a reading that lacks its effect is evidence for no generation. The upstream is asked for
 //! these transitions when a term begins, and no power is read before it has answered.
 

@@ -20,7 +20,7 @@ const OLDEST: u32 = 89;
 /// API version from which a node shows the health of its hardware.
 const HEALTH: u32 = 109;
 
-/// One Ironic.
+/// Ironic at one address.
 pub(super) struct IronicBackend {
     /// Name in the settings.
     pub(super) name: String,

@@ -1,4 +1,4 @@
-//! One operation on a host at its Ironic: what all kinds of operations share.
+//! Operation on a host at its Ironic: the half that all kinds of operations share.
 
 use domain::{core::time::Timestamp, host::address::BmcAddress};
 use http::StatusCode;

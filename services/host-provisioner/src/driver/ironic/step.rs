@@ -75,7 +75,7 @@ pub(super) enum NodeStep {
     BeginMaintenance,
     /// The node is removed.
     Remove,
-    /// Somebody else has brought the node to where the operation cannot begin.
+    /// Another client has led the node to where the operation cannot begin.
     Stuck,
     /// Ironic cannot reach the BMC, and takes no requests.
     Faulty,
