@@ -61,7 +61,7 @@ struct ListingHistory {
 
 /// Nodes of one Ironic, by id and by name.
 #[derive(Default)]
-struct NodeIndex {
+struct ListedNodes {
     by_uuid: HashMap<String, Arc<IronicNode>>,
     by_name: HashMap<String, Arc<IronicNode>>,
 }
@@ -107,7 +107,7 @@ impl IronicFleet {
         let outages: Vec<_> = listed.iter().filter_map(|listed| Some(&listed.as_ref().err()?.text)).collect();
         let is_out = outages.len() == self.backends.len();
         let outage = BackendOutage(outages.into_iter().cloned().collect::<Vec<_>>().join("; "));
-        let listed: Vec<_> = listed.into_iter().map(|nodes| nodes.ok().map(NodeIndex::of)).collect();
+        let listed: Vec<_> = listed.into_iter().map(|nodes| nodes.ok().map(ListedNodes::of)).collect();
         let mut memory = self.memory.lock();
         memory.count_failures(&listed);
         if is_out {
@@ -131,7 +131,7 @@ impl IronicFleet {
         memory: &mut FleetMemory,
         listing: &mut BackendListing,
         host: &HostTarget,
-        listed: &[Option<NodeIndex>],
+        listed: &[Option<ListedNodes>],
     ) {
         let found =
             listed.iter().enumerate().find_map(|(place, nodes)| Some((place, nodes.as_ref()?.find(host)?)));
@@ -209,7 +209,7 @@ impl IronicFleet {
 }
 
 impl FleetMemory {
-    fn count_failures(&mut self, listed: &[Option<NodeIndex>]) {
+    fn count_failures(&mut self, listed: &[Option<ListedNodes>]) {
         for (history, nodes) in self.history.iter_mut().zip(listed) {
             history.has_succeeded |= nodes.is_some();
             history.failures = if nodes.is_some() { 0 } else { history.failures.saturating_add(1) };
@@ -225,7 +225,7 @@ impl FleetMemory {
     }
 }
 
-impl NodeIndex {
+impl ListedNodes {
     fn of(nodes: Vec<IronicNode>) -> Self {
         let mut index = Self::default();
         for node in nodes.into_iter().map(Arc::new) {
