@@ -17,7 +17,6 @@ mod groups;
 mod isolate;
 mod observe;
 mod observed;
-mod outage;
 mod placing;
 mod power;
 mod preparation;
@@ -42,6 +41,7 @@ use chassis::{
     mesh::channel::LARGEST_MESSAGE,
     observe::{
         mirror::{Change, Mirror},
+        outage::OutageTimer,
         work::{OpenQueue, WorkQueue},
     },
     store::ledger::Ledger,
@@ -62,7 +62,6 @@ use crate::{
     coordinate::BootCoordinator,
     follow::{ChangePoller, FollowedComponents},
     observe::{ConfigurationObserver, QueryReason},
-    outage::OutageTimer,
     placing::BootDataPlacer,
     power::PowerMirror,
     prepare::BootPreparer,

@@ -11,7 +11,7 @@ use chassis::{
     kinds::{observation, options::OptionsRecord, trouble},
     lease::Term,
     mesh::time,
-    observe::{mirror::Mirror, work::WorkQueue},
+    observe::{mirror::Mirror, outage::OutageTimer, work::WorkQueue},
     process::{clock, pause},
     store::ledger::{Draft, Ledger},
 };
@@ -25,7 +25,6 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     observed::ObservedConfiguration,
-    outage::OutageTimer,
     power::PowerMirror,
     request_clock::RequestClock,
     step::PlacingStep,
@@ -183,12 +182,12 @@ impl ConfigurationObserver {
         }
         match self.upstream.ask(&batch.about, self.deadline()).await {
             Ok(said) => {
-                self.outage.lock().ends();
+                self.outage.lock().end();
                 self.keep_answer(&batch, said).await?;
                 Ok(())
             }
             Err(failure) => {
-                let too_long = self.outage.lock().lasts(since, Instant::now());
+                let too_long = self.outage.lock().is_too_long(since, Instant::now());
                 if too_long {
                     self.lose(&batch, &failure).await?;
                 }

@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use chassis::{
-    observe::{mirror::Mirror, work::WorkQueue},
+    observe::{mirror::Mirror, outage::OutageTimer, work::WorkQueue},
     process::pause,
 };
 use domain::{
@@ -20,7 +20,6 @@ use crate::{
     claims::{ClaimAnswer, WorkClaims},
     follow::FollowedComponents,
     observe::{ConfigurationObserver, ObserveError, QueryReason},
-    outage::OutageTimer,
     rounds,
     upstream::{Failure, configuration::NamedObservation},
 };
@@ -88,7 +87,7 @@ impl ConfigurationPoller {
             if connection.failures == 0 {
                 tracing::warn!(%error, "configuration changes are not heard of, listening again");
             }
-            if connection.outage.lasts(began, Instant::now()) && !connection.lost {
+            if connection.outage.is_too_long(began, Instant::now()) && !connection.lost {
                 connection.lost = self.lose_all(&error).await;
             }
             connection.failures += 1;

@@ -1,4 +1,8 @@
-//! Following what others keep: copies of their collections, and items that need a decision.
+//! Following what others keep.
+//!
+//! - [`mirror`]: copies of the collections of other parts, and [`work`]: items that need a decision
+//! - readings of outside systems: [`outage`], since when a system does not answer
 
 pub mod mirror;
+pub mod outage;
 pub mod work;

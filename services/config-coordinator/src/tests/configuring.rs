@@ -1,9 +1,8 @@
 //! States and setting of configurations with the real service, or without any.
 
-use chassis::settings::ConfigurationDriver;
+use chassis::{observe::outage::LONGEST_SILENCE, settings::ConfigurationDriver};
 
 use super::{peers::PlayedTrouble, *};
-use crate::outage;
 
 impl CoordinatorSite {
     /// Waits for `more` further calls that read configurations.
@@ -192,7 +191,7 @@ async fn looks_for_changes_that_are_refused_take_nothing_away() {
     .await;
     site.peers.state().trouble.insert("cfs", PlayedTrouble::Status(400));
     site.looks("a look that is refused", 1).await;
-    tokio::time::sleep(outage::LONGEST).await;
+    tokio::time::sleep(LONGEST_SILENCE).await;
     // The last poll but one was refused after a longer silence than a request for states would be allowed. The pauses
     // between polls grow.
     site.looks("looks that are refused later", 3).await;

@@ -4,7 +4,6 @@
 //!
 //! One task does all of it, so that an older reading cannot overwrite a newer one.
 
-mod outage;
 mod pushes;
 mod rhythm;
 mod take;
@@ -19,6 +18,7 @@ use std::{
 use anyhow::Context as _;
 use chassis::{
     lease::EngineTurn,
+    observe::outage::KeyOutages,
     process::{clock, memory::leave_room},
 };
 use domain::{
@@ -38,7 +38,6 @@ use tokio::{
 use tracing::Instrument;
 
 use self::{
-    outage::NodeOutages,
     pushes::{PushEvent, pushes},
     rhythm::PollRhythm,
 };
@@ -79,7 +78,7 @@ pub(crate) struct PowerPoller {
     unwanted: HashSet<ComponentId>,
     /// Power that results of actions showed last, so that earlier readings are recognised.
     shown: HashMap<ComponentId, Shown>,
-    outages: NodeOutages,
+    outages: KeyOutages<ComponentId>,
     /// Number of times that listening began. Readings from before may have missed changes.
     listening: u64,
     /// Number of requests, pushes and results, to order them.
@@ -130,7 +129,7 @@ impl PowerPoller {
         let longest = pause.saturating_mul(WHEN_QUIET);
         let rhythm = PollRhythm::new(Instant::now(), if driver.tells() { longest } else { pause }, longest);
         let (seen, unwanted) = (HashMap::new(), HashSet::new());
-        let (shown, outages) = (HashMap::new(), NodeOutages::default());
+        let (shown, outages) = (HashMap::new(), KeyOutages::default());
         let (listening, clock, failures) = (0, 0, 0);
         Self {
             known,
@@ -340,7 +339,7 @@ impl PowerPoller {
         for id in &ids {
             self.seen.remove(id.as_str());
             self.shown.remove(id.as_str());
-            self.outages.heard(id);
+            self.outages.end(id.as_str());
         }
         if let Err(fault) = self.known.forget(ids).await {
             tracing::debug!(%fault, "cannot delete the power states of components that are gone");

@@ -1,10 +1,9 @@
 //! Messages that the power upstream pushes, across broken connections.
 
-use chassis::process::pause;
+use chassis::{observe::outage::OutageTimer, process::pause};
 use futures_util::{Stream, StreamExt, stream};
 use tokio::time::Instant;
 
-use super::outage::SILENCE;
 use crate::driver::{DriverFailure, NodeReading, PowerUpstream, ReadingStream};
 
 /// Event of the stream of pushes.
@@ -20,7 +19,13 @@ pub(crate) enum PushEvent {
 /// Listens to the upstream without end. After a break it connects again and reports the break.
 pub(crate) fn pushes(driver: PowerUpstream) -> impl Stream<Item = PushEvent> + Send {
     stream::unfold(
-        PushListener { driver, messages: None, failures: 0, outage: None },
+        PushListener {
+            driver,
+            messages: None,
+            failures: 0,
+            outage: OutageTimer::default(),
+            is_reported: false,
+        },
         |mut listener| async move { Some((listener.next().await, listener)) },
     )
 }
@@ -30,13 +35,10 @@ struct PushListener {
     messages: Option<ReadingStream>,
     /// Breaks since the last message.
     failures: u32,
-    outage: Option<PushOutage>,
-}
-
-/// Time without a connection.
-struct PushOutage {
-    since: Instant,
-    told: bool,
+    /// Time without a connection.
+    outage: OutageTimer,
+    /// Whether the outage was reported.
+    is_reported: bool,
 }
 
 impl PushListener {
@@ -67,15 +69,15 @@ impl PushListener {
 
     /// Returns whether the outage has just become too long.
     fn is_lost(&mut self) -> bool {
-        let outage = self.outage.get_or_insert_with(|| PushOutage { since: Instant::now(), told: false });
-        let lost = !outage.told && outage.since.elapsed() >= SILENCE;
-        outage.told |= lost;
-        lost
+        let now = Instant::now();
+        let is_lost = self.outage.is_too_long(now, now) && !self.is_reported;
+        self.is_reported |= is_lost;
+        is_lost
     }
 
     async fn begin(&mut self) -> Result<(), DriverFailure> {
         self.messages = Some(self.driver.watch_power().await?);
-        self.outage = None;
+        (self.outage, self.is_reported) = (OutageTimer::default(), false);
         Ok(())
     }
 

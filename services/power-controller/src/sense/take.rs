@@ -34,7 +34,7 @@ impl PowerPoller {
             match answer {
                 Ok(readings) => {
                     self.failures = 0;
-                    batch.nodes.iter().for_each(|node| self.outages.heard(node.id.as_str()));
+                    batch.nodes.iter().for_each(|node| self.outages.end(node.id.as_str()));
                     let read = self.weigh(batch, readings.into_iter().collect());
                     states.extend(read.into_iter().map(|(id, state, seen)| (id, (state, seen))));
                 }
@@ -49,7 +49,7 @@ impl PowerPoller {
             tracing::warn!(error = %failure, "cannot read power states, trying again");
         }
         let ids: Vec<_> = batch.nodes.into_iter().map(|node| node.id).collect();
-        let lost = self.outages.unheard(&ids, batch.asked_at, Instant::now());
+        let lost = self.outages.too_long(&ids, batch.asked_at, Instant::now());
         self.lose_touch(lost, &failure.to_string()).await;
         self.ask_again_later(ids);
     }
