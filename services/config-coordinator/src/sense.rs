@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use chassis::{
-    observe::{mirror::Mirror, outage::OutageTimer, work::WorkQueue},
+    observe::{beat::PollBeats, mirror::Mirror, outage::OutageTimer, work::WorkQueue},
     process::pause,
 };
 use domain::{
@@ -41,8 +41,8 @@ pub(crate) struct ConfigurationPoller {
     claims: Arc<WorkClaims<QueryReason>>,
     /// Components whose configuration decides about them.
     followed: Arc<FollowedComponents>,
-    /// Origin of the audits, which are at the same moments for all components.
-    start: Instant,
+    /// Moments of the audits, which are the same for all components.
+    beats: PollBeats,
 }
 
 /// State of the connection for pushes.
@@ -64,7 +64,7 @@ impl ConfigurationPoller {
         claims: Arc<WorkClaims<QueryReason>>,
         followed: Arc<FollowedComponents>,
     ) -> Self {
-        Self { observer, components, queue, claims, followed, start: Instant::now() }
+        Self { observer, components, queue, claims, followed, beats: PollBeats::new(Instant::now()) }
     }
 
     /// Queues components that may have to be requested.
@@ -170,7 +170,7 @@ impl ConfigurationPoller {
             Some(QueryReason::Evidence { .. }) if self.observer.is_missing(id) => {
                 // The return of the node is not pushed, and finding out may take a fetch of everything: one fetch
                 // serves all missing nodes.
-                self.claims.rest(id, next_moment(self.start, self.least(), now));
+                self.claims.rest(id, self.beats.next(now, self.least()));
             }
             Some(QueryReason::Evidence { .. }) => return false,
         }
@@ -206,33 +206,11 @@ impl ConfigurationPoller {
     /// Returns the next moment of the audits. It is the same for all components, so that one fetch serves them all,
     /// however many are added one by one.
     fn next_audit(&self, now: Instant) -> Instant {
-        next_moment(self.start, configuration::audit_period(self.least(), self.followed.count()), now)
+        self.beats.next(now, configuration::audit_period(self.least(), self.followed.count()))
     }
 
     /// Returns the least time between audits.
     fn least(&self) -> Duration {
         self.observer.options.in_force().polling_period()
-    }
-}
-
-/// Returns the first moment after `now` that is a multiple of `period` away from `start`.
-fn next_moment(start: Instant, period: Duration, now: Instant) -> Instant {
-    let past = now.duration_since(start).as_nanos();
-    let into = past.checked_rem(period.as_nanos()).unwrap_or_default();
-    // The remainder is shorter than the period, so the subtraction fits.
-    now + period - Duration::from_nanos(u64::try_from(into).unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn everybody_looks_at_the_same_moments() {
-        let start = Instant::now();
-        let at = |milliseconds| start + Duration::from_millis(milliseconds);
-        for (now, next) in [(0, 2000), (1, 2000), (1999, 2000), (2000, 4000), (7001, 8000)] {
-            assert_eq!(next_moment(start, Duration::from_secs(2), at(now)), at(next), "{now}");
-        }
     }
 }

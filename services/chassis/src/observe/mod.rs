@@ -1,8 +1,9 @@
 //! Following what others keep.
 //!
 //! - [`mirror`]: copies of the collections of other parts, and [`work`]: items that need a decision
-//! - readings of outside systems: [`outage`], since when a system does not answer
+//! - readings of outside systems: [`beat`], when they are polled; [`outage`], since when a system does not answer
 
+pub mod beat;
 pub mod mirror;
 pub mod outage;
 pub mod work;

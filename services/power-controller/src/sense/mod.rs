@@ -5,7 +5,6 @@
 //! One task does all of it, so that an older reading cannot overwrite a newer one.
 
 mod pushes;
-mod rhythm;
 mod take;
 
 use std::{
@@ -18,7 +17,7 @@ use std::{
 use anyhow::Context as _;
 use chassis::{
     lease::EngineTurn,
-    observe::outage::KeyOutages,
+    observe::{beat::PollBeats, outage::KeyOutages},
     process::{clock, memory::leave_room},
 };
 use domain::{
@@ -26,7 +25,7 @@ use domain::{
         component::Component,
         power::{self, Shown},
     },
-    core::{id::ComponentId, time::Timestamp},
+    core::{id::ComponentId, looks, time::Timestamp},
 };
 use futures_util::{Stream, StreamExt};
 use proto::power::{PowerReading, PowerState};
@@ -37,10 +36,7 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use self::{
-    pushes::{PushEvent, pushes},
-    rhythm::PollRhythm,
-};
+use self::pushes::{PushEvent, pushes};
 use crate::{
     convert::AskedFor,
     driver::{DriverFailure, NodeReading, PowerUpstream},
@@ -57,6 +53,9 @@ const MOST_PUSHES: usize = 4096;
 /// default that is as often as power services themselves poll a node.
 const WHEN_QUIET: u32 = 6;
 
+/// Shortest pause between polls of a node: beats have a length.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+
 /// Pause before nodes are read while the upstream was asked for its open transitions.
 const LISTED_SOON: Duration = Duration::from_millis(50);
 
@@ -71,8 +70,12 @@ pub(crate) struct PowerPoller {
     engine: SharedEngine,
     /// Power states that results of actions show.
     results: mpsc::Receiver<Vec<PowerState>>,
-    /// Schedule of polls.
-    rhythm: PollRhythm,
+    /// Moments of polls.
+    beats: PollBeats,
+    /// Least time between polls of a node.
+    pause: Duration,
+    /// Most time between polls of a node.
+    longest: Duration,
     seen: HashMap<ComponentId, ReadingOrigin>,
     /// Nodes whose power is not needed any more.
     unwanted: HashSet<ComponentId>,
@@ -127,7 +130,7 @@ impl PowerPoller {
         pause: Duration,
     ) -> Self {
         let longest = pause.saturating_mul(WHEN_QUIET);
-        let rhythm = PollRhythm::new(Instant::now(), if driver.tells() { longest } else { pause }, longest);
+        let pause = if driver.tells() { longest } else { pause.max(SHORTEST_PAUSE) };
         let (seen, unwanted) = (HashMap::new(), HashSet::new());
         let (shown, outages) = (HashMap::new(), KeyOutages::default());
         let (listening, clock, failures) = (0, 0, 0);
@@ -137,7 +140,9 @@ impl PowerPoller {
             queues,
             engine,
             results,
-            rhythm,
+            beats: PollBeats::new(Instant::now()),
+            pause,
+            longest,
             seen,
             unwanted,
             shown,
@@ -328,7 +333,7 @@ impl PowerPoller {
     /// Returns until when a component need not be polled.
     fn fresh_until(&self, seen: &ReadingOrigin, component: &Component) -> Instant {
         let quiet = component.last_action_at().map_or(Duration::MAX, |at| clock::now().since(at));
-        self.rhythm.after(seen.at, quiet)
+        self.beats.closest(seen.at, looks::at_leisure(quiet, self.pause, self.longest))
     }
 
     /// Deletes the states of components that are gone. Where that fails, the next start does it.
