@@ -17,11 +17,11 @@ mod groups;
 mod isolate;
 mod observe;
 mod observed;
+mod ordering;
 mod placing;
 mod power;
 mod preparation;
 mod prepare;
-mod request_clock;
 mod rounds;
 mod rpc;
 mod sense;
@@ -65,7 +65,6 @@ use crate::{
     placing::BootDataPlacer,
     power::PowerMirror,
     prepare::BootPreparer,
-    request_clock::RequestClock,
     rpc::ConfigurationRpc,
     sense::ConfigurationPoller,
     step::PlacingStep,
@@ -190,7 +189,7 @@ impl CoordinatorEngine {
             options: options.clone(),
             term: term.clone(),
             upstream: drivers.configuration.clone(),
-            request_clock: Arc::new(Mutex::new(RequestClock::default())),
+            clock: Arc::default(),
             outage: Mutex::new(OutageTimer::default()),
             changed: queue.clone(),
         });

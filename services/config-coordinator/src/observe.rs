@@ -11,12 +11,16 @@ use chassis::{
     kinds::{observation, options::OptionsRecord, trouble},
     lease::Term,
     mesh::time,
-    observe::{mirror::Mirror, outage::OutageTimer, work::WorkQueue},
+    observe::{mirror::Mirror, outage::OutageTimer, reading_clock::LogicalTime, work::WorkQueue},
     process::{clock, pause},
     store::ledger::{Draft, Ledger},
 };
 use domain::{
-    boot::{component::Component, configuration, evaluation},
+    boot::{
+        component::Component,
+        configuration::{self, reading::ReadingSource},
+        evaluation,
+    },
     core::id::ComponentId,
 };
 use parking_lot::Mutex;
@@ -25,8 +29,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     observed::ObservedConfiguration,
+    ordering::{ConfigurationClock, admit},
     power::PowerMirror,
-    request_clock::RequestClock,
     step::PlacingStep,
     store::ConfigurationStateTable,
     trouble::{StepTrouble, waiting_for},
@@ -41,8 +45,8 @@ const UNREADABLE: &str = "the configuration upstream: what it says of this node 
 
 /// Calls the upstream, and stores its answers with the generation that was current at the time of the request.
 ///
-/// Answers may overtake each other: the answer to an earlier request never replaces that to a later one. Only answers
-/// that differ from the stored state are written.
+/// [`configuration::reading`] says which of two readings stands. Only readings that differ from the stored state are
+/// written.
 pub(crate) struct ConfigurationObserver {
     pub(crate) states: Ledger<ConfigurationStateTable>,
     pub(crate) components: Mirror<Component>,
@@ -51,7 +55,7 @@ pub(crate) struct ConfigurationObserver {
     pub(crate) power: PowerMirror,
     pub(crate) term: Term,
     pub(crate) upstream: ConfigurationUpstream,
-    pub(crate) request_clock: Arc<Mutex<RequestClock>>,
+    pub(crate) clock: Arc<Mutex<ConfigurationClock>>,
     /// Time since which no request about components was answered.
     pub(crate) outage: Mutex<OutageTimer>,
     /// Queue for components with a new state.
@@ -100,7 +104,7 @@ pub(crate) struct PollYield {
 /// Queries with the time of their request.
 pub(crate) struct ConfigurationQueryBatch {
     pub(crate) about: Vec<ConfigurationQuery>,
-    asked: u64,
+    asked_at: LogicalTime,
 }
 
 impl ConfigurationQueryBatch {
@@ -136,7 +140,7 @@ impl ConfigurationObserver {
         let last = self.states.view().get(id.as_str());
         let known = last.filter(|last| last.reading() == ConfigurationReading::Known);
         let is_known = known.as_ref().is_some_and(|known| known.generation == generation);
-        if !is_known || !self.request_clock.lock().is_fresh(id) {
+        if !is_known || self.clock.lock().fresh(id).is_none() {
             let known_at = known.and_then(|known| known.observed_at).map(time::from_wire);
             let power = self.power.of(&component).observation;
             let needed = !configuration::can_wait(&component, &power, known_at, clock::now());
@@ -209,7 +213,7 @@ impl ConfigurationObserver {
 
     /// Returns the queries of a request made now: about the existing components, in their generation.
     pub(crate) fn query_about(&self, ids: &[ComponentId]) -> ConfigurationQueryBatch {
-        let asked = self.request_clock.lock().tick();
+        let asked_at = self.clock.lock().tick();
         let about = ids.iter().filter_map(|id| {
             let component = self.components.get(id.as_str())?;
             Some(ConfigurationQuery {
@@ -221,7 +225,7 @@ impl ConfigurationObserver {
             })
         });
         let about = about.collect();
-        ConfigurationQueryBatch { about, asked }
+        ConfigurationQueryBatch { about, asked_at }
     }
 
     /// Stores the answer to a batch of queries. Returns the number of components with a new state.
@@ -230,11 +234,7 @@ impl ConfigurationObserver {
         batch: &ConfigurationQueryBatch,
         said: Vec<NamedObservation>,
     ) -> Result<usize, Fault> {
-        let asked = batch.asked;
-        self.keep(batch.learnt(said), move |request_clock, id, generation| {
-            request_clock.admits_answer(id, asked, generation).then_some(generation)
-        })
-        .await
+        self.keep(ReadingSource::Answer, batch.asked_at, batch.learnt(said)).await
     }
 
     /// Stores the upstream's confirmation of a call, about components as they were before the call.
@@ -243,23 +243,18 @@ impl ConfigurationObserver {
         before: &ConfigurationQueryBatch,
         said: Vec<NamedObservation>,
     ) -> Result<(), Fault> {
-        let told = self.request_clock.lock().tick();
-        self.keep(before.learnt(said), move |request_clock, id, generation| {
-            request_clock.admits_confirmation(id, told, generation).then_some(generation)
-        })
-        .await
-        .map(drop)
+        let told_at = self.clock.lock().tick();
+        self.keep(ReadingSource::Confirmation, told_at, before.learnt(said)).await.map(drop)
     }
 
     /// Stores states that the upstream pushed.
     pub(crate) async fn told(&self, said: Vec<NamedObservation>) -> Result<(), Fault> {
-        let told = self.request_clock.lock().tick();
+        let told_at = self.clock.lock().tick();
         let learnt = said.into_iter().filter_map(|(id, observation)| {
             let component = self.components.get(&id)?;
-            Some((component.id.clone(), ObservedConfiguration::of(observation)?, ()))
+            Some((component.id.clone(), ObservedConfiguration::of(observation)?, component.generation))
         });
-        let learnt: Vec<_> = learnt.collect();
-        self.keep(learnt, move |request_clock, id, ()| request_clock.admits_news(id, told)).await.map(drop)
+        self.keep(ReadingSource::Push, told_at, learnt.collect()).await.map(drop)
     }
 
     /// Withdraws the known states of these components, unless they were observed again since the queries were sent.
@@ -268,31 +263,27 @@ impl ConfigurationObserver {
         let lost = batch.about.iter().map(|query| {
             (query.id.clone(), ObservedConfiguration::Lost(Arc::clone(&text)), query.generation)
         });
-        let asked = batch.asked;
-        self.keep(lost.collect(), move |request_clock, id, generation| {
-            request_clock.is_newest(id, asked).then_some(generation)
-        })
-        .await
-        .map(drop)
+        self.keep(ReadingSource::Outage, batch.asked_at, lost.collect()).await.map(drop)
     }
 
-    /// Stores observations, each with the generation that `admits` returns for it, if any. Returns the number of
-    /// components with a new state.
-    async fn keep<C: Send + 'static>(
+    /// Stores those observations of `source`, made at `time`, that stand. Each comes with the generation of its
+    /// component at the request. Returns the number of components with a new state.
+    async fn keep(
         &self,
-        learnt: Vec<(ComponentId, ObservedConfiguration, C)>,
-        admits: impl Fn(&mut RequestClock, &ComponentId, C) -> Option<u64> + Send + 'static,
+        source: ReadingSource,
+        time: LogicalTime,
+        learnt: Vec<(ComponentId, ObservedConfiguration, u64)>,
     ) -> Result<usize, Fault> {
         let ids: Vec<_> = learnt.iter().map(|(id, ..)| id.clone()).collect();
-        let (request_clock, at) = (Arc::clone(&self.request_clock), clock::now());
+        let (clock, now) = (Arc::clone(&self.clock), clock::now());
         let write = move |draft: &mut Draft<'_, ConfigurationState>| {
-            // Answers are ordered here, in the order of writes.
-            let mut request_clock = request_clock.lock();
+            // Readings are ordered here, in the order of writes.
+            let mut clock = clock.lock();
             let mut changed = HashSet::new();
-            for (id, observed, context) in learnt {
-                let Some(generation) = admits(&mut request_clock, &id, context) else { continue };
+            for (id, observed, generation) in learnt {
+                let Some(generation) = admit(&mut clock, source, &id, time, generation) else { continue };
                 let kept = draft.get(id.as_str());
-                if let Some(state) = observed.replaces(kept.as_deref(), &id, generation, at) {
+                if let Some(state) = observed.replaces(kept.as_deref(), &id, generation, now) {
                     draft.put(state);
                     changed.insert(id);
                 }
@@ -306,7 +297,8 @@ impl ConfigurationObserver {
                 Ok(count)
             }
             Err(fault) => {
-                self.request_clock.lock().forget(&ids);
+                let mut clock = self.clock.lock();
+                ids.iter().for_each(|id| clock.forget(id));
                 Err(fault)
             }
         }
@@ -357,17 +349,20 @@ impl ConfigurationObserver {
 
     /// Marks all earlier answers about all nodes as possibly out of date.
     pub(crate) fn may_have_missed(&self) {
-        self.request_clock.lock().may_have_missed();
+        self.clock.lock().note_gap();
     }
 
     /// Forgets components that no longer exist, unless they have returned by the time of the write: newer observations
     /// of those would be lost and never requested again.
     pub(crate) async fn forget(&self, mut ids: Vec<ComponentId>) -> Result<(), Fault> {
-        let (request_clock, components) = (Arc::clone(&self.request_clock), self.components.clone());
+        let (clock, components) = (Arc::clone(&self.clock), self.components.clone());
         let delete = move |draft: &mut Draft<'_, ConfigurationState>| {
             ids.retain(|id| components.get(id.as_str()).is_none());
-            request_clock.lock().forget(&ids);
-            ids.iter().for_each(|id| draft.delete(id.as_str()));
+            let mut clock = clock.lock();
+            for id in &ids {
+                clock.forget(id);
+                draft.delete(id.as_str());
+            }
             Ok(())
         };
         self.states.write_fenced(self.term.fence(), delete).await.map(drop)

@@ -172,9 +172,9 @@ impl DecisionData {
     ///
     /// # Errors
     /// As [`Self::store`].
-    pub(crate) async fn forget(&self, ids: Vec<String>) -> Result<(), Fault> {
+    pub(crate) async fn forget(&self, ids: Vec<ComponentId>) -> Result<(), Fault> {
         let delete = self.states.write_fenced(self.term.fence(), move |draft| {
-            ids.iter().for_each(|id| draft.delete(id));
+            ids.iter().for_each(|id| draft.delete(id.as_str()));
             Ok(())
         });
         delete.await.map(drop)

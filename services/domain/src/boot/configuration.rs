@@ -15,6 +15,7 @@ use crate::{
 
 pub mod boot_script;
 pub mod preparation;
+pub mod reading;
 
 /// Time for which the configuration upstream's knowledge of a node counts.
 const KNOWN_FOR: Duration = Duration::from_secs(60 * 60);

@@ -16,6 +16,7 @@ use crate::{
 
 pub mod event;
 mod reading;
+pub mod standing;
 pub mod transition;
 
 pub(crate) use reading::off_is_doubted_until;

@@ -2,7 +2,7 @@
 //! changes, and polls nodes that are being acted on. An upstream that pushes changes is polled seldom: pushes are for
 //! speed, and polls for the truth.
 //!
-//! One task does all of it, so that an older reading cannot overwrite a newer one.
+//! One task does all of it, so that readings have an order. [`power::standing`] says which of two readings stands.
 
 mod pushes;
 mod take;
@@ -17,8 +17,12 @@ use std::{
 use anyhow::Context as _;
 use chassis::{
     lease::EngineTurn,
-    observe::{beat::PollBeats, outage::KeyOutages},
-    process::{clock, memory::leave_room},
+    observe::{
+        beat::PollBeats,
+        outage::KeyOutages,
+        reading_clock::{LogicalTime, ReadingClock},
+    },
+    process::clock,
 };
 use domain::{
     boot::{
@@ -76,24 +80,20 @@ pub(crate) struct PowerPoller {
     pause: Duration,
     /// Most time between polls of a node.
     longest: Duration,
-    seen: HashMap<ComponentId, ReadingOrigin>,
+    /// Order of readings. Those from before listening began may have missed changes.
+    readings: ReadingClock<ComponentId, ReadingOrigin>,
     /// Nodes whose power is not needed any more.
     unwanted: HashSet<ComponentId>,
     /// Power that results of actions showed last, so that earlier readings are recognised.
     shown: HashMap<ComponentId, Shown>,
     outages: KeyOutages<ComponentId>,
-    /// Number of times that listening began. Readings from before may have missed changes.
-    listening: u64,
-    /// Number of requests, pushes and results, to order them.
-    clock: u64,
     failures: u32,
 }
 
 /// Origin of the stored reading of a component.
 #[derive(Debug, Clone, Copy)]
 struct ReadingOrigin {
-    listening: u64,
-    clock: u64,
+    /// Time of arrival.
     at: Instant,
     /// Time of the request.
     asked_at: Instant,
@@ -111,8 +111,7 @@ struct NodeQuery {
 /// Queries about nodes that were sent together.
 struct NodeQueryBatch {
     nodes: Vec<NodeQuery>,
-    clock: u64,
-    listening: u64,
+    time: LogicalTime,
     asked_at: Instant,
 }
 
@@ -131,9 +130,6 @@ impl PowerPoller {
     ) -> Self {
         let longest = pause.saturating_mul(WHEN_QUIET);
         let pause = if driver.tells() { longest } else { pause.max(SHORTEST_PAUSE) };
-        let (seen, unwanted) = (HashMap::new(), HashSet::new());
-        let (shown, outages) = (HashMap::new(), KeyOutages::default());
-        let (listening, clock, failures) = (0, 0, 0);
         Self {
             known,
             driver,
@@ -143,13 +139,11 @@ impl PowerPoller {
             beats: PollBeats::new(Instant::now()),
             pause,
             longest,
-            seen,
-            unwanted,
-            shown,
-            outages,
-            listening,
-            clock,
-            failures,
+            readings: ReadingClock::default(),
+            unwanted: HashSet::new(),
+            shown: HashMap::new(),
+            outages: KeyOutages::default(),
+            failures: 0,
         }
     }
 
@@ -201,7 +195,7 @@ impl PowerPoller {
         if self.known.is_out_of_date() {
             tracing::warn!("power states are of before a gap or a loss, reading all of them again");
             let enabled: Vec<_> = self.known.components.enabled().collect();
-            self.seen.clear();
+            self.readings.clear();
             if let Err(fault) = self.known.withdraw(&enabled).await {
                 tracing::warn!(%fault, "power states of before are not withdrawn, trying again");
                 return sleep(BEAT).await;
@@ -217,8 +211,7 @@ impl PowerPoller {
         for id in mem::take(&mut self.unwanted) {
             let component = self.known.components.get(id.as_str());
             if component.is_some_and(|component| !component.is_enabled()) {
-                self.seen.remove(&id);
-                leave_room(&mut self.seen);
+                self.readings.forget(&id);
             }
         }
     }
@@ -238,7 +231,7 @@ impl PowerPoller {
         let mut overtaken: HashMap<_, Vec<_>> = HashMap::new();
         for id in ids {
             let Some(component) = self.known.components.get(id.as_str()) else {
-                gone.push(id.as_str().to_owned());
+                gone.push(id);
                 continue;
             };
             if let Some(trouble) = self.engine.lock().waits_for_holder(id.as_str(), component.generation) {
@@ -260,10 +253,9 @@ impl PowerPoller {
         if nodes.is_empty() {
             return;
         }
-        self.clock += 1;
-        let (clock, listening, asked_at) = (self.clock, self.listening, Instant::now());
+        let (time, asked_at) = (self.readings.tick(), Instant::now());
         for nodes in self.driver.apart(nodes, |node| node.id.as_str()) {
-            let batch = NodeQueryBatch { nodes, clock, listening, asked_at };
+            let batch = NodeQueryBatch { nodes, time, asked_at };
             let (driver, deadline) = (self.driver.clone(), self.known.upstream_deadline());
             let ask = async move {
                 let ids = batch.nodes.iter().map(|node| node.id.as_str().to_owned()).collect();
@@ -310,8 +302,8 @@ impl PowerPoller {
                 && !is_doubtful(state)
                 && state.action_waits_for.is_empty() != is_held
         });
-        let seen = self.seen.get(id).filter(|seen| known && seen.listening == self.listening);
-        let stale_from = seen.map_or(now, |seen| self.fresh_until(seen, component));
+        let seen = self.readings.fresh(&component.id).filter(|_| known);
+        let stale_from = seen.map_or(now, |seen| self.fresh_until(*seen, component));
         Some(overdue.map_or(stale_from, |overdue| overdue.min(stale_from)))
     }
 
@@ -331,20 +323,20 @@ impl PowerPoller {
     }
 
     /// Returns until when a component need not be polled.
-    fn fresh_until(&self, seen: &ReadingOrigin, component: &Component) -> Instant {
+    fn fresh_until(&self, seen: ReadingOrigin, component: &Component) -> Instant {
         let quiet = component.last_action_at().map_or(Duration::MAX, |at| clock::now().since(at));
         self.beats.closest(seen.at, looks::at_leisure(quiet, self.pause, self.longest))
     }
 
     /// Deletes the states of components that are gone. Where that fails, the next start does it.
-    async fn forget(&mut self, ids: Vec<String>) {
+    async fn forget(&mut self, ids: Vec<ComponentId>) {
         if ids.is_empty() {
             return;
         }
         for id in &ids {
-            self.seen.remove(id.as_str());
-            self.shown.remove(id.as_str());
-            self.outages.end(id.as_str());
+            self.readings.forget(id);
+            self.shown.remove(id);
+            self.outages.end(id);
         }
         if let Err(fault) = self.known.forget(ids).await {
             tracing::debug!(%fault, "cannot delete the power states of components that are gone");

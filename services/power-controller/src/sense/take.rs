@@ -2,11 +2,17 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use chassis::process::{clock, pause};
+use chassis::{
+    observe::reading_clock::LogicalTime,
+    process::{clock, pause},
+};
 use domain::{
     boot::{
         bos::options::Options,
-        power::{self, Outlook},
+        power::{
+            self, Outlook,
+            standing::{ArrivingAnswer, ReadingStanding, RecordedReading, answer_standing, result_standing},
+        },
     },
     core::{id::ComponentId, time::Timestamp, trouble::Trouble},
 };
@@ -25,23 +31,40 @@ use crate::{
 /// Pause before polling a node again whose reading may be from before the end of an action.
 const LEFT_OPEN: Duration = Duration::from_secs(1);
 
+/// Reading that stands beside those that arrived before.
+struct ArrivedReading {
+    id: ComponentId,
+    state: PowerState,
+    /// Time of the request, push or result.
+    time: LogicalTime,
+    origin: ReadingOrigin,
+}
+
+impl ReadingOrigin {
+    /// Returns the origin of a reading that arrives without a request.
+    fn now() -> Self {
+        let now = Instant::now();
+        Self { at: now, asked_at: now, as_of: None }
+    }
+}
+
 impl PowerPoller {
     /// Stores answers that arrived at the same time together. Of two answers about one node the later request counts.
     pub(super) async fn take_answers(&mut self, mut answers: Vec<NodeQueryAnswer>) {
-        answers.sort_by_key(|(batch, _)| batch.clock);
-        let mut states = HashMap::new();
+        answers.sort_by_key(|(batch, _)| batch.time);
+        let mut read = HashMap::new();
         for (batch, answer) in answers {
             match answer {
                 Ok(readings) => {
                     self.failures = 0;
-                    batch.nodes.iter().for_each(|node| self.outages.end(node.id.as_str()));
-                    let read = self.weigh(batch, readings.into_iter().collect());
-                    states.extend(read.into_iter().map(|(id, state, seen)| (id, (state, seen))));
+                    batch.nodes.iter().for_each(|node| self.outages.end(&node.id));
+                    let standing = self.weigh(batch, readings.into_iter().collect());
+                    read.extend(standing.into_iter().map(|one| (one.id.clone(), one)));
                 }
                 Err(failure) => self.take_failure(batch, &failure).await,
             }
         }
-        self.store(states.into_iter().map(|(id, (state, seen))| (id, state, seen)).collect()).await;
+        self.store(read.into_values().collect()).await;
     }
 
     async fn take_failure(&mut self, batch: NodeQueryBatch, failure: &DriverFailure) {
@@ -54,46 +77,47 @@ impl PowerPoller {
         self.ask_again_later(ids);
     }
 
-    /// Returns the states that an answer is evidence for. The other nodes are requested again.
+    /// Returns the readings of an answer that stand. The other nodes are requested again.
     fn weigh(
         &mut self,
         batch: NodeQueryBatch,
-        mut readings: HashMap<String, NodeReading>,
-    ) -> Vec<(ComponentId, PowerState, ReadingOrigin)> {
+        mut answer: HashMap<String, NodeReading>,
+    ) -> Vec<ArrivedReading> {
         let now = clock::now();
         let options = self.known.options.in_force();
-        let seen = ReadingOrigin { asked_at: batch.asked_at, ..Self::seen_at(batch.clock, batch.listening) };
-        let mut states = Vec::new();
+        let mut standing = Vec::new();
         for NodeQuery { id, asked_for } in batch.nodes {
-            // Another generation has begun meanwhile, and has its own request.
-            let generation = asked_for.generation;
-            let component = self.known.components.get(id.as_str()).filter(|one| one.generation == generation);
-            let Some(component) = component else { continue };
-            let reading = readings.remove(id.as_str()).unwrap_or_else(NodeReading::missing);
-            if self.is_outdated(&id, &reading, now) {
-                self.seen.remove(&id);
-                self.ask_at(&id, std::iter::once(self.fresh_until(&seen, &component)));
-                continue;
-            }
-            let seen = ReadingOrigin { as_of: reading.as_of, ..seen };
+            let reading = answer.remove(id.as_str()).unwrap_or_else(NodeReading::missing);
+            let component = self.known.components.get(id.as_str());
+            let origin = ReadingOrigin { at: Instant::now(), asked_at: batch.asked_at, as_of: reading.as_of };
             let state = convert::power_state(&id, reading, asked_for, now);
-            // Something newer arrived during the request; if the two differ, it is unknown which of them is true now.
-            let overtaken = self.seen.get(&id).is_some_and(|seen| seen.clock > batch.clock);
-            if overtaken && self.contradicts(&state) {
-                self.seen.remove(&id);
-                self.queues.unread.mark([id]);
-            } else {
-                states.push((id, self.evidence(state, &options, now), seen));
+            let arriving = ArrivingAnswer {
+                is_of_generation: component
+                    .as_ref()
+                    .is_some_and(|component| component.generation == asked_for.generation),
+                reading: convert::rule_reading(state.reading()),
+                as_of: origin.as_of,
+                is_overtaken: self.readings.is_overtaken(&id, batch.time),
+                contradicts: self.contradicts(&state),
+            };
+            match answer_standing(arriving, self.shown.get(&id).copied(), now) {
+                ReadingStanding::Discarded => {}
+                ReadingStanding::Outdated => {
+                    self.readings.forget(&id);
+                    let next = component.map(|component| self.fresh_until(origin, &component));
+                    self.ask_at(&id, next.into_iter());
+                }
+                ReadingStanding::Contradicted => {
+                    self.readings.forget(&id);
+                    self.queues.unread.mark([id]);
+                }
+                ReadingStanding::Stands => {
+                    let state = self.evidence(state, &options, now);
+                    standing.push(ArrivedReading { id, state, time: batch.time, origin });
+                }
             }
         }
-        states
-    }
-
-    /// Returns whether the reading is from a time before the result of the last action on the node.
-    fn is_outdated(&self, id: &ComponentId, reading: &NodeReading, now: Timestamp) -> bool {
-        let rule_reading = convert::rule_reading(reading.reading);
-        let shown = self.shown.get(id);
-        shown.is_some_and(|shown| power::is_outdated(rule_reading, reading.as_of, *shown, now))
+        standing
     }
 
     /// Returns an answer as evidence for a generation: the one that it was requested for, or the one before while an
@@ -145,59 +169,58 @@ impl PowerPoller {
                 }
                 PushEvent::Began => self.begin_to_listen(),
                 PushEvent::Changed(readings) => {
-                    let seen = self.seen_now();
-                    newest.extend(readings.into_iter().map(|(id, reading)| (id, (reading, seen))));
+                    let (time, origin) = (self.readings.tick(), ReadingOrigin::now());
+                    newest.extend(readings.into_iter().map(|(id, reading)| (id, (reading, time, origin))));
                 }
             }
         }
-        let states = newest.into_iter().filter_map(|(id, (reading, seen))| {
-            let component = self.known.components.get(&id)?;
-            let state = convert::power_state(&component.id, reading, self.asked_for(&id), now);
-            Some((component.id.clone(), state, seen))
+        let read = newest.into_iter().filter_map(|(id, (reading, time, origin))| {
+            let id = self.known.components.get(&id)?.id.clone();
+            let state = convert::power_state(&id, reading, self.asked_for(id.as_str()), now);
+            Some(ArrivedReading { id, state, time, origin })
         });
-        let states = states.collect();
-        self.store(states).await;
+        let read = read.collect();
+        self.store(read).await;
     }
 
     /// Stores the power that results of actions show. A result belongs to the generation of its action; if a newer
     /// generation has been read meanwhile, its power is read again.
     pub(super) async fn take_results(&mut self, results: Vec<PowerState>) {
-        let (options, now, seen) = (self.known.options.in_force(), clock::now(), self.seen_now());
-        let mut states = Vec::new();
+        let (options, now) = (self.known.options.in_force(), clock::now());
+        let (time, origin) = (self.readings.tick(), ReadingOrigin::now());
+        let mut standing = Vec::new();
         for state in results {
             let Some(component) = self.known.components.get(&state.id) else { continue };
             let id = component.id.clone();
-            self.shown.insert(id.clone(), convert::as_shown(&state));
+            let shown = convert::as_shown(&state);
+            self.shown.insert(id.clone(), shown);
             // The action began after every earlier power-on attempt was over.
             let asked_for = AskedFor::of(&component);
             let same = asked_for.generation == state.generation;
             let AskedFor { spent_power_ons, begun_actions, .. } =
                 if same { asked_for } else { AskedFor::default() };
             let state = PowerState { spent_power_ons, begun_actions, ..state };
-            if self.is_overtaken(&id, &state, now) {
-                self.engine.lock().nodes.settle(&state, &options, now);
-                self.seen.remove(&id);
-                self.queues.unread.mark([id]);
+            let recorded = self.recorded(&id, &state);
+            if result_standing(shown, state.generation, recorded, now) == ReadingStanding::Stands {
+                standing.push(ArrivedReading { id, state, time, origin });
             } else {
-                states.push((id, state, seen));
+                self.engine.lock().nodes.settle(&state, &options, now);
+                self.readings.forget(&id);
+                self.queues.unread.mark([id]);
             }
         }
-        self.store(states).await;
+        self.store(standing).await;
     }
 
-    /// Returns whether the stored state was read after the result, or for a newer generation, and differs from it. A
-    /// later answer of the upstream may show an earlier state.
-    fn is_overtaken(&self, id: &ComponentId, result: &PowerState, now: Timestamp) -> bool {
-        let is_of_before = |known: &PowerState| {
-            let as_of = self.seen.get(id).and_then(|seen| seen.as_of);
-            let reading = convert::rule_reading(known.reading());
-            power::is_outdated(reading, as_of, convert::as_shown(result), now)
-        };
-        self.known.states.view().get(&result.id).is_some_and(|known| {
-            known.generation > result.generation
-                || (self.contradicts(result)
-                    && convert::observed_at(&known) > convert::observed_at(result)
-                    && !is_of_before(&known))
+    /// Returns the reading on record beside the `result` of an action.
+    fn recorded(&self, id: &ComponentId, result: &PowerState) -> Option<RecordedReading> {
+        let known = self.known.states.view().get(id.as_str())?;
+        Some(RecordedReading {
+            generation: known.generation,
+            reading: convert::rule_reading(known.reading()),
+            observed_at: convert::observed_at(&known),
+            as_of: self.readings.newest(id).and_then(|origin| origin.as_of),
+            contradicts: self.contradicts(result),
         })
     }
 
@@ -240,41 +263,30 @@ impl PowerPoller {
 
     /// Begins to listen, and requests all power again that may have changed before.
     fn begin_to_listen(&mut self) {
-        self.listening += 1;
+        self.readings.note_gap();
         self.queues.unread.mark(self.known.components.enabled());
     }
 
-    fn seen_now(&mut self) -> ReadingOrigin {
-        self.clock += 1;
-        Self::seen_at(self.clock, self.listening)
-    }
-
-    fn seen_at(clock: u64, listening: u64) -> ReadingOrigin {
-        let now = Instant::now();
-        ReadingOrigin { listening, clock, at: now, asked_at: now, as_of: None }
-    }
-
     /// Stores the states that differ from the known ones.
-    async fn store(&mut self, states: Vec<(ComponentId, PowerState, ReadingOrigin)>) {
+    async fn store(&mut self, read: Vec<ArrivedReading>) {
         let changed: Vec<_> =
-            states.iter().map(|(_, state, _)| state).filter(|state| self.differs(state)).cloned().collect();
+            read.iter().map(|one| &one.state).filter(|state| self.differs(state)).cloned().collect();
         if !changed.is_empty()
             && let Err(fault) = self.known.store(changed).await
         {
             tracing::debug!(%fault, "cannot store power states, asking again");
-            let ids = states.into_iter().map(|(id, ..)| id).collect();
-            return self.ask_again_later(ids);
+            return self.ask_again_later(read.into_iter().map(|one| one.id).collect());
         }
         let (options, now) = (self.known.options.in_force(), clock::now());
         let clock = self.driver.clock();
-        for (id, _, seen) in &states {
-            self.engine.lock().nodes.read(id, seen.asked_at.into_std(), seen.as_of, clock);
+        for ArrivedReading { id, origin, .. } in &read {
+            self.engine.lock().nodes.read(id, origin.asked_at.into_std(), origin.as_of, clock);
         }
         // Confirmed states count too: the confirmed one may come from a write that seemed to have failed.
-        self.queues.undecided.mark(states.iter().map(|(id, ..)| id.clone()));
-        for (id, state, seen) in states {
-            self.look_again(&id, &state, seen, &options, now);
-            self.note(id, seen);
+        self.queues.undecided.mark(read.iter().map(|one| one.id.clone()));
+        for ArrivedReading { id, state, time, origin } in read {
+            self.look_again(&id, &state, origin, &options, now);
+            self.note(id, time, origin);
         }
     }
 
@@ -284,7 +296,7 @@ impl PowerPoller {
         &self,
         id: &ComponentId,
         state: &PowerState,
-        seen: ReadingOrigin,
+        origin: ReadingOrigin,
         options: &Options,
         now: Timestamp,
     ) {
@@ -301,7 +313,7 @@ impl PowerPoller {
             Outlook::Pending { until } => until.map(|until| after(until.since(now))),
             Outlook::Settled => None,
         };
-        let change = component.is_enabled().then(|| self.fresh_until(&seen, &component));
+        let change = component.is_enabled().then(|| self.fresh_until(origin, &component));
         let overdue = self.overdue_from(&component, state, Instant::now()).filter(|_| component.is_enabled());
         self.ask_at(id, left_open.into_iter().chain(doubt).chain(effect).chain(change).chain(overdue));
     }
@@ -313,15 +325,11 @@ impl PowerPoller {
         }
     }
 
-    /// Notes the origin of a reading; a reading that only confirms a newer one does not make it older.
-    fn note(&mut self, id: ComponentId, seen: ReadingOrigin) {
-        let known = self.seen.entry(id).or_insert(seen);
-        if seen.clock >= known.clock {
-            (known.asked_at, known.as_of) = (seen.asked_at, seen.as_of);
-        }
-        known.listening = known.listening.max(seen.listening);
-        known.clock = known.clock.max(seen.clock);
-        known.at = known.at.max(seen.at);
+    /// Notes the origin of a reading. One that only confirms a newer one does not make it older.
+    fn note(&mut self, id: ComponentId, time: LogicalTime, origin: ReadingOrigin) {
+        let newer = self.readings.newest(&id).filter(|_| self.readings.is_overtaken(&id, time));
+        let origin = newer.map_or(origin, |newer| ReadingOrigin { at: origin.at, ..*newer });
+        self.readings.note(id, time, origin);
     }
 
     /// Returns whether the stored state, of whichever generation, differs in the power of the node.
@@ -341,7 +349,7 @@ impl PowerPoller {
         self.failures = self.failures.saturating_add(1);
         let at = Instant::now() + pause::after(self.failures);
         for id in ids {
-            self.seen.remove(&id);
+            self.readings.forget(&id);
             self.queues.unread.mark_at(id, at);
         }
     }
