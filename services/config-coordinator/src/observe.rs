@@ -25,7 +25,7 @@ use domain::{
 };
 use parking_lot::Mutex;
 use proto::configuration::{ConfigurationReading, ConfigurationState};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::{
     observed::ObservedConfiguration,
@@ -330,8 +330,7 @@ impl ConfigurationObserver {
     /// Withdraws observations from before the term. Each state is unknown before any decision here rests on it, and
     /// before any watch shows it. The write is retried until it is on record.
     pub(crate) async fn withdraw_inherited(&self) {
-        let mut failures = 0;
-        loop {
+        let withdraw = || {
             let view = self.states.view();
             let known = self.components.enabled().filter_map(|id| view.get(id.as_str()));
             let known = known.filter(|state| state.reading() != ConfigurationReading::Unspecified);
@@ -340,11 +339,12 @@ impl ConfigurationObserver {
                 withdrawn.into_iter().for_each(|state| draft.put(state));
                 Ok(())
             };
-            let Err(fault) = self.states.write_fenced(self.term.fence(), put).await else { return };
+            self.states.write_fenced(self.term.fence(), put)
+        };
+        let note = |fault, _| {
             tracing::warn!(%fault, "configuration states of before are not withdrawn, trying again");
-            failures += 1;
-            sleep(pause::after(failures)).await;
-        }
+        };
+        pause::until_done(withdraw, note).await;
     }
 
     /// Marks all earlier answers about all nodes as possibly out of date.

@@ -3,23 +3,29 @@
 //! Pushes and polls for changes are for speed. They may get lost, so they are not relied on: as long as configuration
 //! decides about a node, the upstream is asked about it again at long intervals.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use chassis::{
-    observe::{beat::PollBeats, mirror::Mirror, outage::OutageTimer, work::WorkQueue},
+    Fault,
+    observe::{
+        beat::PollBeats,
+        listen::{PushEvent, listen},
+        mirror::Mirror,
+        work::WorkQueue,
+    },
     process::pause,
 };
 use domain::{
     boot::{component::Component, configuration},
     core::id::ComponentId,
 };
-use futures_util::{Stream, StreamExt};
+use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, sleep};
 
 use crate::{
     claims::{ClaimAnswer, WorkClaims},
     follow::FollowedComponents,
-    observe::{ConfigurationObserver, ObserveError, QueryReason},
+    observe::{ConfigurationObserver, QueryReason},
     rounds,
     upstream::{Failure, configuration::NamedObservation},
 };
@@ -45,17 +51,6 @@ pub(crate) struct ConfigurationPoller {
     beats: PollBeats,
 }
 
-/// State of the connection for pushes.
-#[derive(Default)]
-struct PushConnection {
-    /// Breaks since the last message.
-    failures: u32,
-    /// Time without a connection.
-    outage: OutageTimer,
-    /// Whether the earlier states count as unknown on record.
-    lost: bool,
-}
-
 impl ConfigurationPoller {
     pub(crate) fn new(
         observer: Arc<ConfigurationObserver>,
@@ -78,26 +73,31 @@ impl ConfigurationPoller {
     }
 
     /// Listens for changes without end, if the upstream pushes any. After every gap all states are requested once; the
-    /// time before the start is a gap too.
+    /// time before the start is a gap too, and so is a push that could not be stored.
     pub(crate) async fn listen(&self) {
-        let mut connection = PushConnection::default();
-        loop {
-            let began = Instant::now();
-            let Err(error) = self.listen_once(&mut connection).await else { return };
-            if connection.failures == 0 {
-                tracing::warn!(%error, "configuration changes are not heard of, listening again");
+        let connect = || async {
+            let pushes = self.observer.upstream.watch().await?;
+            Ok(pushes.map_or_else(|| stream::pending().left_stream(), StreamExt::right_stream))
+        };
+        let mut pushes = pin!(listen("configurations", connect).ready_chunks(MESSAGES));
+        let mut failures = 0;
+        while let Some(together) = pushes.next().await {
+            let Err(fault) = self.take(together).await else {
+                failures = 0;
+                continue;
+            };
+            if failures == 0 {
+                tracing::warn!(%fault, "pushed configurations are not stored, requesting all of them again");
             }
-            if connection.outage.is_too_long(began, Instant::now()) && !connection.lost {
-                connection.lost = self.lose_all(&error).await;
-            }
-            connection.failures += 1;
-            sleep(pause::after(connection.failures)).await;
+            failures += 1;
+            sleep(pause::after(failures)).await;
+            self.request_all();
         }
     }
 
     /// Requests all states again after each loss of commits, without end.
     pub(crate) async fn recover_losses(&self) {
-        let mut losses = std::pin::pin!(self.observer.states.view().losses());
+        let mut losses = pin!(self.observer.states.view().losses());
         while losses.next().await.is_some() {
             tracing::warn!("the database has lost configuration states, reading all of them again");
             self.observer.may_have_missed();
@@ -107,42 +107,40 @@ impl ConfigurationPoller {
         }
     }
 
-    /// Listens until the stream breaks. Returns `Ok` if the upstream has no stream.
-    async fn listen_once(&self, connection: &mut PushConnection) -> Result<(), ObserveError> {
-        let messages = self.observer.upstream.watch().await?;
-        (connection.outage, connection.lost) = (OutageTimer::default(), false);
+    /// Stores pushes that arrived together. Those from before a break are about states that are requested again.
+    async fn take(&self, pushes: Vec<PushEvent<Vec<NamedObservation>, Failure>>) -> Result<(), Fault> {
+        let mut said = Vec::new();
+        for push in pushes {
+            match push {
+                PushEvent::Pushed(observations) => said.extend(observations),
+                PushEvent::Began => {
+                    said.clear();
+                    self.request_all();
+                }
+                PushEvent::Lost(failure) => {
+                    said.clear();
+                    self.lose_all(&failure).await;
+                }
+            }
+        }
+        if said.is_empty() { Ok(()) } else { self.observer.told(said).await }
+    }
+
+    /// Requests the states of all components, which may have changed unnoticed.
+    fn request_all(&self) {
         self.observer.may_have_missed();
         self.queue.mark(self.components.enabled());
-        match messages {
-            Some(messages) => self.take(messages, &mut connection.failures).await,
-            None => Ok(()),
-        }
     }
 
-    /// Stores pushes until the stream breaks, or until one could not be stored: that is a gap too.
-    async fn take(
-        &self,
-        messages: impl Stream<Item = Result<Vec<NamedObservation>, Failure>> + Unpin,
-        failures: &mut u32,
-    ) -> Result<(), ObserveError> {
-        let mut messages = messages.ready_chunks(MESSAGES);
-        while let Some(together) = messages.next().await {
-            let said = together.into_iter().collect::<Result<Vec<_>, _>>()?;
-            self.observer.told(said.into_iter().flatten().collect()).await?;
-            *failures = 0;
-        }
-        Ok(())
-    }
-
-    /// Withdraws the states of all components, which may have changed unnoticed. Returns whether that is on record.
-    async fn lose_all(&self, why: &ObserveError) -> bool {
-        let ObserveError::Upstream(failure) = why else { return false };
+    /// Withdraws the states of all components, which may have changed unnoticed. The write is retried until it is on
+    /// record.
+    async fn lose_all(&self, why: &Failure) {
         let enabled: Vec<_> = self.components.enabled().collect();
-        let lost = self.observer.lose(&self.observer.query_about(&enabled), failure).await;
-        if let Err(fault) = &lost {
-            tracing::warn!(%fault, "the silence of the configuration upstream is not recorded");
-        }
-        lost.is_ok()
+        let batch = self.observer.query_about(&enabled);
+        let note = |fault, _| {
+            tracing::warn!(%fault, "the silence of the configuration upstream is not recorded, trying again");
+        };
+        pause::until_done(|| self.observer.lose(&batch, why), note).await;
     }
 
     async fn round(&self, ids: Vec<ComponentId>) {

@@ -16,7 +16,7 @@ use domain::{
 };
 use parking_lot::Mutex;
 use proto::power::{PowerReading, PowerState};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::store::PowerStateTable;
 
@@ -139,17 +139,16 @@ impl DecisionData {
     /// `is_told`: the registry has reported which components are enabled now, and the readings of others may stay.
     /// Otherwise all readings are withdrawn: the last holder may have read a node whose enabling has not arrived here.
     pub(crate) async fn withdraw_inherited(&self, is_told: bool) {
-        let mut failures = 0;
-        loop {
+        let withdraw = || async {
             let ids: Vec<_> = match is_told {
                 true => self.components.enabled().collect(),
                 false => self.read_before(),
             };
-            let Err(fault) = self.withdraw(&ids).await else { return };
-            tracing::warn!(%fault, "power states of before are not withdrawn, trying again");
-            failures += 1;
-            sleep(pause::after(failures)).await;
-        }
+            self.withdraw(&ids).await
+        };
+        let note =
+            |fault, _| tracing::warn!(%fault, "power states of before are not withdrawn, trying again");
+        pause::until_done(withdraw, note).await;
     }
 
     /// Returns the nodes with a stored power state.

@@ -1,10 +1,11 @@
 //! Following what others keep.
 //!
 //! - [`mirror`]: copies of the collections of other parts, and [`work`]: items that need a decision
-//! - readings of outside systems: [`beat`], when they are polled; [`outage`], since when a system does not answer;
-//!   [`reading_clock`], which reading is newer
+//! - readings of outside systems: [`beat`], when they are polled; [`listen`], pushed changes;
+//!   [`outage`], since when a system does not answer; [`reading_clock`], which reading is newer
 
 pub mod beat;
+pub mod listen;
 pub mod mirror;
 pub mod outage;
 pub mod reading_clock;

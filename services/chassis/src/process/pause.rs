@@ -1,8 +1,9 @@
 //! Pauses between attempts.
 
-use std::time::Duration;
+use std::{future::Future, time::Duration};
 
 use domain::core::backoff::Jitter;
+use tokio::time::sleep;
 
 /// Pause after the first failure: most outages are restarts, which last about as long.
 const FIRST: Duration = Duration::from_millis(100);
@@ -19,6 +20,25 @@ pub fn after(failures: u32) -> Duration {
     let whole = FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST);
     // The opposite range would include zero, which is no pause.
     whole.mul_f64(1.0 - rand::random_range(0.0..1.0))
+}
+
+/// Repeats an attempt until it succeeds, after pauses that grow. `note` gets each failure and the number of failures in a
+/// row.
+pub async fn until_done<T, E, F: Future<Output = Result<T, E>>>(
+    attempt: impl Fn() -> F,
+    note: impl Fn(E, u32),
+) -> T {
+    let mut failures = 0;
+    loop {
+        match attempt().await {
+            Ok(done) => return done,
+            Err(failure) => {
+                failures += 1;
+                note(failure, failures);
+                sleep(after(failures)).await;
+            }
+        }
+    }
 }
 
 /// Time after which a refused caller should try again.

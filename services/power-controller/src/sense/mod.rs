@@ -4,13 +4,13 @@
 //!
 //! One task does all of it, so that readings have an order. [`power::standing`] says which of two readings stands.
 
-mod pushes;
 mod take;
 
 use std::{
     collections::{HashMap, HashSet},
     convert::Infallible,
     mem,
+    pin::pin,
     time::Duration,
 };
 
@@ -19,6 +19,7 @@ use chassis::{
     lease::EngineTurn,
     observe::{
         beat::PollBeats,
+        listen::{PushEvent, listen},
         outage::KeyOutages,
         reading_clock::{LogicalTime, ReadingClock},
     },
@@ -40,7 +41,6 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use self::pushes::{PushEvent, pushes};
 use crate::{
     convert::AskedFor,
     driver::{DriverFailure, NodeReading, PowerUpstream},
@@ -115,6 +115,9 @@ struct NodeQueryBatch {
     asked_at: Instant,
 }
 
+/// Event of the stream of pushed readings.
+type PowerPush = PushEvent<Vec<(String, NodeReading)>, DriverFailure>;
+
 type NodeQueryAnswer = (NodeQueryBatch, Result<Vec<(String, NodeReading)>, DriverFailure>);
 
 impl PowerPoller {
@@ -151,7 +154,9 @@ impl PowerPoller {
     pub(crate) async fn run(mut self) -> anyhow::Result<Infallible> {
         self.known.components.reached(1).await;
         self.known.freshness.beat();
-        let mut pushes = std::pin::pin!(pushes(self.driver.clone()).ready_chunks(MOST_PUSHES));
+        let driver = self.driver.clone();
+        let pushes = listen("power", || driver.watch_power());
+        let mut pushes = pin!(pushes.ready_chunks(MOST_PUSHES));
         let mut queries = JoinSet::new();
         loop {
             self.notice_gap().await;
@@ -345,7 +350,7 @@ impl PowerPoller {
 }
 
 /// Returns the next pushes; waits for ever if the stream ends, which it never does.
-async fn next(pushes: &mut (impl Stream<Item = Vec<PushEvent>> + Unpin)) -> Vec<PushEvent> {
+async fn next(pushes: &mut (impl Stream<Item = Vec<PowerPush>> + Unpin)) -> Vec<PowerPush> {
     match pushes.next().await {
         Some(pushes) => pushes,
         None => std::future::pending().await,

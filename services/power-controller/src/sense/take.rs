@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use chassis::{
-    observe::reading_clock::LogicalTime,
+    observe::{listen::PushEvent, reading_clock::LogicalTime},
     process::{clock, pause},
 };
 use domain::{
@@ -19,9 +19,7 @@ use domain::{
 use proto::power::{PowerReading, PowerState};
 use tokio::time::Instant;
 
-use super::{
-    NodeQuery, NodeQueryAnswer, NodeQueryBatch, PowerPoller, ReadingOrigin, is_doubtful, pushes::PushEvent,
-};
+use super::{NodeQuery, NodeQueryAnswer, NodeQueryBatch, PowerPoller, PowerPush, ReadingOrigin, is_doubtful};
 use crate::{
     convert::{self, AskedFor},
     driver::{DriverFailure, NodeReading},
@@ -158,17 +156,17 @@ impl PowerPoller {
         }
     }
 
-    pub(super) async fn take_pushes(&mut self, pushes: Vec<PushEvent>) {
+    pub(super) async fn take_pushes(&mut self, pushes: Vec<PowerPush>) {
         let now = clock::now();
         let mut newest = HashMap::new();
         for push in pushes {
             match push {
                 PushEvent::Lost(error) => {
                     let enabled = self.known.components.enabled().collect();
-                    self.lose_touch(enabled, &error).await;
+                    self.lose_touch(enabled, &error.to_string()).await;
                 }
                 PushEvent::Began => self.begin_to_listen(),
-                PushEvent::Changed(readings) => {
+                PushEvent::Pushed(readings) => {
                     let (time, origin) = (self.readings.tick(), ReadingOrigin::now());
                     newest.extend(readings.into_iter().map(|(id, reading)| (id, (reading, time, origin))));
                 }

@@ -148,12 +148,10 @@ impl<T: Table> Ledger<T> {
 
     /// Waits as [`Self::fresh`] does and never gives up, for a replica that takes over another one's work.
     pub async fn catch_up(&self) {
-        let mut failures = 0;
-        while let Err(fault) = self.fresh().await {
-            failures += 1;
+        let note = |fault, failures| {
             tracing::debug!(%fault, failures, "cannot learn what other replicas have written, trying again");
-            tokio::time::sleep(pause::after(failures)).await;
-        }
+        };
+        pause::until_done(|| self.fresh(), note).await;
     }
 
     /// Returns whether reads include every write that any replica had acknowledged `age` ago, without a query; false
