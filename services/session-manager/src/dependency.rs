@@ -106,6 +106,14 @@ impl DependencyError {
         }
     }
 
+    /// Returns whether the dependency does not answer.
+    pub(crate) fn is_outage(&self) -> bool {
+        match self {
+            Self::Retryable(_) => true,
+            Self::Fatal(_) => false,
+        }
+    }
+
     /// Error text for callers that cannot wait.
     pub(crate) fn text(self) -> String {
         match self {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use chassis::{Channel, mesh::channel::LARGEST_MESSAGE, within};
+use chassis::{Channel, mesh::channel::LARGEST_MESSAGE, observe::single_flight::SingleFlight, within};
 use domain::boot::session::inventory::Inventory;
 use proto::inventory::{ListInventoryRequest, inventory_service_client::InventoryServiceClient};
 use tonic::Status;
@@ -10,20 +10,19 @@ use tonic::Status;
 use crate::{
     convert::inventory::InventoryReader,
     dependency::{Dependency, DependencyError},
-    single_flight::SingleFlight,
 };
 
 /// Reads of the inventory that begin after the question they answer.
 pub(crate) struct InventoryReads {
     client: InventoryServiceClient<Channel>,
-    pictures: SingleFlight<(), Arc<Inventory>>,
+    pictures: SingleFlight<(), Arc<Inventory>, DependencyError>,
 }
 
 impl InventoryReads {
     /// Creates a reader for the registry behind `channel`.
     pub(crate) fn new(channel: Channel) -> Self {
         let client = InventoryServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
-        Self { client, pictures: SingleFlight::new(Duration::ZERO) }
+        Self { client, pictures: SingleFlight::new(Duration::ZERO, DependencyError::is_outage) }
     }
 
     /// Returns an inventory whose read began after this call.

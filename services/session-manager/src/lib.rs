@@ -24,7 +24,6 @@ mod review;
 mod sessions;
 mod setup;
 mod shared;
-mod single_flight;
 mod staging;
 mod store;
 mod templates;

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, future::Future, time::Duration};
 
-use chassis::Settings;
+use chassis::{Settings, observe::single_flight::SingleFlight};
 use domain::boot::template::{
     Finding, Known, Operation, Rules, SessionTemplate, Wanted, findings,
     image::{Contents, Listing, Unreadable},
@@ -19,7 +19,6 @@ use crate::{
     catalogue::ImageCatalogue,
     dependency::{Dependency, DependencyError, DependencyOutage},
     images::ImageDriver,
-    single_flight::SingleFlight,
 };
 
 /// Deadline for the beginning of each answer: a working store needs seconds at worst.
@@ -39,9 +38,9 @@ pub(crate) struct ImageLookup {
     /// Whether boot parameter files are read, in addition to the check that they exist.
     with_parameters: bool,
     /// Contents by path of the manifest. As with setups, an answer never serves a later question.
-    contents: SingleFlight<String, Result<Contents, Unreadable>>,
+    contents: SingleFlight<String, Result<Contents, Unreadable>, DependencyError>,
     /// Catalogue entries by image id.
-    listings: SingleFlight<String, Listing>,
+    listings: SingleFlight<String, Listing, DependencyError>,
 }
 
 impl ImageLookup {
@@ -55,8 +54,8 @@ impl ImageLookup {
             catalogue: ImageCatalogue::new(&settings.images)?,
             // Only findings beyond those of BOS need the file.
             with_parameters: !settings.compat.strict_bos,
-            contents: SingleFlight::new(Duration::ZERO),
-            listings: SingleFlight::new(Duration::ZERO),
+            contents: SingleFlight::new(Duration::ZERO, DependencyError::is_outage),
+            listings: SingleFlight::new(Duration::ZERO, DependencyError::is_outage),
         })
     }
 

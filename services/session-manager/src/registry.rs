@@ -6,7 +6,10 @@
 use std::{sync::Arc, time::Duration};
 
 use chassis::{
-    Channel, Fault, kinds::options::patch_from_wire, mesh::channel::LARGEST_MESSAGE, observe::mirror::Mirror,
+    Channel, Fault,
+    kinds::options::patch_from_wire,
+    mesh::channel::LARGEST_MESSAGE,
+    observe::{mirror::Mirror, single_flight::SingleFlight},
     within,
 };
 use domain::boot::{bos::options::Options, component::Component};
@@ -17,10 +20,7 @@ use proto::{
 use tokio::time::timeout;
 use tonic::Status;
 
-use crate::{
-    dependency::{Dependency, DependencyError},
-    single_flight::SingleFlight,
-};
+use crate::dependency::{Dependency, DependencyError};
 
 /// Deadline of the registry for one answer.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -33,15 +33,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub(crate) struct RegistryClient {
     channel: Channel,
-    options: Arc<SingleFlight<(), Options>>,
-    revisions: Arc<SingleFlight<(), Option<u64>>>,
+    options: Arc<SingleFlight<(), Options, DependencyError>>,
+    revisions: Arc<SingleFlight<(), Option<u64>, DependencyError>>,
 }
 
 impl RegistryClient {
     /// Creates a client for the registry behind `channel`.
     pub(crate) fn new(channel: Channel) -> Self {
-        let options = SingleFlight::new(Duration::ZERO);
-        let revisions = SingleFlight::new(Duration::ZERO);
+        let options = SingleFlight::new(Duration::ZERO, DependencyError::is_outage);
+        let revisions = SingleFlight::new(Duration::ZERO, DependencyError::is_outage);
         Self { channel, options: Arc::new(options), revisions: Arc::new(revisions) }
     }
 

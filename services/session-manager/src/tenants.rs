@@ -5,6 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use chassis::{
     Fault,
+    observe::single_flight::SingleFlight,
     process::clock::now,
     settings::{self, TenantsDriver},
     store::ledger::Ledger,
@@ -24,7 +25,6 @@ use upstream::{CredentialUse, Peer};
 use crate::{
     dependency::{Dependency, DependencyError, DependencyOutage},
     members::SessionMembers,
-    single_flight::SingleFlight,
     store::SessionTable,
 };
 
@@ -77,7 +77,7 @@ pub(crate) enum TenantDenial {
 /// Nodes of tenants, for many setups and callers at a time.
 pub(crate) struct TenantLookup {
     driver: TenantDriver,
-    nodes: SingleFlight<Tenant, Arc<TenantNodes>>,
+    nodes: SingleFlight<Tenant, Arc<TenantNodes>, DependencyError>,
     /// Last accepted set of each tenant; absences in the next answer are relative to it.
     believed: Mutex<HashMap<Tenant, Arc<TenantNodes>>>,
     sessions: Ledger<SessionTable>,
@@ -106,7 +106,7 @@ impl TenantLookup {
         };
         Ok(Self {
             driver,
-            nodes: SingleFlight::new(AGE),
+            nodes: SingleFlight::new(AGE, DependencyError::is_outage),
             believed: Mutex::default(),
             sessions,
             members,

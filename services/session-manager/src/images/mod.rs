@@ -10,7 +10,7 @@ mod store;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use chassis::{Settings, settings::ImagesDriver};
+use chassis::{Settings, observe::single_flight::SingleFlight, settings::ImagesDriver};
 use domain::boot::template::image::{Contents, ImageArtifacts, STORE_TYPE, Unreadable};
 
 pub use directory::ImageDirectory;
@@ -20,7 +20,6 @@ pub use simulated::SimulatedImages;
 use crate::{
     dependency::{Dependency, DependencyError, DependencyOutage},
     images::store::ObjectStore,
-    single_flight::SingleFlight,
 };
 
 /// Store of images.
@@ -109,13 +108,13 @@ pub(crate) struct ImageReader {
     driver: ImageDriver,
     /// Artifacts by kind of store and path. An answer never serves a later question: a manifest may be replaced at
     /// any time, and only the store knows.
-    read: SingleFlight<(String, String), ImageArtifacts>,
+    read: SingleFlight<(String, String), ImageArtifacts, DependencyError>,
 }
 
 impl ImageReader {
     /// Creates a reader for the images of `driver`.
     pub(crate) fn new(driver: ImageDriver) -> Self {
-        Self { driver, read: SingleFlight::new(Duration::ZERO) }
+        Self { driver, read: SingleFlight::new(Duration::ZERO, DependencyError::is_outage) }
     }
 
     /// Reads an image like [`ImageDriver::image`]; concurrent callers share one read of the same image.

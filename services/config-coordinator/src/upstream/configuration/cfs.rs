@@ -17,10 +17,9 @@ use std::{
 };
 
 use ::upstream::{Peer, Request};
-use chassis::settings;
+use chassis::{observe::single_flight::SingleFlight, settings};
 use domain::{boot::configuration::ConfigurationObservation, core::id::ComponentId};
 use futures_util::{StreamExt, TryStreamExt, stream};
-
 use http::StatusCode;
 use serde_json::Value;
 
@@ -29,11 +28,12 @@ use super::{
     of_a_list, peer,
 };
 
-mod shared;
 mod wire;
 
-use shared::SharedFetch;
 use wire::{CfsPage, ChangeAnswer, DECIDED, PAGE, SESSION_TAG, change, next_query, said};
+
+/// Time for which a fetch of everything waits for more callers: the changes of a session arrive in several messages.
+const MOMENT: Duration = Duration::from_millis(250);
 
 /// Nodes that are requested one by one.
 const HANDFUL: usize = 4;
@@ -57,7 +57,7 @@ const MOST_COMPONENTS: usize = 1_000_000;
 #[derive(Clone)]
 pub(crate) struct CfsDriver {
     peer: Peer,
-    everything: Arc<SharedFetch>,
+    everything: Arc<SingleFlight<(), Arc<ComponentListing>, Failure>>,
     /// Number of answers in the last fetch of everything.
     pages: Arc<AtomicUsize>,
 }
@@ -82,7 +82,9 @@ impl CountedListing {
 impl CfsDriver {
     pub(crate) fn new(settings: &settings::Peer) -> anyhow::Result<Self> {
         let peer = peer("CFS", "configuration.cfs", settings)?;
-        Ok(Self { peer, everything: Arc::default(), pages: Arc::default() })
+        // A failure counts only for those who asked before the fetch.
+        let everything = SingleFlight::new(Duration::ZERO, |_| false).gathering(MOMENT);
+        Ok(Self { peer, everything: Arc::new(everything), pages: Arc::default() })
     }
 
     pub(crate) fn most_nodes(&self) -> usize {
@@ -98,8 +100,8 @@ impl CfsDriver {
         if let Some(PolledChanges { said, .. }) = self.ask_by_id(about, deadline).await? {
             return Ok(said);
         }
-        let everything = async { Ok(self.list_everything(deadline).await?.listing) };
-        let listing = self.everything.fetched(everything).await?;
+        let fetch = || async { Ok(Arc::new(self.list_everything(deadline).await?.listing)) };
+        let listing = self.everything.get((), fetch).await?;
         Ok(said_of_each(about, &listing))
     }
 

@@ -133,26 +133,6 @@ fn ids_are_listed_where_that_saves_many_pages() {
     assert_eq!(lists(&odd, 100), None, "a comma separates ids");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_fetch_is_shared_by_those_who_asked_before_it_began() {
-    let shared = SharedFetch::default();
-    let fetches = AtomicUsize::new(0);
-    let fetch = async || {
-        fetches.fetch_add(1, Ordering::SeqCst);
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        Ok(ComponentListing::new())
-    };
-    let wanted = async |after: u64| {
-        tokio::time::sleep(Duration::from_millis(after)).await;
-        shared.fetched(fetch()).await
-    };
-    // One caller begins, one arrives before the fetch, and three arrive during it.
-    let wants = [0, 50, 600, 700, 900].map(wanted);
-    let outcomes = futures_util::future::join_all(wants).await;
-    assert!(outcomes.iter().all(Result::is_ok));
-    assert_eq!(fetches.load(Ordering::SeqCst), 2);
-}
-
 const SOON: Duration = Duration::from_millis(300);
 
 /// Returns queries about the first `count` components, from `x0` on.
