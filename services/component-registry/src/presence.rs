@@ -14,8 +14,11 @@ use chassis::{
     store::{ledger::Draft, resource::Resource},
 };
 use domain::{
-    boot::component::{Component, report::inventory},
-    core::{id::ComponentId, time::Timestamp, trouble::Trouble},
+    boot::component::{
+        Component,
+        report::inventory::{PresenceAnswer, record_presence},
+    },
+    core::{id::ComponentId, trouble::Trouble},
 };
 use futures_util::StreamExt;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -168,7 +171,7 @@ async fn query_round(registry: &RegistryState) -> Result<bool, Fault> {
 async fn note_lacking(registry: &RegistryState, batch: &[Arc<Component>]) -> Result<(), Fault> {
     let listed = listed(registry, batch).await?;
     let lacking = batch.iter().filter(|component| !listed.contains(component.key())).cloned().collect();
-    write(registry, lacking, |component, now| inventory::answered(component, false, now)).await
+    write(registry, lacking, |_| PresenceAnswer::Requested { is_listed: false }).await
 }
 
 /// Returns the keys of those of `asked` that the inventory lists now. An answer without any of them is believed only if
@@ -199,10 +202,10 @@ fn wanted(registry: &RegistryState, ids: &[ComponentId]) -> Vec<Arc<Component>> 
 
 async fn query_presence(registry: &RegistryState, asked: Vec<Arc<Component>>) -> Result<(), Fault> {
     let listed = listed(registry, &asked).await?;
-    write(registry, asked, move |component, now| {
-        inventory::answered(component, listed.contains(component.id.as_str()), now)
-    })
-    .await
+    let answer = move |component: &Component| PresenceAnswer::Requested {
+        is_listed: listed.contains(component.id.as_str()),
+    };
+    write(registry, asked, answer).await
 }
 
 /// Writes the peer that components wait for to their records. A failed write is an outage of the database, which is
@@ -210,9 +213,8 @@ async fn query_presence(registry: &RegistryState, asked: Vec<Arc<Component>>) ->
 async fn report_outage(registry: &RegistryState, asked: Vec<Arc<Component>>, fault: &Fault) {
     let Fault::Unavailable { reason, .. } = fault else { return };
     let trouble = Arc::clone(Trouble::waiting_for(reason).text());
-    let written =
-        write(registry, asked, move |component, _| inventory::unanswered(component, &trouble)).await;
-    if let Err(fault) = written {
+    let answer = move |_: &Component| PresenceAnswer::Outage { trouble: Arc::clone(&trouble) };
+    if let Err(fault) = write(registry, asked, answer).await {
         tracing::debug!(%fault, "cannot write inventory outage to components");
     }
 }
@@ -227,22 +229,23 @@ async fn apply_listings(registry: &RegistryState) {
         }
         let components = registry.components.view().all();
         let now = clock::now();
-        let judge = move |component: &Component, now: Timestamp| {
-            inventory::listed(component, listing.ids.contains(component.key()), now)
+        let answer = move |component: &Component| PresenceAnswer::Listing {
+            is_listed: listing.ids.contains(component.key()),
         };
-        let differing: Vec<_> =
-            components.into_iter().filter(|one| one.is_enabled() && judge(one, now).is_some()).collect();
-        if let Err(fault) = write(registry, differing, judge).await {
+        let differs =
+            |one: &Arc<Component>| record_presence(one, one.generation, &answer(one), now).is_some();
+        let differing = components.into_iter().filter(|one| one.is_enabled() && differs(one)).collect();
+        if let Err(fault) = write(registry, differing, answer).await {
             tracing::warn!(%fault, "cannot write inventory listing to components");
         }
     }
 }
 
-/// Applies `rule` to the components, except those that have begun another generation since they were `seen`.
+/// Records the `answer` about each component, which was requested when the component was `seen`.
 async fn write(
     registry: &RegistryState,
     seen: Vec<Arc<Component>>,
-    rule: impl Fn(&Component, Timestamp) -> Option<Component> + Send + 'static,
+    answer: impl Fn(&Component) -> PresenceAnswer + Send + 'static,
 ) -> Result<(), Fault> {
     if seen.is_empty() {
         return Ok(());
@@ -250,8 +253,8 @@ async fn write(
     let note = move |draft: &mut Draft<'_, Component>| {
         let now = clock::now();
         for seen in &seen {
-            let newest = draft.get(seen.key()).filter(|newest| newest.generation == seen.generation);
-            if let Some(changed) = newest.and_then(|newest| rule(&newest, now)) {
+            let Some(newest) = draft.get(seen.key()) else { continue };
+            if let Some(changed) = record_presence(&newest, seen.generation, &answer(&newest), now) {
                 draft.put(changed);
             }
         }

@@ -1,4 +1,28 @@
-//! The effect of the inventory's answers on a component: locks and listing.
+//! The effect of the inventory's answers on a component: which of them stands beside the one on record.
+//!
+//! | arrives | while the presence on record is | then |
+//! |---|---|---|
+//! | any answer that was requested in an earlier generation | any | it stays: the generation has a request of its own |
+//! | the node is listed, in whichever answer | any | listed |
+//! | an answer about the node lacks it | unknown or listed | doubtful |
+//! | an answer about the node lacks it | doubtful, for ten seconds to a minute | absent |
+//! | an answer about the node lacks it | doubtful, for more than a minute | doubtful anew |
+//! | a listing that was not requested for the node lacks it | unknown | it stays: the request about the node decides |
+//! | a listing that was not requested for the node lacks it | any other | as an answer about the node |
+//! | an answer without any node | any | it stays, unless the inventory lists other hardware |
+//! | no answer | unknown, and no trouble is shown | unknown, with the trouble |
+//! | no answer | any other | it stays |
+//!
+//! | arrives | while the node is on record as | then |
+//! |---|---|---|
+//! | the node is locked | unlocked | locked at once, whichever replica reads it |
+//! | an answer lacks the lock | locked | unlocked once answers ten seconds apart agree, by the replica that acts ([`ConfirmedSet`]) |
+//! | an answer without any lock | locked | as above while the inventory lists hardware, else it stays ([`judge_locks`]) |
+//! | no answer | any | it stays |
+//!
+//! A term of the role begins without doubts about locks.
+//!
+//! [`ConfirmedSet`]: crate::core::confirmed_set::ConfirmedSet
 
 use std::sync::Arc;
 
@@ -34,25 +58,50 @@ pub fn lock(component: &Component, locked: bool) -> Option<Component> {
     recorded(component, ComponentInventory { locked, ..component.inventory.clone() })
 }
 
-/// Records an answer about `component`, which was requested alone or in a round; `None`: the record is unchanged.
-pub fn answered(component: &Component, is_listed: bool, now: Timestamp) -> Option<Component> {
-    let presence = component.inventory.presence.after(is_listed, now);
+/// Answer of the inventory about whether it lists a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PresenceAnswer {
+    /// Answer to a request about the node, alone or in a round.
+    Requested {
+        /// Whether the inventory lists the node.
+        is_listed: bool,
+    },
+    /// Complete listing that was not requested for the node. It may have begun before the request about the node did.
+    Listing {
+        /// Whether the inventory lists the node.
+        is_listed: bool,
+    },
+    /// No answer.
+    Outage {
+        /// Peer that is waited for and its last error.
+        trouble: Arc<str>,
+    },
+}
+
+/// Records an answer that was requested while the component was in `generation`; `None`: the record is unchanged.
+pub fn record_presence(
+    component: &Component,
+    generation: u64,
+    answer: &PresenceAnswer,
+    now: Timestamp,
+) -> Option<Component> {
+    if component.generation != generation {
+        return None;
+    }
+    let known = &component.inventory.presence;
+    let presence = match (answer, known) {
+        (PresenceAnswer::Listing { is_listed: false }, InventoryPresence::Unknown { .. }) => return None,
+        (PresenceAnswer::Requested { is_listed } | PresenceAnswer::Listing { is_listed }, _) => {
+            known.after(*is_listed, now)
+        }
+        (PresenceAnswer::Outage { trouble }, InventoryPresence::Unknown { trouble: shown })
+            if shown.is_empty() =>
+        {
+            InventoryPresence::Unknown { trouble: Arc::clone(trouble) }
+        }
+        (PresenceAnswer::Outage { .. }, _) => return None,
+    };
     recorded(component, ComponentInventory { presence, ..component.inventory })
-}
-
-/// Records a complete listing of the inventory that was not requested for `component`: a listing that may have begun
-/// earlier does not put a node in doubt that waits for its own answer.
-pub fn listed(component: &Component, is_listed: bool, now: Timestamp) -> Option<Component> {
-    let waits = matches!(component.inventory.presence, InventoryPresence::Unknown { .. });
-    answered(component, is_listed, now).filter(|_| is_listed || !waits)
-}
-
-/// Records the trouble of an inventory that does not answer. Earlier answers stay.
-pub fn unanswered(component: &Component, trouble: &Arc<str>) -> Option<Component> {
-    let InventoryPresence::Unknown { trouble: shown } = &component.inventory.presence else { return None };
-    let presence = InventoryPresence::Unknown { trouble: Arc::clone(trouble) };
-    let inventory = ComponentInventory { presence, ..component.inventory };
-    shown.is_empty().then(|| Component { inventory, ..component.clone() })
 }
 
 /// Returns the record with other answers of the inventory; `None`: the answers are those on record.
@@ -78,11 +127,14 @@ mod tests {
         for answer in answers.split_whitespace() {
             let (second, answer) = answer.split_once(':').expect("second:answer");
             let now = Timestamp(second.parse::<i64>().expect("a number") * 1000);
-            let changed = match answer {
-                "!" => unanswered(&component, &"waiting for HSM".into()),
-                "L+" | "L-" => listed(&component, answer == "L+", now),
-                _ => answered(&component, answer == "+", now),
+            let given = match answer {
+                "!" => PresenceAnswer::Outage { trouble: "waiting for HSM".into() },
+                "L+" | "L-" => PresenceAnswer::Listing { is_listed: answer == "L+" },
+                _ => PresenceAnswer::Requested { is_listed: answer == "+" },
             };
+            let before = component.generation.wrapping_sub(1);
+            assert_eq!(record_presence(&component, before, &given, now), None, "of an earlier generation");
+            let changed = record_presence(&component, component.generation, &given, now);
             component = changed.unwrap_or(component);
             let ask = match component.inventory.presence.ask_in(&Options::default(), now) {
                 Some(wait) => format!("ask in {wait:?}"),
