@@ -4,7 +4,7 @@ use std::{convert::Infallible, pin::pin, sync::Arc};
 
 use chassis::{
     Fault,
-    process::{clock, pause},
+    process::{clock, pause::FailureStreak},
     store::ledger::Draft,
 };
 use domain::{
@@ -22,25 +22,24 @@ use crate::{RegistryState, hints::LEAST_GAP, inventory::InventorySnapshot, store
 /// Discovers new nodes at the start and after a hint. The replica that holds the role also discovers nodes
 /// periodically, with the period of the option `discovery_frequency`.
 pub(crate) async fn run(registry: Arc<RegistryState>) -> anyhow::Result<Infallible> {
-    let mut failures = 0;
+    let mut failures = FailureStreak::default();
     loop {
         let began = Instant::now();
         match discover(&registry).await {
             Ok(found) => {
+                let failures = failures.end().unwrap_or_default();
                 if failures > 0 || found > 0 {
                     tracing::info!(found, failures, "nodes discovered");
                 }
             }
             Err(fault) => {
-                failures += 1;
-                if failures == 1 {
+                if failures.add() {
                     tracing::warn!(%fault, "cannot discover nodes");
                 }
-                tokio::time::sleep(pause::after(failures)).await;
+                tokio::time::sleep(failures.pause()).await;
                 continue;
             }
         }
-        failures = 0;
         wait_for_next_poll(&registry, began).await;
     }
 }

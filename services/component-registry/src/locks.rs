@@ -15,7 +15,7 @@ use std::{
 use chassis::{
     Fault,
     lease::Term,
-    process::{clock, pause},
+    process::{clock, pause::FailureStreak},
     store::{ledger::Draft, resource::Resource},
 };
 use domain::{
@@ -225,12 +225,18 @@ struct LockPolls {
     /// Components whose locks were polled since they became enabled.
     covered: ComponentIds,
     /// Failed polls in a row.
-    failures: u32,
+    failures: FailureStreak,
 }
 
 impl LockPolls {
     fn new(period: Duration) -> Self {
-        Self { period, began: None, due: None, covered: ComponentIds::new(), failures: 0 }
+        Self {
+            period,
+            began: None,
+            due: None,
+            covered: ComponentIds::new(),
+            failures: FailureStreak::default(),
+        }
     }
 
     /// Applies changes of components: a newly enabled component makes a poll due.
@@ -247,7 +253,7 @@ impl LockPolls {
     /// Makes a poll due without delay, but no sooner than the least gap, and not before the pause after a failure has
     /// ended.
     fn poll_soon(&mut self, now: Instant) {
-        if self.failures > 0 {
+        if self.failures.lasts() {
             return;
         }
         let earliest = self.began.map_or(now, |began| now.max(began + LEAST_GAP));
@@ -264,7 +270,7 @@ impl LockPolls {
     /// Stops polling: another replica polls for all.
     fn stop(&mut self) {
         self.due = None;
-        self.failures = 0;
+        self.failures.end();
         self.covered.clear();
     }
 
@@ -274,21 +280,19 @@ impl LockPolls {
     }
 
     fn done(&mut self, enabled: ComponentIds) {
-        if self.failures > 0 {
-            tracing::info!(failures = self.failures, "inventory locks polled again after failures");
+        if let Some(failures) = self.failures.end() {
+            tracing::info!(failures, "inventory locks polled again after failures");
         }
-        self.failures = 0;
         let next = self.began.map(|began| began + self.period);
         self.due = next.filter(|_| !enabled.is_empty());
         self.covered = enabled;
     }
 
     fn failed(&mut self, fault: &Fault, now: Instant) {
-        self.failures += 1;
-        self.due = Some(now + pause::after(self.failures));
-        if self.failures == 1 {
+        if self.failures.add() {
             tracing::warn!(%fault, "cannot poll inventory locks, known locks stay in force");
         }
+        self.due = Some(now + self.failures.pause());
     }
 }
 

@@ -10,7 +10,7 @@ use std::{collections::HashSet, convert::Infallible, pin::pin, sync::Arc, time::
 use chassis::{
     Fault,
     observe::work::WorkQueue,
-    process::{clock, pause},
+    process::{clock, pause::FailureStreak},
     store::{ledger::Draft, resource::Resource},
 };
 use domain::{
@@ -90,7 +90,7 @@ fn mark<'a>(
 
 /// Queries queued components and writes the results.
 async fn query(registry: &RegistryState, queue: &WorkQueue<ComponentId>) -> anyhow::Result<Infallible> {
-    let mut failures = 0;
+    let mut failures = FailureStreak::default();
     loop {
         // The batch is one larger than a query may be: a crowd is compared with a snapshot.
         let ids = queue.next(LARGEST_QUERY + 1).await;
@@ -100,20 +100,18 @@ async fn query(registry: &RegistryState, queue: &WorkQueue<ComponentId>) -> anyh
         }
         match query_presence(registry, asked.clone()).await {
             Ok(()) => {
-                if failures > 0 {
+                if let Some(failures) = failures.end() {
                     tracing::info!(failures, "inventory answers presence queries again");
                 }
-                failures = 0;
                 let view = registry.components.view();
                 let newest: Vec<_> = asked.iter().filter_map(|one| view.get(one.key())).collect();
                 mark(registry, queue, newest.iter().map(|component| &**component));
             }
             Err(fault) => {
-                failures += 1;
-                if failures == 1 {
+                if failures.add() {
                     tracing::warn!(%fault, nodes = asked.len(), "inventory presence query failed");
                 }
-                let at = Instant::now() + pause::after(failures);
+                let at = Instant::now() + failures.pause();
                 asked.iter().for_each(|component| queue.mark_at(component.id.clone(), at));
                 report_outage(registry, asked, &fault).await;
             }
@@ -126,20 +124,18 @@ async fn query_in_rounds(registry: &RegistryState, period: Duration) -> Infallib
     let mut rounds = interval(period);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     rounds.reset();
-    let mut failures = 0;
+    let mut failures = FailureStreak::default();
     loop {
         rounds.tick().await;
         match query_round(registry).await {
             Ok(false) => {}
             Ok(true) => {
-                if failures > 0 {
+                if let Some(failures) = failures.end() {
                     tracing::info!(failures, "inventory tells again whether it still lists nodes");
                 }
-                failures = 0;
             }
             Err(fault) => {
-                failures += 1;
-                if failures == 1 {
+                if failures.add() {
                     tracing::warn!(%fault, "inventory does not tell whether it still lists nodes");
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
-use chassis::{observe::work::WorkQueue, process::pause};
+use chassis::{observe::work::WorkQueue, process::pause::FailureStreak};
 use domain::core::{
     id::ComponentId,
     looks::{Arrivals, Look, Pace},
@@ -98,7 +98,7 @@ impl ChangePoller {
     /// Polls for changes without end. Returns at once if the upstream pushes changes.
     pub(crate) async fn run(&self) {
         let Some(least) = self.observer.upstream.poll_period() else { return };
-        let (mut last, mut failures) = (Look::none(now()), 0);
+        let (mut last, mut failures) = (Look::none(now()), FailureStreak::default());
         loop {
             let most = self.observer.options.in_force().polling_period();
             self.wait(&Pace { least, most, last }).await;
@@ -110,11 +110,13 @@ impl ChangePoller {
             last = Look { ended, took: ended - began, pages, brought };
             self.queue.mark(ids.into_iter().filter(|id| self.observer.weight(id) != AnswerWeight::Awaited));
             match outcome {
-                Ok(_) => failures = 0,
+                Ok(_) => {
+                    failures.end();
+                }
                 Err(error) => {
                     error.log();
-                    failures += 1;
-                    sleep(pause::after(failures)).await;
+                    failures.add();
+                    sleep(failures.pause()).await;
                 }
             }
         }

@@ -13,7 +13,7 @@ use chassis::{
         mirror::Mirror,
         work::WorkQueue,
     },
-    process::pause,
+    process::pause::{self, FailureStreak},
 };
 use domain::{
     boot::{component::Component, configuration},
@@ -80,17 +80,16 @@ impl ConfigurationPoller {
             Ok(pushes.map_or_else(|| stream::pending().left_stream(), StreamExt::right_stream))
         };
         let mut pushes = pin!(listen("configurations", connect).ready_chunks(MESSAGES));
-        let mut failures = 0;
+        let mut failures = FailureStreak::default();
         while let Some(together) = pushes.next().await {
             let Err(fault) = self.take(together).await else {
-                failures = 0;
+                failures.end();
                 continue;
             };
-            if failures == 0 {
+            if failures.add() {
                 tracing::warn!(%fault, "pushed configurations are not stored, requesting all of them again");
             }
-            failures += 1;
-            sleep(pause::after(failures)).await;
+            sleep(failures.pause()).await;
             self.request_all();
         }
     }

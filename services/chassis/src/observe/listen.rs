@@ -6,7 +6,7 @@ use futures_util::{Stream, StreamExt, stream};
 use tokio::time::{Instant, sleep};
 
 use super::outage::OutageTimer;
-use crate::process::pause;
+use crate::process::pause::FailureStreak;
 
 /// Event of a stream of pushes.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ where
         subject,
         connect,
         pushes: None,
-        failures: 0,
+        failures: FailureStreak::default(),
         outage: OutageTimer::default(),
         is_reported: false,
     };
@@ -50,7 +50,7 @@ struct PushListener<C, S> {
     connect: C,
     pushes: Option<S>,
     /// Breaks since the last push.
-    failures: u32,
+    failures: FailureStreak,
     /// Time without a connection.
     outage: OutageTimer,
     /// Whether the outage was reported.
@@ -75,7 +75,7 @@ impl<C, S> PushListener<C, S> {
             };
             match pushes.next().await {
                 Some(Ok(pushed)) => {
-                    self.failures = 0;
+                    self.failures.end();
                     return PushEvent::Pushed(pushed);
                 }
                 Some(Err(error)) => {
@@ -100,11 +100,10 @@ impl<C, S> PushListener<C, S> {
     /// Pauses after a failure. Returns whether the outage, which lasts `since` at least, has just become too long.
     async fn fail(&mut self, error: &impl Display, since: Instant) -> bool {
         self.pushes = None;
-        if self.failures == 0 {
+        if self.failures.add() {
             tracing::warn!(%error, subject = self.subject, "cannot listen for changes, trying again");
         }
-        self.failures = self.failures.saturating_add(1);
-        sleep(pause::after(self.failures)).await;
+        sleep(self.failures.pause()).await;
         let is_lost = self.outage.is_too_long(since, Instant::now()) && !self.is_reported;
         self.is_reported |= is_lost;
         is_lost

@@ -3,7 +3,7 @@
 
 use std::{convert::Infallible, time::Duration};
 
-use chassis::{process::pause, settings::NotificationSettings};
+use chassis::{process::pause::FailureStreak, settings::NotificationSettings};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use upstream::{Failure, FailureKind, Peer, Request};
 
@@ -75,7 +75,7 @@ pub(crate) fn wanted(
 
 /// Keeps the subscription alive for ever.
 pub(crate) async fn run(peer: Peer, wanted: WantedSubscription) -> anyhow::Result<Infallible> {
-    let mut failures = 0;
+    let mut failures = FailureStreak::default();
     loop {
         let wait = match ensure(&peer, &wanted).await {
             Ok(plan) => {
@@ -86,15 +86,14 @@ pub(crate) async fn run(peer: Peer, wanted: WantedSubscription) -> anyhow::Resul
                         "subscribed to inventory notifications"
                     );
                 }
-                failures = 0;
+                failures.end();
                 CHECK
             }
             Err(failure) => {
-                failures += 1;
-                if failures == 1 {
+                if failures.add() {
                     tracing::warn!(%failure, "cannot subscribe to inventory notifications, polling continues");
                 }
-                wait(&failure, failures)
+                wait(&failure, &failures)
             }
         };
         tokio::time::sleep(wait).await;
@@ -102,10 +101,10 @@ pub(crate) async fn run(peer: Peer, wanted: WantedSubscription) -> anyhow::Resul
 }
 
 /// Returns the pause after a failure. A peer that refuses the call will still refuse it in a second.
-fn wait(failure: &Failure, failures: u32) -> Duration {
+fn wait(failure: &Failure, failures: &FailureStreak) -> Duration {
     match failure.kind {
         FailureKind::Refused | FailureKind::Denied => CHECK,
-        FailureKind::Unreachable | FailureKind::Ambiguous => pause::after(failures),
+        FailureKind::Unreachable | FailureKind::Ambiguous => failures.pause(),
     }
 }
 

@@ -23,7 +23,7 @@ use chassis::{
         outage::KeyOutages,
         reading_clock::{LogicalTime, ReadingClock},
     },
-    process::clock,
+    process::{clock, pause::FailureStreak},
 };
 use domain::{
     boot::{
@@ -87,7 +87,8 @@ pub(crate) struct PowerPoller {
     /// Power that results of actions showed last, so that earlier readings are recognised.
     shown: HashMap<ComponentId, Shown>,
     outages: KeyOutages<ComponentId>,
-    failures: u32,
+    /// Failures in a row to read power, or to store it.
+    failures: FailureStreak,
 }
 
 /// Origin of the stored reading of a component.
@@ -146,7 +147,7 @@ impl PowerPoller {
             unwanted: HashSet::new(),
             shown: HashMap::new(),
             outages: KeyOutages::default(),
-            failures: 0,
+            failures: FailureStreak::default(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use chassis::{
     observe::{listen::PushEvent, reading_clock::LogicalTime},
-    process::{clock, pause},
+    process::clock,
 };
 use domain::{
     boot::{
@@ -54,7 +54,7 @@ impl PowerPoller {
         for (batch, answer) in answers {
             match answer {
                 Ok(readings) => {
-                    self.failures = 0;
+                    self.failures.end();
                     batch.nodes.iter().for_each(|node| self.outages.end(&node.id));
                     let standing = self.weigh(batch, readings.into_iter().collect());
                     read.extend(standing.into_iter().map(|one| (one.id.clone(), one)));
@@ -66,7 +66,7 @@ impl PowerPoller {
     }
 
     async fn take_failure(&mut self, batch: NodeQueryBatch, failure: &DriverFailure) {
-        if self.failures == 0 {
+        if self.failures.add() {
             tracing::warn!(error = %failure, "cannot read power states, trying again");
         }
         let ids: Vec<_> = batch.nodes.into_iter().map(|node| node.id).collect();
@@ -272,6 +272,7 @@ impl PowerPoller {
         if !changed.is_empty()
             && let Err(fault) = self.known.store(changed).await
         {
+            self.failures.add();
             tracing::debug!(%fault, "cannot store power states, asking again");
             return self.ask_again_later(read.into_iter().map(|one| one.id).collect());
         }
@@ -344,8 +345,7 @@ impl PowerPoller {
     }
 
     fn ask_again_later(&mut self, ids: Vec<ComponentId>) {
-        self.failures = self.failures.saturating_add(1);
-        let at = Instant::now() + pause::after(self.failures);
+        let at = Instant::now() + self.failures.pause();
         for id in ids {
             self.readings.forget(&id);
             self.queues.unread.mark_at(id, at);
