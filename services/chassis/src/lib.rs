@@ -8,7 +8,8 @@
 //!   concurrent calls and on bytes in and out, health
 //! - [`store`]: databases, and durable collections that can be watched
 //! - [`lease`]: which replica of a part acts
-//! - [`observe`]: copies of other services' collections, and items that need a decision
+//! - [`observe`]: copies of other services' collections, items that need a decision, and what readings of outside systems
+//!   have in common
 //! - [`kinds`]: each kind of resource, the only place that knows both the wire's and the rules' types
 //!
 //! All but `settings` and `kinds` are generic: they know no kind of resource and no upstream. The chassis decides nothing.

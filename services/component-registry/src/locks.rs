@@ -1,16 +1,9 @@
 //! Keeps the locks of the inventory in the records: polls while nodes are enabled, and applies the locks that other
 //! callers read.
 //!
-//! A lock counts at once, whichever replica sees it. That a node is unlocked counts only once two answers ten seconds
-//! apart agree, which the holder of the role judges: an inventory that restarts lists no locks for a moment, and a node
-//! may be locked because people work on it.
+//! [`LockBelief`] says when a lock counts, and when its end does.
 
-use std::{
-    collections::{BTreeSet, HashSet},
-    convert::Infallible,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
 use chassis::{
     Fault,
@@ -19,11 +12,8 @@ use chassis::{
     store::{ledger::Draft, resource::Resource},
 };
 use domain::{
-    boot::component::{Component, report::inventory},
-    core::{
-        confirmed_set::{CONFIRMATION, ConfirmedSet, SetAnswer},
-        time::Timestamp,
-    },
+    boot::component::{Component, lock_belief::LockBelief, report::inventory},
+    core::confirmed_set::CONFIRMATION,
 };
 use futures_util::StreamExt;
 use tokio::{
@@ -36,17 +26,13 @@ use crate::{RegistryState, hints::LEAST_GAP, inventory::LockedIds};
 /// Ids of components.
 type ComponentIds = HashSet<Arc<str>>;
 
-/// Receiver of the latest locks, whichever caller read them.
-type LockReceiver = watch::Receiver<Option<Arc<LockedIds>>>;
-
 /// Follows the locks for ever: polls at once after a hint. The replica that holds the role also polls every `period`
 /// while a component is enabled, and at once when one becomes enabled.
 pub(crate) async fn run(registry: Arc<RegistryState>, period: Duration) -> anyhow::Result<Infallible> {
     let mut components = std::pin::pin!(registry.components.follow());
-    let mut known = registry.inventory.locked();
     let mut terms = std::pin::pin!(registry.role.terms());
     let mut polls = LockPolls::new(period);
-    let mut belief = LockBelief::new();
+    let mut locks = RecordedLocks::new(&registry);
     loop {
         let due = polls.due;
         let for_all = registry.role.is_held();
@@ -59,20 +45,20 @@ pub(crate) async fn run(registry: Arc<RegistryState>, period: Duration) -> anyho
                 if term.is_some() {
                     polls.notice(&registry.components.view().all(), Instant::now());
                 }
-                belief.change_term(term);
+                locks.change_term(term);
             },
             () = registry.hints.locks.notified() => polls.poll_soon(Instant::now()),
-            Ok(()) = known.changed() => match write(&registry, &mut known, &mut belief).await {
-                Ok(()) => polls.confirm(&belief, Instant::now()),
+            Ok(()) = locks.known.changed() => match locks.write().await {
+                Ok(()) => polls.confirm(&locks.belief, Instant::now()),
                 Err(fault) => polls.failed(&fault, Instant::now()),
             },
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                 polls.begin(Instant::now());
-                match poll(&registry, &mut known, &mut belief).await {
+                match locks.poll().await {
                     Ok(_) if !registry.role.is_held() => polls.stop(),
                     Ok(enabled) => {
                         polls.done(enabled);
-                        polls.confirm(&belief, Instant::now());
+                        polls.confirm(&locks.belief, Instant::now());
                     }
                     Err(fault) => polls.failed(&fault, Instant::now()),
                 }
@@ -81,48 +67,58 @@ pub(crate) async fn run(registry: Arc<RegistryState>, period: Duration) -> anyho
     }
 }
 
-/// Polls the locks if a component is enabled, and returns the enabled components. One poll covers all of them.
-async fn poll(
-    registry: &RegistryState,
-    known: &mut LockReceiver,
-    belief: &mut LockBelief,
-) -> Result<ComponentIds, Fault> {
-    let components = registry.components.view().all();
-    let enabled = components.iter().filter(|component| component.is_enabled());
-    let enabled: ComponentIds = enabled.map(|component| component.shared_key()).collect();
-    if !enabled.is_empty() {
-        registry.inventory.poll_locks().await?;
-    }
-    write(registry, known, belief).await?;
-    Ok(enabled)
+/// Locks in the records of the registry.
+struct RecordedLocks<'a> {
+    registry: &'a RegistryState,
+    /// The latest locks, whichever caller read them.
+    known: watch::Receiver<Option<Arc<LockedIds>>>,
+    belief: LockBelief,
+    /// Term in which this replica judges absences.
+    term: Option<Term>,
 }
 
-/// Writes an answer to the components that differ, once. Before the first answer the records stay unchanged.
-///
-/// A lock that is seen is written by any replica. Releases are decided by the holder of the role, and are fenced.
-async fn write(
-    registry: &RegistryState,
-    known: &mut LockReceiver,
-    belief: &mut LockBelief,
-) -> Result<(), Fault> {
-    let Some(answer) = known.borrow_and_update().clone() else { return Ok(()) };
-    let components = registry.components.view().all();
-    belief.believe(&answer, &components, clock::now());
-    if belief.is_written {
-        return Ok(());
+impl<'a> RecordedLocks<'a> {
+    fn new(registry: &'a RegistryState) -> Self {
+        Self { registry, known: registry.inventory.locked(), belief: LockBelief::default(), term: None }
     }
-    let changes = LockChanges::new(&components, &answer, &belief.absences.gone);
-    if !changes.locked.is_empty() {
-        let written = registry.components.write(setting(changes.locked, true)).await?;
-        tracing::info!(changed = written.0, "nodes locked by the inventory");
+
+    fn change_term(&mut self, term: Option<Term>) {
+        self.belief.change_term(term.is_some());
+        self.term = term;
     }
-    if let Some(term) = belief.judge.as_ref().filter(|_| !changes.released.is_empty()) {
-        let release = setting(changes.released, false);
-        let written = registry.components.write_fenced(term.fence(), release).await?;
-        tracing::info!(changed = written.0, "nodes no longer locked by the inventory");
+
+    /// Polls the locks if a component is enabled, and returns the enabled components. One poll covers all of them.
+    async fn poll(&mut self) -> Result<ComponentIds, Fault> {
+        let components = self.registry.components.view().all();
+        let enabled = components.iter().filter(|component| component.is_enabled());
+        let enabled: ComponentIds = enabled.map(|component| component.shared_key()).collect();
+        if !enabled.is_empty() {
+            self.registry.inventory.poll_locks().await?;
+        }
+        self.write().await?;
+        Ok(enabled)
     }
-    belief.note_written();
-    Ok(())
+
+    /// Writes an answer to the components that differ, once. Before the first answer the records stay unchanged.
+    ///
+    /// A lock that is seen is written by any replica. Releases are decided by the holder of the role, and are fenced.
+    async fn write(&mut self) -> Result<(), Fault> {
+        let Some(answer) = self.known.borrow_and_update().clone() else { return Ok(()) };
+        let components = self.registry.components.view().all();
+        self.belief.believe(&answer, &components, clock::now());
+        let Some(changes) = self.belief.changes(&components) else { return Ok(()) };
+        let records = &self.registry.components;
+        if !changes.locked.is_empty() {
+            let written = records.write(setting(changes.locked, true)).await?;
+            tracing::info!(changed = written.0, "nodes locked by the inventory");
+        }
+        if let Some(term) = self.term.as_ref().filter(|_| !changes.released.is_empty()) {
+            let written = records.write_fenced(term.fence(), setting(changes.released, false)).await?;
+            tracing::info!(changed = written.0, "nodes no longer locked by the inventory");
+        }
+        self.belief.note_written();
+        Ok(())
+    }
 }
 
 /// Returns the change that records whether the components `ids` are `locked`, and counts those that were not so before.
@@ -136,81 +132,6 @@ pub(crate) fn setting(
         let count = changed.len();
         changed.into_iter().for_each(|component| draft.put(component));
         Ok(count)
-    }
-}
-
-/// Components whose records differ from an answer of the inventory.
-#[derive(Default)]
-struct LockChanges {
-    /// Components that the answer has, and whose records say unlocked.
-    locked: Vec<Arc<str>>,
-    /// Components whose records say locked, and whose absence is confirmed.
-    released: Vec<Arc<str>>,
-}
-
-impl LockChanges {
-    fn new(components: &[Arc<Component>], answer: &LockedIds, gone: &BTreeSet<Arc<str>>) -> Self {
-        let mut changes = Self::default();
-        for component in components {
-            match component.inventory.locked {
-                false if answer.contains(component.key()) => changes.locked.push(component.shared_key()),
-                true if gone.contains(component.key()) => changes.released.push(component.shared_key()),
-                false | true => {}
-            }
-        }
-        changes
-    }
-}
-
-/// Belief about the absence of locks that are on record.
-struct LockBelief<J = Term> {
-    /// Right to judge absences, which the holder of the role has: two replicas that judged for themselves could each
-    /// write what the other one has ended.
-    judge: Option<J>,
-    /// The last answer. It is judged once, however often its write is tried.
-    answer: Option<Arc<LockedIds>>,
-    /// Whether the last answer is written. An answer that is written again could undo what other replicas wrote since.
-    is_written: bool,
-    absences: ConfirmedSet<Arc<str>>,
-}
-
-impl<J> LockBelief<J> {
-    /// Creates the belief of a replica that has seen no answer and has no role.
-    fn new() -> Self {
-        Self { judge: None, answer: None, is_written: false, absences: ConfirmedSet::default() }
-    }
-
-    /// Begins or ends a term of the role. A doubt of an earlier term counts no more.
-    fn change_term(&mut self, judge: Option<J>) {
-        self.judge = judge;
-        self.absences = ConfirmedSet::default();
-    }
-
-    /// Judges an `answer` at `now`. The locks in the records of `components` are expected in it and no others, whatever
-    /// this process saw earlier: another replica may have written since.
-    fn believe(&mut self, answer: &Arc<LockedIds>, components: &[Arc<Component>], now: Timestamp) {
-        if self.answer.as_ref().is_some_and(|last| Arc::ptr_eq(last, answer)) {
-            return;
-        }
-        self.answer = Some(Arc::clone(answer));
-        self.is_written = false;
-        if self.judge.is_some() {
-            let recorded = components.iter().filter(|one| one.inventory.locked).map(|one| one.shared_key());
-            let ids = answer.iter().map(|id| Arc::from(id.as_str())).collect();
-            self.absences.elements.clear();
-            self.absences = self.absences.believe(SetAnswer::Elements(ids), recorded, now);
-        }
-    }
-
-    /// Notes that the last answer is written. A lock whose release is written is new when it is on record again.
-    fn note_written(&mut self) {
-        self.is_written = true;
-        self.absences.gone.clear();
-    }
-
-    /// Returns whether the last answer lacks locks, and this is not confirmed yet.
-    fn is_in_doubt(&self) -> bool {
-        self.absences.in_doubt_since().is_some()
     }
 }
 
@@ -298,171 +219,17 @@ impl LockPolls {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use domain::core::id::ComponentId;
-    use expect_test::expect;
 
     use super::*;
 
-    fn component(id: &str, enabled: bool, locked: bool) -> Arc<Component> {
+    fn component(id: &str, enabled: bool) -> Arc<Component> {
         let component = Component::new(ComponentId::parse(id).unwrap());
-        Arc::new(component.with(|one| {
-            one.wish.enabled = Some(enabled);
-            one.inventory.locked = locked;
-        }))
+        Arc::new(component.with(|one| one.wish.enabled = Some(enabled)))
     }
 
     fn ids(text: &str) -> ComponentIds {
         text.split_whitespace().map(Arc::from).collect()
-    }
-
-    /// Plays steps on the records of two nodes, all at a second: `holds` and `loses` are about the role of this replica,
-    /// `+node` and `-node` are writes of another replica, `same` writes the last answer again, and each other text is
-    /// an answer. Returns the locks on record after each step.
-    fn replay(steps: &[(i64, &str)]) -> String {
-        let mut records = BTreeMap::from([("a", false), ("b", false)]);
-        let mut belief = LockBelief::<()>::new();
-        let mut last: Arc<LockedIds> = Arc::default();
-        let mut rows = String::new();
-        for &(second, step) in steps {
-            match step.split_at_checked(1) {
-                Some(("+" | "-", id)) => *records.get_mut(id).unwrap() = step.starts_with('+'),
-                _ if step == "holds" => belief.change_term(Some(())),
-                _ if step == "loses" => belief.change_term(None),
-                _ => {
-                    if step != "same" {
-                        last = Arc::new(step.split_whitespace().map(str::to_owned).collect());
-                    }
-                    apply(&mut belief, &last, &mut records, Timestamp(second * 1000));
-                }
-            }
-            let locked: Vec<&str> =
-                records.iter().filter(|(_, locked)| **locked).map(|(id, _)| *id).collect();
-            let doubt = if belief.is_in_doubt() { " in doubt" } else { "" };
-            rows += &format!("{second} {step:6} | {}{doubt}\n", locked.join(" "));
-        }
-        rows
-    }
-
-    fn apply(
-        belief: &mut LockBelief<()>,
-        answer: &Arc<LockedIds>,
-        records: &mut BTreeMap<&str, bool>,
-        now: Timestamp,
-    ) {
-        let components: Vec<_> = records.iter().map(|(id, locked)| component(id, true, *locked)).collect();
-        belief.believe(answer, &components, now);
-        if belief.is_written {
-            return;
-        }
-        let changes = LockChanges::new(&components, answer, &belief.absences.gone);
-        for (ids, locked) in [(changes.locked, true), (changes.released, false)] {
-            for id in ids {
-                *records.get_mut(&*id).unwrap() = locked;
-            }
-        }
-        belief.note_written();
-    }
-
-    #[test]
-    fn release_counts_only_when_the_holder_confirms_it() {
-        expect![[r#"
-            0 holds  | 
-            0 +b     | b
-            0 a x    | a b in doubt
-            5 a b    | a b
-            6        | a b in doubt
-            15        | a b in doubt
-            16 same   | a b in doubt
-            17 a      | a
-            18        | a in doubt
-            27        | a in doubt
-            28        | 
-        "#]]
-        .assert_eq(&replay(&[
-            (0, "holds"),
-            (0, "+b"),
-            (0, "a x"),
-            (5, "a b"),
-            (6, ""),
-            (15, ""),
-            (16, "same"),
-            (17, "a"),
-            (18, ""),
-            (27, ""),
-            (28, ""),
-        ]));
-    }
-
-    #[test]
-    fn lone_odd_answers_hours_apart_release_no_lock() {
-        expect![[r#"
-            0 holds  | 
-            0 a      | a
-            1        | a in doubt
-            7200        | a in doubt
-            7210        | 
-        "#]]
-        .assert_eq(&replay(&[(0, "holds"), (0, "a"), (1, ""), (7200, ""), (7210, "")]));
-    }
-
-    #[test]
-    fn standby_writes_no_released_lock_back() {
-        expect![[r#"
-            0 a      | a
-            10 -a     | 
-            11 same   | 
-            12 b      | b
-            20        | b
-            40        | b
-            41 holds  | b
-            41        | b in doubt
-            51        | 
-        "#]]
-        .assert_eq(&replay(&[
-            (0, "a"),
-            (10, "-a"),
-            (11, "same"),
-            (12, "b"),
-            (20, ""),
-            (40, ""),
-            (41, "holds"),
-            (41, ""),
-            (51, ""),
-        ]));
-    }
-
-    #[test]
-    fn lock_that_another_replica_wrote_needs_a_confirmation_of_its_own() {
-        expect![[r#"
-            0 holds  | 
-            0 a      | a
-            1        | a in doubt
-            11        | 
-            12 +a     | a
-            12 same   | a
-            13        | a in doubt
-            14 loses  | a
-            23        | a
-            24 holds  | a
-            24        | a in doubt
-            34        | 
-        "#]]
-        .assert_eq(&replay(&[
-            (0, "holds"),
-            (0, "a"),
-            (1, ""),
-            (11, ""),
-            (12, "+a"),
-            (12, "same"),
-            (13, ""),
-            (14, "loses"),
-            (23, ""),
-            (24, "holds"),
-            (24, ""),
-            (34, ""),
-        ]));
     }
 
     const PERIOD: Duration = Duration::from_secs(10);
@@ -487,7 +254,7 @@ mod tests {
                         "+" => enabled.insert(id.into()),
                         _ => enabled.remove(id),
                     };
-                    polls.notice(&[component(id, on == "+", false)], now);
+                    polls.notice(&[component(id, on == "+")], now);
                 }
             }
             if polls.due.is_some_and(|due| due <= now) {

@@ -97,7 +97,7 @@ impl<C, S> PushListener<C, S> {
         Ok(())
     }
 
-    /// Pauses after a failure. Returns whether the outage, which lasts `since` at least, has just become too long.
+    /// Pauses after a failure. Returns whether the outage, which began at `since` at the latest, has just become too long.
     async fn fail(&mut self, error: &impl Display, since: Instant) -> bool {
         self.pushes = None;
         if self.failures.add() {

@@ -25,6 +25,7 @@ pub mod event;
 pub mod filter;
 mod group;
 mod limits;
+pub mod lock_belief;
 pub mod loss;
 mod part;
 mod patch;

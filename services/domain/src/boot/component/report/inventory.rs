@@ -16,13 +16,13 @@
 //! | arrives | while the node is on record as | then |
 //! |---|---|---|
 //! | the node is locked | unlocked | locked at once, whichever replica reads it |
-//! | an answer lacks the lock | locked | unlocked once answers ten seconds apart agree, by the replica that acts ([`ConfirmedSet`]) |
+//! | an answer lacks the lock | locked | unlocked once answers ten seconds apart agree, by the replica that acts ([`LockBelief`]) |
 //! | an answer without any lock | locked | as above while the inventory lists hardware, else it stays ([`judge_locks`]) |
 //! | no answer | any | it stays |
 //!
 //! A term of the role begins without doubts about locks.
 //!
-//! [`ConfirmedSet`]: crate::core::confirmed_set::ConfirmedSet
+//! [`LockBelief`]: crate::boot::component::lock_belief::LockBelief
 
 use std::sync::Arc;
 
