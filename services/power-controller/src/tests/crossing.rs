@@ -8,7 +8,7 @@ use super::*;
 use crate::testing::pcs::PcsTrouble;
 
 /// Changes the wish of the node to on, in a newer generation.
-fn wanted_on_anew(component: &mut Component) {
+pub(super) fn wanted_on_anew(component: &mut Component) {
     component.generation = 2;
     component.power.event_stats = Some(EventStats::zeros());
     component.preparation.outcome = Some(BootPreparation { generation: 2, attempt: 1, trouble: None });

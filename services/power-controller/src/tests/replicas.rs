@@ -37,7 +37,7 @@ async fn standby_follows_what_the_last_holder_began() {
 }
 
 /// Deletes every commit of a `kind`, as a standby does that took over without them.
-async fn lose(kind: &str, table: &str, url: &str) {
+pub(super) async fn lose(kind: &str, table: &str, url: &str) {
     let sql = format!(
         "BEGIN; DELETE FROM {table}; UPDATE revisions SET revision = 0 WHERE kind = '{kind}'; COMMIT"
     );
