@@ -28,7 +28,7 @@ use anyhow::Context as _;
 use chassis::{
     Context, Listener, Ready, Server,
     kinds::host::HostRecord,
-    lease::Role,
+    lease::{Role, Term},
     observe::{
         mirror::{Change, Mirror},
         work::WorkQueue,
@@ -80,8 +80,12 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let hosts = Mirror::start(&context, registry.clone(), move |changes: &[Change<HostRecord>]| {
         changed.mark(changes.iter().map(|change| change.key().into()));
     });
+    let hosts_replaced = Arc::new(Notify::new());
+    let replaced = Arc::clone(&hosts_replaced);
+    hosts.on_replacement(move |_| replaced.notify_one());
     let sources = Arc::new(HostSources {
         hosts,
+        hosts_replaced,
         sights,
         logins: LoginReader::new(registry),
         driver,
@@ -97,7 +101,22 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
 async fn work(role: Role, sources: Arc<HostSources>, ready: Ready) -> anyhow::Result<Infallible> {
     sources.hosts.reached(1).await;
     ready.now();
-    role.while_held(|term| Arc::new(HostEngine { sources: Arc::clone(&sources), term }).run()).await
+    role.while_held(|term| act(Arc::clone(&sources), term)).await
+}
+
+/// Acts until the term is over. Once the registry has lost commits, another engine begins: a call of the lost history that
+/// is under way is not reported, since its number may be given to another call.
+async fn act(sources: Arc<HostSources>, term: Term) -> anyhow::Result<Infallible> {
+    loop {
+        let engine = Arc::new(HostEngine { sources: Arc::clone(&sources), term: term.clone() });
+        tokio::select! {
+            biased;
+            () = sources.hosts_replaced.notified() => {
+                tracing::warn!("hosts were lost; the engine starts anew from those on record");
+            }
+            ended = engine.run() => return ended,
+        }
+    }
 }
 
 /// Ends what this process holds at the backend of hosts when the process ends.

@@ -15,6 +15,8 @@ use crate::{driver::HostDriver, store::HostSightTable};
 /// Data that every replica keeps ready, including standbys.
 pub(crate) struct HostSources {
     pub(crate) hosts: Mirror<HostRecord>,
+    /// Notified when the registry has lost commits, and the hosts were replaced by those on record.
+    pub(crate) hosts_replaced: Arc<Notify>,
     pub(crate) sights: Ledger<HostSightTable>,
     pub(crate) logins: LoginReader,
     pub(crate) driver: HostDriver,

@@ -40,7 +40,10 @@ impl FakeRegistry {
     /// Serves on an address of its own until the context ends, and returns that address.
     pub(crate) async fn start(context: &Context, password: &str) -> (Self, String) {
         let file = context.settings.data_dir.join("registry.sqlite");
-        let url = format!("sqlite://{}?mode=rwc", file.display());
+        let url = match context.settings.component_registry.database_url.as_str() {
+            "" => format!("sqlite://{}?mode=rwc", file.display()),
+            url => url.to_owned(),
+        };
         let database = chassis::store::database::connect::<HostMigrator>(&url).await.unwrap();
         let hosts = Ledger::open(context, database).await.unwrap();
         let login = BTreeMap::from([("username", "admin\n".to_owned()), ("password", password.to_owned())]);

@@ -5,6 +5,7 @@ mod conformance;
 mod ironic_life;
 mod life;
 mod looks;
+mod losses;
 mod redfish;
 mod trouble;
 
@@ -59,8 +60,14 @@ impl ProvisionerMesh {
     }
 
     async fn with_login(speed: f64, password: &str) -> Self {
+        Self::with_registry(speed, password, "").await
+    }
+
+    /// Creates a mesh whose registry has the database at `database_url`; empty: one of its own.
+    async fn with_registry(speed: f64, password: &str, database_url: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
+        database_url.clone_into(&mut settings.component_registry.database_url);
         settings.simulator.speed = speed;
         settings.host_operations.listing_seconds = 0.5;
         settings.simulator.rack.faults = "dead-bmc=nobody".to_owned();

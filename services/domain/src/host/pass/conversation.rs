@@ -224,8 +224,11 @@ impl HostPass<'_> {
         }
     }
 
+    /// Makes a call due, with a number that no report on record has: the record of the host may have lost commits that
+    /// the reports have not.
     fn issue(&mut self, work: HostWork) {
-        let number = self.host.progress.calls.saturating_add(1);
+        let reported = self.seen.report.as_ref().map_or(0, |report| report.number);
+        let number = self.host.progress.calls.max(reported).saturating_add(1);
         self.host.progress.calls = number;
         let work = HostWork { number, ..work };
         self.host.progress.work = Some(work.clone());

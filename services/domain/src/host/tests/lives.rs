@@ -5,7 +5,7 @@ use std::{fmt::Write, sync::Arc, time::Duration};
 use expect_test::{Expect, expect};
 
 use super::{
-    scene::{MOMENT, Scene, scene},
+    scene::{BEFORE, MOMENT, Scene, scene},
     show,
 };
 use crate::host::{
@@ -111,6 +111,24 @@ fn lived(words: &str) -> Life {
     let mut life = Life::of(words);
     life.rest();
     life
+}
+
+#[test]
+fn the_number_of_a_call_is_new_to_the_record_and_to_the_reports() {
+    for (name, calls, reported, expected) in [
+        ("the first call", 0, None, 1),
+        ("the last one was answered", 6, Some(6), 7),
+        ("the reports were lost", 6, None, 7),
+        ("the reports have lost commits", 6, Some(4), 7),
+        ("the record has lost commits", 4, Some(6), 7),
+    ] {
+        let mut scene = scene("in:provisioned has:a image:a online on reboot");
+        scene.host.progress.calls = calls;
+        let answer = DriverAnswer::Done(DoneFacts::default());
+        scene.seen.report = reported.map(|number| DriverReport { number, at: BEFORE, answer });
+        let decision = step(&scene.host, &scene.seen, &scene.policy, MOMENT);
+        assert_eq!(decision.call.map(|work| work.number), Some(expected), "{name}");
+    }
 }
 
 #[test]

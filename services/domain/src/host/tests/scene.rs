@@ -31,7 +31,7 @@ pub(super) const NOW: Timestamp = Timestamp(10_000_000);
 pub(super) const MOMENT: HostMoment = HostMoment { now: NOW, jitter: Jitter(u32::MAX) };
 
 /// Time of everything that happened before the decision.
-const BEFORE: Timestamp = Timestamp(NOW.0 - 1_000);
+pub(super) const BEFORE: Timestamp = Timestamp(NOW.0 - 1_000);
 
 pub(super) struct Scene {
     pub host: Host,
