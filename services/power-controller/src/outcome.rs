@@ -65,6 +65,11 @@ pub(crate) fn learn(transition: &mut PowerTransition, progress: TransitionProgre
     results
 }
 
+/// Returns whether the upstream may have begun the action on the member.
+pub(crate) fn may_have_begun(member: &TransitionMember) -> bool {
+    member.outcome != TaskOutcome::Refused
+}
+
 /// Returns whether `progress` has the first results of the transition.
 pub(crate) fn is_first(transition: &PowerTransition, progress: &TransitionProgress) -> bool {
     transition.members.iter().all(is_unresolved)

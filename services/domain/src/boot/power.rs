@@ -15,6 +15,7 @@ use crate::{
 };
 
 pub mod event;
+pub mod foreign;
 mod reading;
 pub mod standing;
 pub mod transition;

@@ -375,16 +375,20 @@ impl PowerUpstream {
     }
 
     /// Returns the transitions, whoever requested them, that the upstream works on, except those with `known` ids.
-    pub(crate) async fn unfinished(
+    /// `ended_since`: also those that have ended and may have been created at this time or later, with the nodes whose
+    /// power they may have changed.
+    pub(crate) async fn foreign(
         &self,
         known: &HashSet<String>,
+        ended_since: Option<Timestamp>,
         deadline: Duration,
-    ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
+    ) -> Result<FoundTransitions, DriverFailure> {
         match self {
-            Self::Pcs(pcs) => pcs.unfinished(known, deadline).await,
-            Self::Simulated(fleet) => fleet.unfinished(known, deadline).await,
+            Self::Pcs(pcs) => pcs.foreign(known, ended_since, deadline).await,
+            // The readings of the fleet show an effect at once.
+            Self::Simulated(fleet) => fleet.foreign(known, deadline).await,
             // What BMCs were asked for is not on a record of theirs.
-            Self::Redfish(_) => Ok(Vec::new()),
+            Self::Redfish(_) => Ok(FoundTransitions { accepted: Vec::new(), clock: None }),
         }
     }
 

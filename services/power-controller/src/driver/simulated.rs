@@ -182,17 +182,17 @@ impl SimulatedPowerDriver {
     }
 
     /// Returns the transitions that the fleet works on, except those with `known` ids.
-    pub(crate) async fn unfinished(
+    pub(crate) async fn foreign(
         &self,
         known: &HashSet<String>,
         deadline: Duration,
-    ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
+    ) -> Result<FoundTransitions, DriverFailure> {
         if !self.follows {
-            return Ok(Vec::new());
+            return Ok(FoundTransitions { accepted: Vec::new(), clock: None });
         }
-        let mut listed = self.list(deadline).await?.accepted;
-        listed.retain(|one| !known.contains(&one.id));
-        self.open_among(listed, deadline).await
+        let FoundTransitions { mut accepted, clock } = self.list(deadline).await?;
+        accepted.retain(|one| !known.contains(&one.id));
+        Ok(FoundTransitions { accepted: self.open_among(accepted, deadline).await?, clock })
     }
 
     /// Returns those of the `listed` transitions that the fleet works on, with the nodes that it works on.

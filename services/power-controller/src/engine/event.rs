@@ -36,8 +36,8 @@ pub(crate) enum EngineEvent {
         /// the upstream.
         is_after_loss: bool,
     },
-    /// The upstream was asked for its open transitions that are not on record.
-    ForeignFound(Result<Vec<UpstreamTransition>, DriverFailure>),
+    /// The upstream was asked for its transitions that are not on record.
+    ForeignFound(Result<FoundTransitions, DriverFailure>),
     /// Components may need an action.
     Changed(Vec<ComponentId>),
     /// `begun` of the `wanted` transitions are on record.
@@ -164,8 +164,9 @@ pub(crate) enum UpstreamCall {
     Start { id: TransitionId, action: Action, nodes: Vec<String> },
     /// Searches for transitions in doubt, and answers with `Searched`.
     Search { ids: Vec<TransitionId>, asked_at: Instant, search: UpstreamSearch },
-    /// Asks after a pause for open transitions that are not on record, and answers with `ForeignFound`.
-    Foreign { pause: StepPause },
+    /// Asks after a pause for open transitions that are not on record, and answers with `ForeignFound`. `ended_since`: also
+    /// for those that have ended and may have been created at this time or later.
+    Foreign { pause: StepPause, ended_since: Option<Timestamp> },
     /// Answers with `HoldersFound`.
     Holders(HolderSearch),
     /// Polls transitions that hold nodes, and answers with `HoldersPolled`.

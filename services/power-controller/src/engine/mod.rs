@@ -161,7 +161,7 @@ impl PowerEngine {
             transitions,
             nodes: NodeRecords::recall(recorded.to_vec()),
             polls,
-            foreign: ForeignTransitions::default(),
+            foreign: ForeignTransitions::beside(recorded),
             searches: FailureStreak::default(),
             holder_searches: FailureStreak::default(),
             withdrawals: FailureStreak::default(),
@@ -179,7 +179,7 @@ impl PowerEngine {
         match event {
             EngineEvent::TookOver { follows_another, is_told, is_after_loss } => {
                 let mut commands = self.take_over(follows_another, is_told, seen);
-                commands.push(Self::ask_for_foreign(is_after_loss, seen));
+                commands.push(self.ask_for_foreign(is_after_loss, seen));
                 commands
             }
             EngineEvent::ForeignFound(answer) => self.foreign_found(answer, seen),

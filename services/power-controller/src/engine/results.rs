@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use domain::{
-    boot::power::transition::{PowerTransition, TransitionDelivery},
+    boot::power::transition::{NO_GENERATION, PowerTransition, TransitionDelivery},
     core::{
         time::Timestamp,
         trouble::{Trouble, TroubleKind},
@@ -16,7 +16,7 @@ use proto::{component::ActionReport, power::PowerState};
 
 use super::{
     EngineCommand, EngineEvent, EventContext, HolderPurpose, HolderSearch, PointInTime, PollAnswer,
-    PowerEngine, TransitionId, UpstreamCall, foreign::NO_GENERATION, settle::EndingCommands,
+    PowerEngine, TransitionId, UpstreamCall, settle::EndingCommands,
 };
 use crate::{
     convert,

@@ -59,11 +59,11 @@ impl PowerRuntime {
                 let _permit = permit(&self.outbox.calls).await;
                 Some(self.search(ids, asked_at, search).await)
             }
-            UpstreamCall::Foreign { pause } => {
+            UpstreamCall::Foreign { pause, ended_since } => {
                 sleep(wait(pause)).await;
                 let _permit = permit(&self.outbox.calls).await;
-                let answer = self.driver.unfinished(&self.journal.upstream_ids(), deadline).await;
-                Some(EngineEvent::ForeignFound(answer))
+                let known = self.journal.upstream_ids();
+                Some(EngineEvent::ForeignFound(self.driver.foreign(&known, ended_since, deadline).await))
             }
             UpstreamCall::Holders(search) => {
                 let _permit = permit(&self.outbox.calls).await;

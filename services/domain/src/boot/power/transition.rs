@@ -36,12 +36,28 @@ pub struct PowerTransition {
     pub revision: u64,
 }
 
+/// Generation of the nodes of a transition that another client requested. Components have none below 1.
+pub const NO_GENERATION: u64 = 0;
+
+impl PowerTransition {
+    /// Returns a transition that another client requested from the upstream, with these nodes.
+    pub fn of_another(action: Option<Action>, upstream_id: &str, nodes: Vec<String>) -> Self {
+        let member = |id| TransitionMember { id, generation: NO_GENERATION, ..TransitionMember::default() };
+        Self {
+            action,
+            upstream_id: upstream_id.to_owned(),
+            members: nodes.into_iter().map(member).collect(),
+            ..Self::default()
+        }
+    }
+}
+
 /// Attempt at the action on one node of a transition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TransitionMember {
     /// Id of the component.
     pub id: String,
-    /// Generation of the component that the attempt is for.
+    /// Generation of the component that the attempt is for; [`NO_GENERATION`]: another client requested the action.
     pub generation: u64,
     /// Number of the attempt, counted from 1.
     pub attempt: u32,

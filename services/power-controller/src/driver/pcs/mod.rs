@@ -17,10 +17,14 @@ use std::{
 
 use chassis::settings;
 use domain::{
-    boot::{component::Action, power::TASK_DEADLINE},
+    boot::{
+        component::Action,
+        power::{TASK_DEADLINE, foreign},
+    },
     core::{
         clock_offset::ClockOffset,
         refusal::{self, RefusalMemory, RefusalStep, RefusedBatch},
+        time::Timestamp,
     },
 };
 use http::StatusCode;
@@ -326,22 +330,29 @@ impl PcsDriver {
         ids: &HashSet<String>,
         deadline: Duration,
     ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
-        let mut held = self.unfinished(&HashSet::new(), deadline).await?;
-        held.retain(|one| one.ids.iter().any(|id| ids.contains(id)));
+        let mut held = self.foreign(&HashSet::new(), None, deadline).await?.accepted;
+        held.retain(|one| one.open && one.ids.iter().any(|id| ids.contains(id)));
         Ok(held)
     }
 
-    /// Returns the transitions that have not ended, except those with `known` ids, the newest first.
-    pub(crate) async fn unfinished(
+    /// Returns the transitions without a `known` id that have not ended, or that may have been created at `ended_since`
+    /// or later; the newest first. An ended one has only the nodes on which it was begun.
+    pub(crate) async fn foreign(
         &self,
         known: &HashSet<String>,
+        ended_since: Option<Timestamp>,
         deadline: Duration,
-    ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
+    ) -> Result<FoundTransitions, DriverFailure> {
         let mut candidates = self.list(deadline).await?;
-        candidates.retain(|one| !one.is_over() && !known.contains(&one.id));
-        let mut open = self.look_into(candidates, deadline).await?;
-        open.retain(|one| one.open);
-        Ok(open)
+        let clock = self.clock();
+        let is_recent = |one: &wire::WireTransition| {
+            ended_since
+                .is_some_and(|since| foreign::may_be_since(one.created_at(), one.resolution(), clock, since))
+        };
+        candidates.retain(|one| !known.contains(&one.id) && (!one.is_over() || is_recent(one)));
+        let read = self.read_each(candidates, deadline).await?;
+        let accepted = read.iter().map(wire::WireTransition::record_of_begun).collect();
+        Ok(FoundTransitions { accepted, clock })
     }
 
     async fn list(&self, deadline: Duration) -> Result<Vec<wire::WireTransition>, DriverFailure> {
@@ -352,16 +363,25 @@ impl PcsDriver {
 
     async fn look_into(
         &self,
-        mut listed: Vec<wire::WireTransition>,
+        listed: Vec<wire::WireTransition>,
         deadline: Duration,
     ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
+        let read = self.read_each(listed, deadline).await?;
+        Ok(read.iter().map(wire::WireTransition::record).collect())
+    }
+
+    /// Reads each of the `listed` transitions, the newest first, without those that the service has forgotten since.
+    async fn read_each(
+        &self,
+        mut listed: Vec<wire::WireTransition>,
+        deadline: Duration,
+    ) -> Result<Vec<wire::WireTransition>, DriverFailure> {
         listed.sort_by_key(|one| std::cmp::Reverse(one.created_at()));
-        let mut found = Vec::with_capacity(listed.len());
+        let mut read = Vec::with_capacity(listed.len());
         for one in listed {
-            found
-                .extend(self.transition(&one.id, deadline).await?.as_ref().map(wire::WireTransition::record));
+            read.extend(self.transition(&one.id, deadline).await?);
         }
-        Ok(found)
+        Ok(read)
     }
 }
 

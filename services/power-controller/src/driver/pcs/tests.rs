@@ -405,6 +405,45 @@ async fn search_fails_on_404_of_a_listed_transition() {
 }
 
 #[tokio::test]
+async fn foreign_transitions_are_the_open_ones_and_the_recent_ones() {
+    let fake = FakePcs::start().await;
+    let pcs = driver(&fake);
+    let now = chrono::Utc::now();
+    for (id, age, status) in [
+        ("ours", 10, "in-progress"),
+        ("open", 10, "in-progress"),
+        ("old-open", 7200, "in-progress"),
+        ("ended", 30, "completed"),
+        ("aborted", 60, "aborted"),
+        ("old", 7200, "completed"),
+    ] {
+        let created = (now - chrono::Duration::seconds(age)).to_rfc3339();
+        let task = |xname: &str, status: &str, error: &str| json!({"xname": xname, "taskStatus": status, "error": error});
+        let tasks = [
+            task("x1", "succeeded", ""),
+            task("x2", "failed", "Timeout waiting for transition"),
+            task("x3", "failed", "Unable to reserve component"),
+        ];
+        fake.add_transition(json!({"transitionID": id, "operation": "Soft-Off", "createTime": created,
+            "transitionStatus": status, "tasks": tasks}));
+    }
+    let known = ["ours".to_owned()].into();
+    let since = |age| Some(Timestamp(now.timestamp_millis()).minus(Duration::from_secs(age)));
+    let mut table = String::new();
+    for (name, ended_since) in [("open", None), ("600 s", since(600)), ("45 s", since(45))] {
+        let found = pcs.foreign(&known, ended_since, DEADLINE).await.unwrap().accepted;
+        let found = found.iter().map(|one| format!("{} {}", one.id, one.ids.join(" ")));
+        table += &format!("{name}: {}\n", found.collect::<Vec<_>>().join(", "));
+    }
+    expect![[r#"
+        open: open x1 x2 x3, old-open x1 x2 x3
+        600 s: open x1 x2 x3, ended x1 x2, aborted x1 x2, old-open x1 x2 x3
+        45 s: open x1 x2 x3, ended x1 x2, old-open x1 x2 x3
+    "#]]
+    .assert_eq(&table);
+}
+
+#[tokio::test]
 async fn a_transition_is_ended_once_and_one_that_is_over_needs_no_end() {
     let fake = FakePcs::start().await;
     let pcs = driver(&fake);

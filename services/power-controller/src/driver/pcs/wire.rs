@@ -1,6 +1,6 @@
 //! Messages to and from the power control service (BOS reference 6.3).
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use chrono::DateTime;
 use domain::{
@@ -149,7 +149,7 @@ impl WireTransition {
 
     /// Returns the granularity of the time at which the transition was taken. The service itself reports nanoseconds,
     /// others may report whole seconds.
-    fn resolution(&self) -> Duration {
+    pub(super) fn resolution(&self) -> Duration {
         let is_fine = self.create_time.as_deref().is_some_and(|text| text.contains('.'));
         if is_fine { Duration::ZERO } else { Duration::from_secs(1) }
     }
@@ -191,6 +191,18 @@ impl WireTransition {
         }
     }
 
+    /// Returns [`Self::record`], for a transition that has ended without the nodes on which it was not begun.
+    pub(super) fn record_of_begun(&self) -> UpstreamTransition {
+        let mut record = self.record();
+        if self.is_over() {
+            let tasks = self.tasks.iter().flatten();
+            let begun: HashSet<_> =
+                tasks.filter(|task| !task.is_refused()).map(|task| task.xname.as_str()).collect();
+            record.ids.retain(|id| begun.contains(id.as_str()));
+        }
+        record
+    }
+
     fn is_new(&self) -> bool {
         self.transition_status.eq_ignore_ascii_case("new")
     }
@@ -202,7 +214,12 @@ impl WireTransition {
 
 impl WireTask {
     fn task(self) -> UpstreamTask {
-        let state = match self.task_status.to_ascii_lowercase().as_str() {
+        let state = self.state();
+        UpstreamTask { id: self.xname, state }
+    }
+
+    fn state(&self) -> TaskState {
+        match self.task_status.to_ascii_lowercase().as_str() {
             "succeeded" => TaskState::Succeeded,
             "failed" if self.error.as_deref().is_some_and(|error| NOT_BEGUN.contains(&error)) => {
                 let reserved = self.error.as_deref() == Some(RESERVED);
@@ -212,8 +229,12 @@ impl WireTask {
             "failed" => TaskState::Failed(self.words()),
             "unsupported" | "un-supported" => TaskState::Refused { words: self.words(), reserved: false },
             _ => TaskState::Pending,
-        };
-        UpstreamTask { id: self.xname, state }
+        }
+    }
+
+    /// Returns whether the service did not begin the task.
+    fn is_refused(&self) -> bool {
+        matches!(self.state(), TaskState::Refused { .. })
     }
 
     /// Returns whether the node was asked before the task failed.

@@ -234,14 +234,18 @@ impl EngineScene {
                 format!("ask for {} of {}", action.word(), nodes.join(" "))
             }
             EngineCommand::Ask(UpstreamCall::Search { ids, .. }) => format!("search for {}", self.names(ids)),
-            EngineCommand::Ask(UpstreamCall::Foreign { pause }) => match pause {
-                StepPause::Fixed(pause) => {
-                    format!("ask for foreign transitions in {} s", pause.as_secs_f64())
+            EngineCommand::Ask(UpstreamCall::Foreign { pause, ended_since }) => {
+                let ended = ended_since.map(|since| format!(", also ended ones of {:?}", START.since(since)));
+                let ended = ended.unwrap_or_default();
+                match pause {
+                    StepPause::Fixed(pause) => {
+                        format!("ask for foreign transitions in {} s{ended}", pause.as_secs_f64())
+                    }
+                    StepPause::Backoff { failures } => {
+                        format!("ask for foreign transitions after failure {failures}{ended}")
+                    }
                 }
-                StepPause::Backoff { failures } => {
-                    format!("ask for foreign transitions after failure {failures}")
-                }
-            },
+            }
             EngineCommand::Ask(UpstreamCall::Holders(_)) => "search for holders".to_owned(),
             EngineCommand::Ask(UpstreamCall::PollHolders { holders, .. }) => {
                 format!("poll holders {holders:?}")

@@ -1,7 +1,11 @@
 //! Stories of transitions, from their first event to their last.
 
-use domain::core::clock_offset::ClockOffset;
+use domain::{
+    boot::power::{Outlook, transition::TaskOutcome},
+    core::clock_offset::ClockOffset,
+};
 use expect_test::{Expect, expect};
+use proto::power::{PowerReading, PowerState};
 
 use super::*;
 use crate::driver::FoundTransitions;
@@ -252,20 +256,84 @@ fn restart_puts_sent_transitions_in_doubt_and_continues_the_others() {
             prepared, counts unknown:
                 write T1 Unknown [prepared]
                 step T1 in 0 s
-                ask for foreign transitions in 0 s
+                ask for foreign transitions in 0 s, also ended ones of 630s
             prepared:
                 step T1 in 0 s
-                ask for foreign transitions in 0 s
+                ask for foreign transitions in 0 s, also ended ones of 630s
             sent:
                 write T2 Unknown [sent]
                 step T2 in 0 s
-                ask for foreign transitions in 0 s
+                ask for foreign transitions in 0 s, also ended ones of 630s
             accepted:
                 poll T3 in 0 s, failure 0
-                ask for foreign transitions in 0 s
+                ask for foreign transitions in 0 s, also ended ones of 630s
             finished:
-                ask for foreign transitions in 0 s
+                ask for foreign transitions in 0 s, also ended ones of 630s
         "#]],
+    );
+}
+
+/// Returns the answer of the upstream with these transitions that are not on record. Its clock is right.
+fn found(accepted: Vec<UpstreamTransition>) -> EngineEvent {
+    let clock = ClockOffset::measure(START, START, START, Duration::ZERO);
+    EngineEvent::ForeignFound(Ok(FoundTransitions { accepted, clock }))
+}
+
+/// Returns whether an effect may still come at a node that is on.
+fn outlook_while_on(scene: &EngineScene, id: &str) -> Outlook {
+    let state = PowerState { id: id.to_owned(), reading: PowerReading::On.into(), ..PowerState::default() };
+    scene.engine.nodes.outlook(&state, 1, &Options::default(), START)
+}
+
+#[test]
+fn effects_of_transitions_that_ended_before_the_term_are_awaited() {
+    let mut scene = EngineScene::power_off(&["alone", "ours-before", "ours-after", "ours-refused", "twice"]);
+    let ours = |id: &str, age: u64, outcome| {
+        let member =
+            TransitionMember { id: id.into(), generation: 1, attempt: 1, outcome, ..Default::default() };
+        Arc::new(PowerTransition {
+            delivery: TransitionDelivery::Finished,
+            upstream_id: format!("t-{id}"),
+            sent_at: Some(START.minus(Duration::from_secs(age))),
+            ..convert::prepared(Action::PoweringOn, vec![member], START)
+        })
+    };
+    let recorded = [
+        ours("ours-before", 90, TaskOutcome::Succeeded),
+        ours("ours-after", 30, TaskOutcome::Succeeded),
+        ours("ours-refused", 30, TaskOutcome::Refused),
+    ];
+    let polls = PollSchedule::new(Duration::from_secs(1), Duration::from_secs(5), None);
+    scene.engine = PowerEngine::new(&recorded, polls, scene.engine.upstream);
+    let ended = |id: &str, action, nodes: &[&str], age: u64| UpstreamTransition {
+        open: false,
+        at: START.minus(Duration::from_secs(age)),
+        ..record(id, action, nodes, true)
+    };
+    let all = ["alone", "ours-before", "ours-after", "ours-refused", "twice"];
+    let off = ended("off", Action::PoweringOffGracefully, &all, 60);
+    let on = ended("on", Action::PoweringOn, &["twice"], 40);
+    scene.tell("two have ended", found(vec![on, off]));
+    let outlook = |id: &str| {
+        let left_open = scene.engine.nodes.is_left_open(id);
+        format!("{id}: {:?}, to be read: {left_open}\n", outlook_while_on(&scene, id))
+    };
+    let outlooks = all.map(outlook).concat();
+    scene.log += &outlooks;
+    check(
+        &scene,
+        &expect![[r#"
+        two have ended:
+            read alone ours-before ours-refused twice
+            decide on alone ours-before ours-refused twice in 0 s
+            read twice
+            decide on twice in 0 s
+        alone: Pending { until: Some(Timestamp(1732119300000)) }, to be read: true
+        ours-before: Pending { until: Some(Timestamp(1732119300000)) }, to be read: true
+        ours-after: Settled, to be read: false
+        ours-refused: Pending { until: Some(Timestamp(1732119300000)) }, to be read: true
+        twice: Settled, to be read: true
+    "#]],
     );
 }
 
@@ -280,7 +348,7 @@ fn what_the_upstream_works_on_without_a_record_is_waited_for() {
     assert_eq!(unknown, ForeignListing::Failed("PCS is away".into()));
     let open = || record("t-0", Action::PoweringOffGracefully, &["x1", "x9"], true);
     let later = || record("t-1", Action::PoweringOffGracefully, &["x2"], true);
-    scene.tell("t-0 is open", EngineEvent::ForeignFound(Ok(vec![open()])));
+    scene.tell("t-0 is open", found(vec![open()]));
     let waits = |scene: &EngineScene, id: &str| {
         scene.engine.waits_for_holder(id, 1).map(|trouble| trouble.text().to_string())
     };
@@ -288,18 +356,18 @@ fn what_the_upstream_works_on_without_a_record_is_waited_for() {
     assert_eq!((waits(&scene, "x1").as_deref(), waits(&scene, "x2")), (Some(text), None));
     scene.tell("no answer", EngineEvent::ForeignFound(away()));
     assert_eq!(scene.engine.foreign.listing(), ForeignListing::Known);
-    scene.tell("t-1 began in this term", EngineEvent::ForeignFound(Ok(vec![open(), later()])));
+    scene.tell("t-1 began in this term", found(vec![open(), later()]));
     assert_eq!(waits(&scene, "x2"), None, "a refusal shows whether it is in the way");
-    scene.tell("t-0 has ended", EngineEvent::ForeignFound(Ok(vec![later()])));
+    scene.tell("t-0 has ended", found(vec![later()]));
     assert_eq!(waits(&scene, "x1"), None);
     assert!(scene.engine.nodes.is_left_open("x1"));
     check(
         &scene,
         &expect![[r#"
             the term begins after a loss:
-                ask for foreign transitions in 2 s
+                ask for foreign transitions in 2 s, also ended ones of 630s
             no answer:
-                ask for foreign transitions after failure 1
+                ask for foreign transitions after failure 1, also ended ones of 630s
             t-0 is open:
                 ask for foreign transitions in 5 s
             no answer:
