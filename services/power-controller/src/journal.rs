@@ -13,7 +13,7 @@ use chassis::{
 };
 use domain::{
     boot::power::transition::{PowerTransition, TransitionDelivery},
-    core::{event::Actor, time::Timestamp},
+    core::time::Timestamp,
 };
 use futures_util::Stream;
 
@@ -186,38 +186,6 @@ fn put(draft: &mut Draft<'_, PowerTransition>, mut transition: PowerTransition) 
         transition.abandoned_by.clone_from(&held.abandoned_by);
     }
     draft.put(transition);
-}
-
-/// Marks a transition as abandoned by an operator, unless it is over or was abandoned before. Returns its record from
-/// then on.
-///
-/// # Errors
-/// When there is no such transition, or the database does not answer.
-pub(crate) async fn abandon(
-    ledger: &Ledger<TransitionTable>,
-    id: String,
-    request_id: String,
-) -> Result<PowerTransition, Fault> {
-    let now = Some(clock::now());
-    let write = ledger.write_by(Actor::Client, move |draft| {
-        let held = draft.get(&id).or_else(|| known_upstream(draft, &id));
-        let held = held.ok_or_else(|| Fault::not_found("transition", &id))?;
-        if !is_open(&held) || held.abandoned_at.is_some() {
-            return Ok(PowerTransition::clone(&held));
-        }
-        let given_up =
-            PowerTransition { abandoned_at: now, abandoned_by: request_id, ..PowerTransition::clone(&held) };
-        draft.put(given_up.clone());
-        Ok(given_up)
-    });
-    write.await.map(|(transition, _)| transition)
-}
-
-/// Returns the transition that the upstream has under this id, which is the id that operators read in texts.
-fn known_upstream(draft: &Draft<'_, PowerTransition>, upstream_id: &str) -> Option<Arc<PowerTransition>> {
-    // A transition that was not sent has no such id.
-    let named = draft.select(|one| !upstream_id.is_empty() && one.upstream_id == upstream_id);
-    named.into_iter().max_by_key(|one| is_open(one))
 }
 
 /// Deletes surplus finished transitions. Any replica may do so, because no replica changes a finished transition any

@@ -14,6 +14,7 @@
 //!
 //! The service does not decide which state a component should reach: that is the status evaluator's.
 
+mod abandonment;
 mod convert;
 mod driver;
 mod engine;
@@ -52,6 +53,7 @@ mod tests;
 pub use store::{Migrator, PowerStateTable, TransitionTable};
 
 use crate::{
+    abandonment::TransitionAbandonment,
     convert::AskedFor,
     driver::PowerUpstream,
     host_claims::HostClaims,
@@ -81,9 +83,18 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let role = Role::start(&context, "power-controller", &database).await?;
 
     let mut server = Server::default();
+    let queues = EngineQueues::default();
+    let components = mirror_components(&context, registry.clone(), queues.clone(), driver.clone());
+    let options = mirror_options(&context, registry.clone(), components.clone(), queues.clone());
+    let abandonment = TransitionAbandonment {
+        transitions: transitions.clone(),
+        driver: driver.clone(),
+        options: options.clone(),
+    };
     let rpc = PowerRpc {
         states: states.clone(),
         transitions: transitions.clone(),
+        abandonment,
         role: role.clone(),
         tasks: context.tasks.clone(),
     };
@@ -94,9 +105,6 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     driver.follow_registry(&context, registry.clone());
     let claims = (settings.inventory.driver == InventoryDriver::Hosts)
         .then(|| HostClaims::follow(&context, registry.clone()));
-    let queues = EngineQueues::default();
-    let components = mirror_components(&context, registry.clone(), queues.clone(), driver.clone());
-    let options = mirror_options(&context, registry.clone(), components.clone(), queues.clone());
     let sources = Arc::new(PowerSources {
         components,
         options,

@@ -17,8 +17,10 @@ use proto::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use crate::journal;
-use crate::store::{PowerStateTable, TransitionTable};
+use crate::{
+    abandonment::TransitionAbandonment,
+    store::{PowerStateTable, TransitionTable},
+};
 
 /// Power states in one message of a listing.
 const PAGE: usize = 1000;
@@ -26,6 +28,7 @@ const PAGE: usize = 1000;
 pub(crate) struct PowerRpc {
     pub(crate) states: Ledger<PowerStateTable>,
     pub(crate) transitions: Ledger<TransitionTable>,
+    pub(crate) abandonment: TransitionAbandonment,
     pub(crate) role: Role,
     pub(crate) tasks: Tasks,
 }
@@ -58,8 +61,8 @@ impl PowerService for PowerRpc {
         &self,
         request: Request<AbandonTransitionRequest>,
     ) -> Result<Response<AbandonTransitionResponse>, Status> {
-        let AbandonTransitionRequest { id, request_id } = request.into_inner();
-        let transition = journal::abandon(&self.transitions, id, request_id).await?;
+        let AbandonTransitionRequest { id, request_id, component_id } = request.into_inner();
+        let transition = self.abandonment.abandon(id, component_id, request_id).await?;
         Ok(Response::new(AbandonTransitionResponse { transition: Some(transition_to_wire(&transition)) }))
     }
 

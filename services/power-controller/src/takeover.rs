@@ -6,7 +6,7 @@ use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 use chassis::{
     Channel, kinds::options::OptionsRecord, lease::Term, observe::mirror::Mirror, store::ledger::Ledger,
 };
-use domain::boot::component::Component;
+use domain::boot::{component::Component, power::transition::PowerTransition};
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use tokio::{sync::mpsc, time::timeout};
@@ -162,8 +162,9 @@ impl PowerRuntime {
     async fn attend(&self) -> anyhow::Result<Infallible> {
         let mut recorded = pin!(self.journal.follow());
         while let Some(batch) = recorded.next().await {
-            let open = batch.changed.iter().filter(|transition| is_open(transition));
-            for transition in open.filter(|transition| transition.abandoned_at.is_some()) {
+            let waited_for = |one: &&Arc<PowerTransition>| is_open(one) || one.is_of_another();
+            let waited_for = batch.changed.iter().filter(waited_for);
+            for transition in waited_for.filter(|transition| transition.abandoned_at.is_some()) {
                 self.handle(EngineEvent::Abandoned(Arc::clone(transition))).await;
             }
         }

@@ -392,6 +392,20 @@ impl PowerUpstream {
         }
     }
 
+    /// Returns the record of the upstream's transition with this id, whoever requested it; `None`: there is none.
+    pub(crate) async fn look_up(
+        &self,
+        id: &str,
+        deadline: Duration,
+    ) -> Result<Option<UpstreamTransition>, DriverFailure> {
+        match self {
+            Self::Pcs(pcs) => pcs.look_up(id, deadline).await,
+            Self::Simulated(fleet) => fleet.look_up(id, deadline).await,
+            // Only actions of this service are known, and those are on record.
+            Self::Redfish(_) => Ok(None),
+        }
+    }
+
     /// Returns how far the clock of the upstream is ahead of ours; `None`: unknown, or without influence.
     pub(crate) fn clock(&self) -> Option<ClockOffset> {
         match self {

@@ -195,6 +195,18 @@ impl SimulatedPowerDriver {
         Ok(FoundTransitions { accepted: self.open_among(accepted, deadline).await?, clock })
     }
 
+    /// Returns the record of the transition with this id; `None`: there is none.
+    pub(crate) async fn look_up(
+        &self,
+        id: &str,
+        deadline: Duration,
+    ) -> Result<Option<UpstreamTransition>, DriverFailure> {
+        let mut listed = self.list(deadline).await?.accepted;
+        listed.retain(|one| one.id == id);
+        let open = self.open_among(listed.clone(), deadline).await?;
+        Ok(open.into_iter().chain(listed).next())
+    }
+
     /// Returns those of the `listed` transitions that the fleet works on, with the nodes that it works on.
     async fn open_among(
         &self,

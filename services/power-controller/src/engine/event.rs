@@ -76,7 +76,7 @@ pub(crate) enum EngineEvent {
     Heard(Vec<PollAnswer>),
     /// The results of polls are on record, so these transitions may be polled again.
     PollsRecorded(Vec<TransitionId>),
-    /// An operator abandoned the transition, which has these marks now.
+    /// An operator abandoned the transition, which has these marks now: one on record, or one of another client.
     Abandoned(Arc<PowerTransition>),
 }
 

@@ -179,4 +179,15 @@ impl PowerEngine {
         }
         commands
     }
+
+    /// Ends the wait for a transition that an operator has abandoned, which has this id at the upstream.
+    pub(super) fn abandon_foreign(&mut self, upstream_id: &str, now: PointInTime) -> Vec<EngineCommand> {
+        let mut commands = Vec::new();
+        for transition in self.foreign.open.extract_if(.., |one| one.upstream_id == upstream_id) {
+            tracing::warn!(upstream_id, "transition that is not on record abandoned");
+            self.nodes.give_up(&transition, now);
+            commands.extend(Self::judge_again(convert::component_ids(&transition.members).collect()));
+        }
+        commands
+    }
 }

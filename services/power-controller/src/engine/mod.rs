@@ -205,8 +205,11 @@ impl PowerEngine {
                 Vec::new()
             }
             EngineEvent::Abandoned(marked) => {
-                let marked = self.transitions.mark_abandoned(&marked).cloned();
-                marked.map(|transition| self.go_on_with(&transition, now)).unwrap_or_default()
+                let own = self.transitions.mark_abandoned(&marked).cloned();
+                match own {
+                    Some(transition) => self.go_on_with(&transition, now),
+                    None => self.abandon_foreign(&marked.upstream_id, now),
+                }
             }
         }
     }

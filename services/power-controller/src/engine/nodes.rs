@@ -116,9 +116,10 @@ pub(crate) fn attempts(transition: &PowerTransition) -> impl Iterator<Item = (Co
 }
 
 impl NodeRecords {
-    /// Recalls the actions of recorded transitions. Effects that were seen, or whose time has passed, are settled later
+    /// Recalls the actions of recorded transitions, which do not include abandoned ones of other clients. Effects that were seen, or whose time has passed, are settled later
     /// like any other.
     pub(crate) fn recall(mut transitions: Vec<Arc<PowerTransition>>) -> Self {
+        transitions.retain(|one| !one.is_of_another());
         transitions.sort_by_key(|one| one.created_at);
         let mut nodes = Self::default();
         for transition in transitions {

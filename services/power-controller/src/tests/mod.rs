@@ -1,5 +1,6 @@
 //! The whole service with a power control service and a registry around it.
 
+mod abandonment;
 mod crossing;
 mod evidence;
 mod follow;
@@ -44,7 +45,7 @@ struct ControllerMesh {
     registry: FakeRegistry,
     around: Context,
     settings: Settings,
-    running: Option<(Context, PowerServiceClient<chassis::Channel>)>,
+    running: Option<(Context, chassis::Channel)>,
     _directory: TempDir,
 }
 
@@ -84,6 +85,10 @@ impl ControllerMesh {
     }
 
     fn client(&self) -> PowerServiceClient<chassis::Channel> {
+        PowerServiceClient::new(self.channel())
+    }
+
+    fn channel(&self) -> chassis::Channel {
         self.running.as_ref().unwrap().1.clone()
     }
 
@@ -160,7 +165,7 @@ impl ControllerMesh {
     /// Abandons the newest transition as an operator does.
     async fn abandon_open_transition(&self) {
         let id = self.transitions().await.pop().unwrap().id;
-        let request = AbandonTransitionRequest { id, request_id: "r1".to_owned() };
+        let request = AbandonTransitionRequest { id, request_id: "r1".to_owned(), ..Default::default() };
         self.client().abandon_transition(request).await.unwrap();
     }
 
@@ -178,12 +183,12 @@ impl ControllerMesh {
 }
 
 /// Starts a power controller.
-async fn run(settings: Settings) -> (Context, PowerServiceClient<chassis::Channel>) {
+async fn run(settings: Settings) -> (Context, chassis::Channel) {
     let context = Context::new(settings);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     crate::start(context.clone(), listener).await.unwrap();
-    (context, PowerServiceClient::new(chassis::channel(&url).unwrap()))
+    (context, chassis::channel(&url).unwrap())
 }
 
 impl Drop for ControllerMesh {

@@ -21,7 +21,7 @@ async fn standby_follows_what_the_last_holder_began() {
     settings.power.pcs.url.clone_from(&other_way.url);
     let standby = run(settings).await;
     let request = || WatchPowerStatesRequest::default();
-    let watched = standby.1.clone().watch_power_states(request()).await;
+    let watched = PowerServiceClient::new(standby.1.clone()).watch_power_states(request()).await;
     assert!(watched.is_ok(), "a standby serves watches: {:?}", watched.err());
     assert_eq!(other_way.count("GET /transitions/t-1"), 0, "the first replica holds the role");
     mesh.stop().await;

@@ -50,6 +50,11 @@ impl PowerTransition {
             ..Self::default()
         }
     }
+
+    /// Returns whether another client requested the transition. It is on record only because an operator has abandoned it.
+    pub fn is_of_another(&self) -> bool {
+        self.members.iter().all(|member| member.generation == NO_GENERATION)
+    }
 }
 
 /// Attempt at the action on one node of a transition.

@@ -272,6 +272,18 @@ impl PcsDriver {
         }
     }
 
+    /// Returns the record of the transition with this id; `None`: there is none.
+    pub(crate) async fn look_up(
+        &self,
+        id: &str,
+        deadline: Duration,
+    ) -> Result<Option<UpstreamTransition>, DriverFailure> {
+        if !is_id(id) {
+            return Ok(None);
+        }
+        Ok(self.transition(id, deadline).await?.as_ref().map(wire::WireTransition::record))
+    }
+
     /// Checks that the list of the service lacks a transition that the service did not find. A proxy may answer in
     /// place of the service, and a transition that is taken for forgotten releases its nodes.
     async fn check_forgotten(

@@ -444,6 +444,16 @@ async fn foreign_transitions_are_the_open_ones_and_the_recent_ones() {
 }
 
 #[tokio::test]
+async fn an_id_that_the_service_cannot_have_given_is_not_looked_up() {
+    let fake = FakePcs::start().await;
+    let pcs = driver(&fake);
+    for id in ["../power-status", "a/b", "t 1"] {
+        assert_eq!(pcs.look_up(id, DEADLINE).await, Ok(None), "{id}");
+    }
+    assert!(fake.calls().is_empty());
+}
+
+#[tokio::test]
 async fn a_transition_is_ended_once_and_one_that_is_over_needs_no_end() {
     let fake = FakePcs::start().await;
     let pcs = driver(&fake);

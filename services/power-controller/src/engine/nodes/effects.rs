@@ -145,13 +145,24 @@ impl NodeRecords {
     /// Ends the wait for a transition of the upstream that is not on record. An effect that was not seen may still come,
     /// and earlier readings of its node do not count.
     pub(crate) fn release(&mut self, transition: &PowerTransition, now: PointInTime) {
+        self.let_go(transition, Some(Course::Ended(now.at)), now);
+    }
+
+    /// Ends the wait for a transition that is not on record and that an operator has abandoned: it has no effect to come,
+    /// and only later readings of its nodes count.
+    pub(crate) fn give_up(&mut self, transition: &PowerTransition, now: PointInTime) {
+        self.let_go(transition, None, now);
+    }
+
+    /// Takes nodes from the transition that holds them. `course`: of an effect that was not seen; `None`: no effect comes.
+    fn let_go(&mut self, transition: &PowerTransition, course: Option<Course>, now: PointInTime) {
         for id in transition.members.iter().filter_map(|member| ComponentId::parse(&member.id).ok()) {
             let Some(record) = self.records.get_mut(&id) else { continue };
             if record.holder.take_if(|held| *held.upstream_id == *transition.upstream_id).is_none() {
                 continue;
             }
-            if let Some(effect) = &mut record.effect {
-                effect.course = Course::Ended(now.at);
+            if let Some(effect) = record.effect.take() {
+                record.effect = course.map(|course| AwaitedEffect { course, ..effect });
                 record.left_open = Some(LeftOpen { since: now.instant, at: Some(now.at) });
             }
             self.drop_if_empty(&id);

@@ -382,6 +382,33 @@ fn what_the_upstream_works_on_without_a_record_is_waited_for() {
 }
 
 #[test]
+fn an_abandoned_transition_of_another_client_is_not_waited_for() {
+    let mut scene = EngineScene::power_off(&["x1", "x2"]);
+    let open = |id: &str, node: &str| record(id, Action::PoweringOffGracefully, &[node], true);
+    scene.tell("two are open", found(vec![open("t-0", "x1"), open("t-1", "x2")]));
+    let of_another = |id: &str| {
+        Arc::new(PowerTransition::of_another(Some(Action::PoweringOffGracefully), id, vec!["x1".to_owned()]))
+    };
+    scene.tell("an unknown one is abandoned", EngineEvent::Abandoned(of_another("t-9")));
+    scene.tell("t-0 is abandoned", EngineEvent::Abandoned(of_another("t-0")));
+    assert_eq!(outlook_while_on(&scene, "x1"), Outlook::Settled, "no effect of it is awaited");
+    assert!(scene.engine.nodes.is_left_open("x1"), "only a reading from after that counts");
+    let waits = |id: &str| scene.engine.waits_for_holder(id, 1).is_some();
+    assert_eq!((waits("x1"), waits("x2")), (false, true));
+    check(
+        &scene,
+        &expect![[r#"
+        two are open:
+            ask for foreign transitions in 5 s
+        an unknown one is abandoned:
+        t-0 is abandoned:
+            read x1
+            decide on x1 in 0 s
+    "#]],
+    );
+}
+
+#[test]
 fn failed_polls_are_shown_and_nodes_are_read_until_polls_succeed() {
     let mut scene = EngineScene::power_on(&["x1"]);
     scene.accepted();

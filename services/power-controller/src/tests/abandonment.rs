@@ -1,0 +1,116 @@
+//! Operators give up transitions that other clients requested from the upstream.
+
+use proto::event::{ListEventsRequest, event_service_client::EventServiceClient};
+use tonic::Code;
+
+use super::{
+    crossing::{foreign, later},
+    *,
+};
+use crate::testing::pcs::PcsTrouble;
+
+impl ControllerMesh {
+    async fn abandon(&self, id: &str, component_id: &str) -> Result<Transition, Code> {
+        let request = AbandonTransitionRequest {
+            id: id.to_owned(),
+            request_id: "me-1".to_owned(),
+            component_id: component_id.to_owned(),
+        };
+        let answer = self.client().abandon_transition(request).await;
+        answer.map(|answer| answer.into_inner().transition.unwrap()).map_err(|status| status.code())
+    }
+
+    /// Waits until the power of the node is unknown because of this transition.
+    async fn until_waiting_for(&self, id: &str, upstream_id: &str) {
+        let text = format!("waiting for transition {upstream_id} of the power upstream to end");
+        until(&text, || async { self.state(id).await.filter(|state| state.error == text) }).await;
+    }
+}
+
+/// Returns a mesh with two running nodes to be switched off, each of which an administrator shuts down without end.
+async fn administrated() -> ControllerMesh {
+    let mut mesh = ControllerMesh::new(Options::default()).await;
+    mesh.pcs.add_transition(foreign("admin1", "Soft-Off", "x1"));
+    mesh.pcs.add_transition(foreign("admin2", "Soft-Off", "x2"));
+    mesh.power_off(&["x1", "x2"]);
+    mesh.start().await;
+    mesh.until_waiting_for("x1", "admin1").await;
+    mesh.until_waiting_for("x2", "admin2").await;
+    mesh
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transition_of_another_client_is_given_up_by_its_id_or_by_a_node() {
+    let mut mesh = administrated().await;
+    let first = mesh.abandon("admin1", "").await.unwrap();
+    let members: Vec<_> = first.members.iter().map(|member| member.id.as_str()).collect();
+    let shown = (first.upstream_id.as_str(), first.abandoned_by.as_str(), first.delivery());
+    assert_eq!((shown, members), (("admin1", "me-1", Delivery::Finished), vec!["x1"]));
+    let again = mesh.abandon("admin1", "").await.unwrap();
+    assert_eq!((again.id, again.abandoned_at), (first.id, first.abandoned_at), "it changes nothing");
+    mesh.until_called("POST /power-status", 2).await;
+    assert_eq!(mesh.pcs.taken().len(), 2, "a reading from before that is no evidence");
+    mesh.pcs.set_power(&["x1"], "on", &later());
+    assert_eq!(mesh.until_taken(3).await[2], "Soft-Off x1");
+    mesh.until_waiting_for("x2", "admin2").await;
+
+    // Nobody waits for it after a restart either, although the upstream still has it.
+    mesh.stop().await;
+    mesh.start().await;
+    mesh.until_waiting_for("x2", "admin2").await;
+    assert_eq!(mesh.state("x1").await.unwrap().error, "");
+    assert_eq!(mesh.abandon("", "x2").await.unwrap().upstream_id, "admin2");
+    mesh.pcs.set_power(&["x2"], "on", &later());
+    assert_eq!(mesh.until_taken(4).await[3], "Soft-Off x2");
+    assert_eq!(mesh.pcs.count("DELETE"), 0, "the upstream goes on with both");
+
+    let listed = EventServiceClient::new(mesh.channel()).list_events(ListEventsRequest::default()).await;
+    let events = listed.unwrap().into_inner().events;
+    let events = events.into_iter().map(|event| {
+        let body = event.body.unwrap();
+        let details = body.details.into_iter().map(|detail| format!("{} {}", detail.name, detail.value));
+        let details = details.collect::<Vec<_>>().join(", ");
+        format!("{} {} by {}: {details}", body.kind, body.reason, event.actor)
+    });
+    let events: Vec<_> = events.collect();
+    let of = |node: &str, upstream_id: &str| {
+        format!(
+            "transition_abandoned powering_off_gracefully by client: nodes {node}, request me-1, upstream_id {upstream_id}"
+        )
+    };
+    assert_eq!(events, [of("x1", "admin1"), of("x2", "admin2")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_transition_that_somebody_waits_for_is_given_up() {
+    let mesh = administrated().await;
+    mesh.pcs.set_status_of("admin2", "completed");
+    for (id, component, code) in [
+        ("none", "", Code::NotFound),
+        ("admin2", "", Code::FailedPrecondition),
+        ("../power-status", "", Code::NotFound),
+        ("", "x2", Code::NotFound),
+        ("", "x3", Code::NotFound),
+        ("", "", Code::InvalidArgument),
+        ("admin1", "x1", Code::InvalidArgument),
+    ] {
+        assert_eq!(mesh.abandon(id, component).await, Err(code), "'{id}' of '{component}'");
+    }
+    mesh.pcs.trouble("list", Some(PcsTrouble::Answers(503, String::new())));
+    mesh.pcs.trouble("get", Some(PcsTrouble::Answers(503, String::new())));
+    for (id, component) in [("admin1", ""), ("", "x1")] {
+        assert_eq!(mesh.abandon(id, component).await, Err(Code::Unavailable), "'{id}' of '{component}'");
+    }
+    assert!(mesh.transitions().await.is_empty(), "nothing is on record");
+    mesh.until_waiting_for("x1", "admin1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transition_on_record_is_given_up_by_a_node() {
+    let mesh = ControllerMesh::started().await;
+    mesh.power_off(&["x1", "x2"]);
+    mesh.until_taken(1).await;
+    let open = mesh.until_delivery(Delivery::Accepted).await;
+    assert_eq!(mesh.abandon("", "x2").await.unwrap().id, open.id);
+    assert_eq!(mesh.until_delivery(Delivery::Finished).await.error, "an operator gave it up");
+}
