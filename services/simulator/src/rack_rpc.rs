@@ -1,6 +1,6 @@
 //! gRPC service of the rack: parse, call, map.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use futures_util::{
     StreamExt,
@@ -9,13 +9,15 @@ use futures_util::{
 use parking_lot::Mutex;
 use proto::simulation::{
     ListRackHostsRequest, ListRackHostsResponse, ListRackOperationsRequest, ListRackOperationsResponse,
-    OperateRackHostRequest, OperateRackHostResponse, RackOperation, rack_service_server::RackService,
+    OperateRackHostRequest, OperateRackHostResponse, RackHost, RackOperation,
+    rack_service_server::RackService,
 };
 use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
 use crate::{
     fleet::SimulatedFleet,
+    node::PowerCommand,
     rack::{RackBlueprint, SimulatedRack},
     rpc::FleetRpc,
 };
@@ -44,20 +46,34 @@ impl RackRpc {
         Self { fleet: Some(Arc::clone(&fleet.fleet)), ..self }
     }
 
-    /// Calls the rack while the power of its hosts is that of their nodes.
-    fn call<T>(&self, call: impl FnOnce(&mut SimulatedRack, Duration) -> T) -> T {
+    /// Lists the rack, with the power of the nodes that its hosts are.
+    fn list(&self) -> Vec<RackHost> {
         let mut rack = self.rack.lock();
         if let Some(fleet) = &self.fleet {
             rack.follow_nodes(|node| fleet.is_on(node));
         }
-        let answer = call(&mut rack, self.start.elapsed());
-        for (node, command) in rack.take_orders() {
-            let begun = self.fleet.as_ref().map(|fleet| fleet.start_transition(command, &[node]));
-            if let Some(Err(error)) = begun {
-                tracing::warn!(%error, "host is not switched");
-            }
+        let hosts = rack.list(self.start.elapsed());
+        rack.take_orders().into_iter().for_each(|order| self.give(order));
+        hosts
+    }
+
+    /// Operates a host whose power is that of its node. The other hosts are left alone: a rack may have thousands.
+    fn operate(&self, request: &OperateRackHostRequest) -> OperateRackHostResponse {
+        let mut rack = self.rack.lock();
+        if let Some(fleet) = &self.fleet {
+            rack.follow_node(&request.name, |node| fleet.is_on(node));
         }
+        let answer = rack.operate(request, self.start.elapsed());
+        rack.take_order(&request.name).into_iter().for_each(|order| self.give(order));
         answer
+    }
+
+    /// Gives a command to a node of the fleet.
+    fn give(&self, (node, command): (String, PowerCommand)) {
+        let begun = self.fleet.as_ref().map(|fleet| fleet.start_transition(command, &[node]));
+        if let Some(Err(error)) = begun {
+            tracing::warn!(%error, "host is not switched");
+        }
     }
 
     /// Loses the record of a host, as a backend that loses its database.
@@ -79,7 +95,7 @@ impl RackService for RackRpc {
         &self,
         _: Request<ListRackHostsRequest>,
     ) -> Result<Response<Self::ListRackHostsStream>, Status> {
-        let hosts = self.call(SimulatedRack::list);
+        let hosts = self.list();
         let pages: Vec<_> =
             hosts.chunks(PAGE).map(|hosts| Ok(ListRackHostsResponse { hosts: hosts.to_vec() })).collect();
         Ok(Response::new(stream::iter(pages).boxed()))
@@ -96,7 +112,7 @@ impl RackService for RackRpc {
         if request.operation() == RackOperation::Unspecified {
             return Err(Status::invalid_argument("operation is not known"));
         }
-        Ok(Response::new(self.call(|rack, now| rack.operate(&request, now))))
+        Ok(Response::new(self.operate(&request)))
     }
 
     async fn list_rack_operations(

@@ -80,6 +80,18 @@ impl SimulatedHost {
         }
     }
 
+    /// Takes the power of the node of that name from `power`, which returns `None` for a node that does not exist.
+    pub(super) fn follow_node(&mut self, power: impl Fn(&str) -> Option<bool>) {
+        let is_on = power(&self.node);
+        self.is_node = is_on.is_some();
+        self.is_on = is_on.unwrap_or(self.is_on);
+    }
+
+    /// Returns the command to the node that was not given yet.
+    pub(super) fn take_order(&mut self) -> Option<(String, PowerCommand)> {
+        Some((self.node.clone(), self.order.take()?))
+    }
+
     /// Returns whether an operation is under way.
     pub(super) fn is_busy(&self) -> bool {
         self.operation.as_ref().is_some_and(|operation| !operation.is_over)

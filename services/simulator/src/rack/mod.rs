@@ -76,17 +76,24 @@ impl SimulatedRack {
     /// Takes the power of hosts that are nodes from `power`, which returns the power of a node; `None`: there is no such
     /// node, and the host has power of its own.
     pub fn follow_nodes(&mut self, power: impl Fn(&str) -> Option<bool>) {
-        for host in self.hosts.values_mut() {
-            let is_on = power(&host.node);
-            host.is_node = is_on.is_some();
-            host.is_on = is_on.unwrap_or(host.is_on);
+        self.hosts.values_mut().for_each(|host| host.follow_node(&power));
+    }
+
+    /// Takes the power of one host as [`Self::follow_nodes`] does.
+    pub fn follow_node(&mut self, name: &str, power: impl Fn(&str) -> Option<bool>) {
+        if let Some(host) = self.hosts.get_mut(name) {
+            host.follow_node(power);
         }
     }
 
     /// Returns the commands to nodes that operations have given since.
     pub fn take_orders(&mut self) -> Vec<(String, PowerCommand)> {
-        let order = |host: &mut SimulatedHost| Some((host.node.clone(), host.order.take()?));
-        self.hosts.values_mut().filter_map(order).collect()
+        self.hosts.values_mut().filter_map(SimulatedHost::take_order).collect()
+    }
+
+    /// Returns the command to the node of one host as [`Self::take_orders`] does.
+    pub fn take_order(&mut self, name: &str) -> Option<(String, PowerCommand)> {
+        self.hosts.get_mut(name)?.take_order()
     }
 
     /// Loses the record of a host, as a backend that loses its database.
