@@ -118,11 +118,11 @@ impl ObjectSelection {
 
     pub(crate) fn matches(&self, record: &CachedRecord) -> bool {
         if let Some(name) = self.fields.wanted("metadata.name")
-            && record.name != name
+            && record.name() != name
         {
             return false;
         }
-        self.labels.matches(&record.labels)
+        self.labels.matches(|name| record.label(name))
             && (self.fields.is_empty() || self.fields.matches(&record.object()))
     }
 }

@@ -28,16 +28,16 @@ pub(crate) async fn list(face: &KubernetesFace, request: &ApiRequest) -> Result<
         ObjectSource::Events => {
             let list = face.events.list(namespace, &selection.fields).await?;
             let facts = ListFacts { version: list.version, ..ListFacts::default() };
-            form.list_of(kind, list.events, &facts).into()
+            form.list_of(kind, list.events, &facts)
         }
         ObjectSource::Nowhere | ObjectSource::Question => {
-            form.list_of(kind, Vec::new(), &ListFacts { version: 1, ..ListFacts::default() }).into()
+            form.list_of(kind, Vec::new(), &ListFacts { version: 1, ..ListFacts::default() })
         }
         ObjectSource::Hosts | ObjectSource::Documents(_) | ObjectSource::Secrets => {
             let (snapshot, after) = snapshot(face, request).await?;
             let version = snapshot.version;
             let selected = snapshot.records.into_iter();
-            let selected = selected.filter(|record| record.key > after && selection.matches(record));
+            let selected = selected.filter(|record| *record.key > *after && selection.matches(record));
             let mut page: Vec<_> = selected.collect();
             let facts = cut(&mut page, request, &selection, version)?;
             form.list(kind, page, &facts)
@@ -92,7 +92,7 @@ fn cut(
     page.truncate(limit);
     let next = match (remaining, page.last()) {
         (0, _) | (_, None) => String::new(),
-        (_, Some(last)) => PageToken { version, after: last.key.clone() }.shown(),
+        (_, Some(last)) => PageToken { version, after: last.key.to_string() }.shown(),
     };
     // The number of further objects is only told where nothing is selected, as clients expect.
     let remaining = Some(remaining).filter(|remaining| *remaining > 0 && selection.is_everything());

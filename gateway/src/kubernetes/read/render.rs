@@ -24,6 +24,9 @@ use super::{
     columns::{cells, definitions},
 };
 
+/// Bytes of a list after which a part of it is sent.
+const PART_BYTES: usize = 64 << 10;
+
 /// Form of objects that a client wants.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShownForm {
@@ -76,48 +79,93 @@ impl ShownForm {
     }
 
     /// Returns whether objects are shown as they are.
-    fn is_whole(self) -> bool {
+    pub(super) fn is_whole(self) -> bool {
         self.form == ObjectForm::Whole
     }
 
-    /// Returns a list. Bodies of whole objects are neither copied nor parsed.
+    /// Returns a list. Objects are rendered one after the other, as the client takes them; whole ones are not even
+    /// parsed.
     pub(super) fn list(
         self,
-        kind: &ResourceKind,
+        kind: &'static ResourceKind,
         records: Vec<Arc<CachedRecord>>,
         facts: &ListFacts,
     ) -> Body {
-        if !self.is_whole() {
-            let objects: Vec<_> = records.iter().map(|record| record.object()).collect();
-            return self.list_of(kind, objects, facts).into();
-        }
-        let head = json!({
-            "kind": format!("{}List", kind.kind), "apiVersion": kind.api_version(), "metadata": facts.shown(),
-        });
-        let head = format!("{}}},\"items\":[", head.to_string().trim_end_matches('}'));
-        let items = records.into_iter().enumerate().flat_map(|(n, record)| {
-            let comma = if n > 0 { Bytes::from_static(b",") } else { Bytes::new() };
-            [comma, record.body.clone()]
-        });
-        let parts = iter::once(Bytes::from(head)).chain(items).chain([Bytes::from_static(b"]}")]);
-        let parts = parts.filter(|part| !part.is_empty());
-        Body::from_stream(stream::iter(parts.map(Ok::<_, Infallible>)))
+        let append = move |json: &mut Vec<u8>, record: Arc<CachedRecord>| match self.form {
+            ObjectForm::Whole => record.append_to(json),
+            ObjectForm::Table | ObjectForm::Metadata => self.append_item(json, kind, record.object()),
+        };
+        self.framed(kind, facts, records, append)
     }
 
     /// Returns a list of objects.
-    pub(super) fn list_of(self, kind: &ResourceKind, objects: Vec<ApiObject>, facts: &ListFacts) -> Bytes {
-        let list = match self.form {
-            ObjectForm::Table => self.table(kind, &objects, Value::Object(facts.shown()), true),
-            ObjectForm::Metadata => json!({
-                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": facts.shown(),
-                "items": objects.iter().map(partial).collect::<Value>(),
-            }),
-            ObjectForm::Whole => json!({
-                "kind": format!("{}List", kind.kind), "apiVersion": kind.api_version(), "metadata": facts.shown(),
-                "items": objects,
-            }),
+    pub(super) fn list_of(
+        self,
+        kind: &'static ResourceKind,
+        objects: Vec<ApiObject>,
+        facts: &ListFacts,
+    ) -> Body {
+        self.framed(kind, facts, objects, move |json, object| self.append_item(json, kind, object))
+    }
+
+    /// Returns a list with `items`, each of which `append` writes.
+    fn framed<T: Send + 'static>(
+        self,
+        kind: &'static ResourceKind,
+        facts: &ListFacts,
+        items: Vec<T>,
+        append: impl Fn(&mut Vec<u8>, T) + Send + 'static,
+    ) -> Body {
+        let (head, member) = self.head(kind, facts);
+        let head = head.to_string();
+        let head = format!("{},\"{member}\":[", head.strip_suffix('}').unwrap_or(&head));
+        let mut items = items.into_iter().peekable();
+        let parts = iter::from_fn(move || {
+            items.peek()?;
+            let mut part = Vec::new();
+            while part.len() < PART_BYTES
+                && let Some(item) = items.next()
+            {
+                append(&mut part, item);
+                if items.peek().is_some() {
+                    part.push(b',');
+                }
+            }
+            Some(Bytes::from(part))
+        });
+        let parts = iter::once(Bytes::from(head)).chain(parts).chain([Bytes::from_static(b"]}")]);
+        Body::from_stream(stream::iter(parts.map(Ok::<_, Infallible>)))
+    }
+
+    /// Returns a list without its items, and the name of their member.
+    fn head(self, kind: &ResourceKind, facts: &ListFacts) -> (Value, &'static str) {
+        let metadata = Value::Object(facts.shown());
+        match self.form {
+            ObjectForm::Whole => {
+                let kind_of_list = format!("{}List", kind.kind);
+                let version = kind.api_version();
+                (json!({ "kind": kind_of_list, "apiVersion": version, "metadata": metadata }), "items")
+            }
+            ObjectForm::Metadata => {
+                let (kind, version) = ("PartialObjectMetadataList", "meta.k8s.io/v1");
+                (json!({ "kind": kind, "apiVersion": version, "metadata": metadata }), "items")
+            }
+            ObjectForm::Table => {
+                let mut table = self.table(kind, &[], metadata, true);
+                table.as_object_mut().and_then(|table| table.remove("rows"));
+                (table, "rows")
+            }
+        }
+    }
+
+    /// Appends an object of a list.
+    fn append_item(self, json: &mut Vec<u8>, kind: &ResourceKind, object: ApiObject) {
+        let item = match self.form {
+            ObjectForm::Whole => Value::Object(object),
+            ObjectForm::Metadata => partial(&object),
+            ObjectForm::Table => self.row(kind, &object),
         };
-        list.to_string().into()
+        json.extend_from_slice(item.to_string().as_bytes());
     }
 
     /// Returns an object of an event of a watch. The first of a table describes the columns.
@@ -150,21 +198,21 @@ impl ShownForm {
     }
 
     fn table(self, kind: &ResourceKind, objects: &[ApiObject], metadata: Value, has_columns: bool) -> Value {
-        let now = Utc::now();
-        let rows = objects.iter().map(|object| {
-            let mut row = json!({ "cells": cells(kind, object, now) });
-            match self.row {
-                RowObject::Nothing => {}
-                RowObject::Metadata => row["object"] = partial(object),
-                RowObject::Whole => row["object"] = Value::Object(object.clone()),
-            }
-            row
-        });
         let columns = if has_columns { definitions(kind) } else { Value::Null };
         json!({
             "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": columns,
-            "rows": rows.collect::<Value>(),
+            "rows": objects.iter().map(|object| self.row(kind, object)).collect::<Value>(),
         })
+    }
+
+    fn row(self, kind: &ResourceKind, object: &ApiObject) -> Value {
+        let mut row = json!({ "cells": cells(kind, object, Utc::now()) });
+        match self.row {
+            RowObject::Nothing => {}
+            RowObject::Metadata => row["object"] = partial(object),
+            RowObject::Whole => row["object"] = Value::Object(object.clone()),
+        }
+        row
     }
 }
 

@@ -84,6 +84,13 @@ fn line(kind: &str, object: Value) -> Bytes {
     format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n").into()
 }
 
+/// Appends the line of an event about a whole object, which is neither parsed nor copied.
+fn append_line(lines: &mut Vec<u8>, kind: &str, record: &CachedRecord) {
+    lines.extend_from_slice(format!("{{\"type\":\"{kind}\",\"object\":").as_bytes());
+    record.append_to(lines);
+    lines.extend_from_slice(b"}\n");
+}
+
 /// Wishes of a watcher.
 struct WatchOptions {
     kind: &'static ResourceKind,
@@ -124,7 +131,7 @@ impl WatchOptions {
     }
 
     fn wants(&self, record: &CachedRecord) -> bool {
-        self.namespace.as_ref().is_none_or(|namespace| record.namespace == *namespace)
+        self.namespace.as_ref().is_none_or(|namespace| record.namespace() == namespace)
             && self.selection.matches(record)
     }
 }
@@ -213,8 +220,9 @@ impl RecordWatch {
         loop {
             if !self.ready.is_empty() {
                 let waiting: Vec<_> = self.ready.drain(..self.ready.len().min(LINES)).collect();
-                let lines: Vec<Bytes> = waiting.into_iter().map(|line| self.rendered(line)).collect();
-                return Some(lines.concat().into());
+                let mut lines = Vec::new();
+                waiting.into_iter().for_each(|line| self.render(line, &mut lines));
+                return Some(lines.into());
             }
             if self.is_over {
                 return None;
@@ -273,14 +281,17 @@ impl RecordWatch {
         self.ready.push_back(WatchLine::Record(kind, record, version));
     }
 
-    fn rendered(&mut self, waiting: WatchLine) -> Bytes {
+    fn render(&mut self, waiting: WatchLine, lines: &mut Vec<u8>) {
         match waiting {
-            WatchLine::Text(text) => text,
+            WatchLine::Text(text) => lines.extend_from_slice(&text),
             WatchLine::Record(kind, record, version) => {
+                let is_first = std::mem::take(&mut self.is_first);
+                if self.options.form.is_whole() && record.version == version {
+                    return append_line(lines, kind, &record);
+                }
                 let object = record.object_at(version);
-                let shown = self.options.form.watched(self.options.kind, object, self.is_first);
-                self.is_first = false;
-                line(kind, shown)
+                let shown = self.options.form.watched(self.options.kind, object, is_first);
+                lines.extend_from_slice(&line(kind, shown));
             }
         }
     }

@@ -127,7 +127,7 @@ impl EventReader {
             .always("kind", hosts::kind().kind)
             .always("namespace", namespace)
             .always("name", name)
-            .maybe("uid", self.hosts.get(namespace, name).map(|host| host.uid.clone()));
+            .maybe("uid", self.hosts.get(namespace, name).map(|host| host.uid.to_string()));
         let metadata = ShownMembers::default()
             .always("name", format!("{name}.{revision:x}.{}", said.reason.to_lowercase()))
             .always("namespace", namespace)

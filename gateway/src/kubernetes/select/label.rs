@@ -1,7 +1,5 @@
 //! Label selectors: `a=b`, `a!=b`, `a in (b,c)`, `a notin (b)`, `a`, `!a`, joined by commas.
 
-use std::collections::BTreeMap;
-
 use super::super::failure::ApiFailure;
 
 /// Conditions on labels, all of which have to hold.
@@ -39,12 +37,14 @@ impl LabelSelector {
         self.0.is_empty()
     }
 
-    pub(crate) fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+    /// Returns whether the object whose labels `label` returns is selected.
+    pub(crate) fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.0.iter().all(|LabelCondition { key, test }| {
-            let value = labels.get(key);
+            let value = label(key);
+            let is_in = |values: &[String]| value.is_some_and(|value| values.iter().any(|one| one == value));
             match test {
-                LabelTest::In(values) => value.is_some_and(|value| values.contains(value)),
-                LabelTest::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
+                LabelTest::In(values) => is_in(values),
+                LabelTest::NotIn(values) => !is_in(values),
                 LabelTest::Exists => value.is_some(),
                 LabelTest::Absent => value.is_none(),
             }
@@ -93,6 +93,8 @@ fn parts(term: &str) -> Option<(&str, LabelTest)> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use expect_test::expect;
 
     use super::*;
@@ -122,7 +124,9 @@ mod tests {
             "a in (1",
         ];
         let rows = texts.map(|text| match LabelSelector::read(text) {
-            Ok(selector) => format!("{text} -> {}\n", selector.matches(&labels)),
+            Ok(selector) => {
+                format!("{text} -> {}\n", selector.matches(|name| labels.get(name).map(String::as_str)))
+            }
             Err(failure) => format!("{text} -> {}\n", failure.message),
         });
         expect![[r#"

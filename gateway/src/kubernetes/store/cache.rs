@@ -2,81 +2,33 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    ops::Bound,
     sync::Arc,
     time::Duration,
 };
 
-use bytes::Bytes;
+use chassis::process::packed::SimilarBytes;
 use parking_lot::RwLock;
-use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    super::{
-        failure::ApiFailure,
-        object::{self, ApiObject},
-    },
+    super::{failure::ApiFailure, object::ApiObject},
+    record::{CachedRecord, key},
     version::VersionBase,
 };
 
 /// Most changes that are kept: several minutes at ten changes a second.
 const MOST_CHANGES: usize = 8192;
 
-/// Most bytes of changes that are kept: three of the greatest collections that are usual, changed once.
-const MOST_BYTES: usize = 32 << 20;
+/// Bytes of changes that are kept of any collection. Those of a larger one may take as much as its objects, up to
+/// [`MOST_BYTES`].
+const LEAST_BYTES: usize = 1 << 20;
+
+/// Most bytes of changes that are kept. Packed, these are about as many as [`MOST_CHANGES`] changes of hosts.
+const MOST_BYTES: usize = 4 << 20;
 
 /// Time for which a client waits that has seen a version which is not here yet.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Object as it was at a version.
-#[derive(Debug)]
-pub(crate) struct CachedRecord {
-    /// Namespace and name, in an order that lists have.
-    pub key: String,
-    pub namespace: String,
-    pub name: String,
-    pub uid: String,
-    pub version: u64,
-    pub labels: BTreeMap<String, String>,
-    /// The object as JSON.
-    pub body: Bytes,
-}
-
-impl CachedRecord {
-    pub(crate) fn new(object: &ApiObject, version: u64) -> Self {
-        let labels = object::metadata(object).and_then(|metadata| metadata.get("labels"));
-        let labels =
-            labels.and_then(|labels| serde_json::from_value(labels.clone()).ok()).unwrap_or_default();
-        let body = serde_json::to_vec(object).expect("texts and numbers can always be written as JSON");
-        Self {
-            key: key(object::namespace(object), object::name(object)),
-            namespace: object::namespace(object).to_owned(),
-            name: object::name(object).to_owned(),
-            uid: object::metadata_text(object, "uid").to_owned(),
-            version,
-            labels,
-            body: body.into(),
-        }
-    }
-
-    /// Returns the object.
-    pub(crate) fn object(&self) -> ApiObject {
-        serde_json::from_slice(&self.body).expect("the body was written by this module")
-    }
-
-    /// Returns the object with another version, which a deletion has.
-    pub(crate) fn object_at(&self, version: u64) -> ApiObject {
-        let mut object = self.object();
-        object::metadata_mut(&mut object)
-            .insert("resourceVersion".to_owned(), Value::String(version.to_string()));
-        object
-    }
-}
-
-/// Returns the key of an object: a NUL sorts before every letter of a name.
-pub(crate) fn key(namespace: &str, name: &str) -> String {
-    format!("{namespace}\0{name}")
-}
 
 /// Change of an object.
 #[derive(Debug, Clone)]
@@ -87,10 +39,10 @@ pub(crate) struct CachedChange {
 }
 
 impl CachedChange {
-    /// Bytes of the body that the change keeps.
-    fn size(&self) -> usize {
+    /// Bytes of the record that the change keeps.
+    fn held(&self) -> usize {
         let record = self.after.as_ref().or(self.before.as_ref());
-        record.map_or(0, |record| record.body.len())
+        size_of::<Self>() + record.map_or(0, |record| record.held())
     }
 }
 
@@ -115,17 +67,23 @@ pub(crate) struct WatchPosition {
 #[derive(Debug)]
 pub(crate) struct RecordCache {
     state: RwLock<CacheState>,
+    similar: SimilarBytes,
     /// Version up to which everything is here; 0: the first set is not complete.
     advanced: watch::Sender<u64>,
 }
+
+/// Objects by their keys.
+type CachedRecords = BTreeMap<Arc<str>, Arc<CachedRecord>>;
 
 #[derive(Debug, Default)]
 struct CacheState {
     base: VersionBase,
     version: u64,
-    records: BTreeMap<String, Arc<CachedRecord>>,
+    records: CachedRecords,
+    /// Bytes of `records`.
+    record_bytes: usize,
     changes: VecDeque<CachedChange>,
-    /// Size of `changes`.
+    /// Bytes of `changes`.
     change_bytes: usize,
     /// Number of the first change that is kept.
     first: u64,
@@ -136,22 +94,29 @@ struct CacheState {
 
 impl Default for RecordCache {
     fn default() -> Self {
-        Self { state: RwLock::default(), advanced: watch::Sender::new(0) }
+        Self { state: RwLock::default(), similar: SimilarBytes::default(), advanced: watch::Sender::new(0) }
     }
 }
 
 impl RecordCache {
+    /// Makes the record of an object for this copy.
+    pub(crate) fn record(&self, object: &ApiObject, version: u64) -> CachedRecord {
+        CachedRecord::new(object, version, &self.similar)
+    }
+
     /// Replaces everything: the history before is lost.
     pub(crate) fn replace(&self, base: VersionBase, records: Vec<CachedRecord>, revision: u64) {
         let version = base.version(revision);
         {
             let mut state = self.state.write();
-            let records = records.into_iter().map(|record| (record.key.clone(), Arc::new(record)));
+            let record_bytes = records.iter().map(CachedRecord::held).sum();
+            let records = records.into_iter().map(|record| (Arc::clone(&record.key), Arc::new(record)));
             let first = state.first + state.changes.len() as u64;
             *state = CacheState {
                 base,
                 version,
                 records: records.collect(),
+                record_bytes,
                 changes: VecDeque::new(),
                 first,
                 oldest: version,
@@ -169,11 +134,11 @@ impl RecordCache {
             let base = state.base;
             let deleted = deleted.into_iter().map(|(key, revision)| (base.version(revision), key, None));
             let changed =
-                changed.into_iter().map(|record| (record.version, record.key.clone(), Some(record)));
+                changed.into_iter().map(|record| (record.version, record.key.to_string(), Some(record)));
             let mut news: Vec<_> = deleted.chain(changed).collect();
             news.sort_by_key(|(version, ..)| *version);
             for (version, key, record) in news {
-                state.note(version, key, record.map(Arc::new));
+                state.note(version, &key, record);
             }
             state.version = state.version.max(base.version(revision));
             state.version
@@ -189,7 +154,7 @@ impl RecordCache {
 
     /// Returns the object of that key as it is here.
     pub(crate) fn get(&self, namespace: &str, name: &str) -> Option<Arc<CachedRecord>> {
-        self.state.read().records.get(&key(namespace, name)).cloned()
+        self.state.read().records.get(key(namespace, name).as_str()).cloned()
     }
 
     /// Waits until everything up to a version is here.
@@ -269,11 +234,15 @@ impl RecordCache {
 }
 
 impl CacheState {
-    fn note(&mut self, version: u64, key: String, after: Option<Arc<CachedRecord>>) {
-        let before = match &after {
-            Some(record) => self.records.insert(key, Arc::clone(record)),
-            None => self.records.remove(&key),
-        };
+    fn note(&mut self, version: u64, key: &str, after: Option<CachedRecord>) {
+        let before = self.records.remove(key);
+        let after = after.map(|mut record| {
+            before.iter().for_each(|before| record.share(before));
+            Arc::new(record)
+        });
+        self.record_bytes -= before.as_ref().map_or(0, |record| record.held());
+        self.record_bytes += after.as_ref().map_or(0, |record| record.held());
+        self.records.extend(after.iter().map(|record| (Arc::clone(&record.key), Arc::clone(record))));
         if before.as_ref().is_some_and(|before| before.version >= version) && after.is_some() {
             // Delivered again after a gap.
             return;
@@ -288,11 +257,12 @@ impl CacheState {
     }
 
     fn push(&mut self, change: CachedChange) {
-        self.change_bytes += change.size();
+        self.change_bytes += change.held();
         self.changes.push_back(change);
-        while self.changes.len() > MOST_CHANGES || self.change_bytes > MOST_BYTES {
+        let most_bytes = self.record_bytes.clamp(LEAST_BYTES, MOST_BYTES);
+        while self.changes.len() > MOST_CHANGES || self.change_bytes > most_bytes {
             let Some(forgotten) = self.changes.pop_front() else { break };
-            self.change_bytes -= forgotten.size();
+            self.change_bytes -= forgotten.held();
             self.first += 1;
             self.oldest = forgotten.version;
         }
@@ -304,24 +274,25 @@ impl CacheState {
     }
 
     /// Returns the objects at an earlier version, by undoing the changes since.
-    fn records_at(&self, version: u64) -> BTreeMap<String, Arc<CachedRecord>> {
+    fn records_at(&self, version: u64) -> CachedRecords {
         let mut records = self.records.clone();
         for change in self.changes.iter().rev().take_while(|change| change.version > version) {
             if let Some(after) = &change.after {
                 records.remove(&after.key);
             }
             if let Some(before) = &change.before {
-                records.insert(before.key.clone(), Arc::clone(before));
+                records.insert(Arc::clone(&before.key), Arc::clone(before));
             }
         }
         records
     }
 }
 
-fn within(records: &BTreeMap<String, Arc<CachedRecord>>, namespace: Option<&str>) -> Vec<Arc<CachedRecord>> {
+fn within(records: &CachedRecords, namespace: Option<&str>) -> Vec<Arc<CachedRecord>> {
     let Some(namespace) = namespace else { return records.values().cloned().collect() };
     let from = key(namespace, "");
-    let range = records.range(from..).take_while(|(_, record)| record.namespace == namespace);
+    let range = records.range::<str, _>((Bound::Included(from.as_str()), Bound::Unbounded));
+    let range = range.take_while(|(_, record)| record.namespace() == namespace);
     range.map(|(_, record)| Arc::clone(record)).collect()
 }
 

@@ -13,7 +13,8 @@ use tonic::Status;
 
 use super::{
     super::{kinds::ResourceKind, object::ApiObject},
-    cache::{CachedRecord, RecordCache, key},
+    cache::RecordCache,
+    record::{CachedRecord, key},
     version::VersionBase,
 };
 
@@ -113,13 +114,13 @@ impl<M: FollowedKind> LedgerFollower<M> {
                     let (of, namespace, name) = M::place(&deletion.key)?;
                     (of == *kind).then(|| (key(namespace, name), deletion.revision))
                 });
-                cache.apply(records(&changed, kind, base), deleted.collect(), revision);
+                cache.apply(records(&changed, kind, cache, base), deleted.collect(), revision);
             }
             self.resume.revision = revision;
             return;
         };
-        for ((kind, _), arrived) in self.caches.iter().zip(&mut arriving) {
-            arrived.extend(records(&changed, kind, base));
+        for ((kind, cache), arrived) in self.caches.iter().zip(&mut arriving) {
+            arrived.extend(records(&changed, kind, cache, base));
         }
         if !synced {
             self.arriving = Some(arriving);
@@ -135,12 +136,13 @@ impl<M: FollowedKind> LedgerFollower<M> {
 fn records<M: FollowedKind>(
     changed: &[M],
     kind: &'static ResourceKind,
+    cache: &RecordCache,
     base: VersionBase,
 ) -> Vec<CachedRecord> {
     let of_kind = changed.iter().filter(|record| record.kind() == Some(kind));
     let records = of_kind.map(|record| {
         let version = base.version(record.revision());
-        CachedRecord::new(&record.clone().shown(base), version)
+        cache.record(&record.clone().shown(base), version)
     });
     records.collect()
 }

@@ -3,10 +3,12 @@
 
 mod cache;
 mod follow;
+mod record;
 mod version;
 
-pub(crate) use cache::{CacheSnapshot, CachedChange, CachedRecord, RecordCache, WatchPosition};
+pub(crate) use cache::{CacheSnapshot, CachedChange, RecordCache, WatchPosition};
 pub(crate) use follow::{FollowedKind, follow};
+pub(crate) use record::CachedRecord;
 pub(crate) use version::{VersionBase, read_version};
 
 #[cfg(test)]

@@ -1,20 +1,24 @@
 //! Copies of records at several versions.
 
+use chassis::process::packed::SimilarBytes;
 use expect_test::expect;
 use serde_json::json;
 
-use super::{cache::key, *};
+use super::{record::key, *};
 
 fn record(name: &str, uid: &str, version: u64) -> CachedRecord {
     let object = json!({ "metadata": { "name": name, "namespace": "m", "uid": uid } });
-    CachedRecord::new(object.as_object().unwrap(), version)
+    CachedRecord::new(object.as_object().unwrap(), version, &SimilarBytes::default())
 }
 
 fn names(snapshot: Result<CacheSnapshot, super::super::failure::ApiFailure>) -> String {
     match snapshot {
         Ok(snapshot) => {
-            let names: Vec<_> =
-                snapshot.records.iter().map(|record| format!("{}{}", record.name, record.version)).collect();
+            let names: Vec<_> = snapshot
+                .records
+                .iter()
+                .map(|record| format!("{}{}", record.name(), record.version))
+                .collect();
             format!("{}: {}", snapshot.version, names.join(" "))
         }
         Err(failure) => failure.message,
@@ -35,7 +39,7 @@ fn earlier_versions_are_seen_as_they_were() {
     let (changes, ..) = cache.changes(begun).unwrap();
     for CachedChange { version, before, after } in changes {
         let shown = |record: Option<std::sync::Arc<CachedRecord>>| {
-            record.map_or("-".to_owned(), |record| format!("{}{}", record.name, record.version))
+            record.map_or("-".to_owned(), |record| format!("{}{}", record.name(), record.version))
         };
         lines += &format!("{version}: {} {}\n", shown(before), shown(after));
     }
@@ -57,6 +61,35 @@ fn earlier_versions_are_seen_as_they_were() {
         Some("too old resource version: 0 (9)")
     "#]]
     .assert_eq(&lines);
+}
+
+#[test]
+fn packed_objects_come_back_as_they_were() {
+    let cache = RecordCache::default();
+    let object = |number: u64| {
+        let metadata = json!({
+            "name": format!("h{number}"), "namespace": "m", "labels": { "rack": format!("r{}", number % 3) },
+        });
+        json!({ "metadata": metadata, "spec": { "online": true, "bmc": { "address": "redfish://bmc" } } })
+    };
+    let record = |number: u64| cache.record(object(number).as_object().unwrap(), number);
+    cache.replace(VersionBase::default(), (1..100).map(record).collect(), 100);
+    for number in 1..100 {
+        let held = cache.get("m", &format!("h{number}")).unwrap();
+        assert_eq!(json!(held.object()), object(number));
+        assert_eq!((held.label("rack"), held.label("row")), (Some(&*format!("r{}", number % 3)), None));
+    }
+}
+
+#[test]
+fn few_objects_have_thousands_of_changes_and_no_more() {
+    let cache = RecordCache::default();
+    cache.replace(VersionBase::default(), vec![record("a", "1", 1)], 1);
+    for version in 2..20_000 {
+        cache.apply(vec![record("a", "1", version)], vec![], version);
+    }
+    assert_eq!(names(cache.snapshot(None, Some(18_500))), "18500: a18500");
+    assert!(cache.snapshot(None, Some(10_000)).is_err());
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub(crate) async fn delete_collection(
     let snapshot = face.cache(kind).snapshot(request.path.namespace.as_deref(), None)?;
     let mut items = Vec::new();
     for record in snapshot.records.iter().filter(|record| selection.matches(record)) {
-        match deleted(face, kind, &record.namespace, &record.name, &options).await {
+        match deleted(face, kind, record.namespace(), record.name(), &options).await {
             Ok(deleted) => items.push(Value::Object(deleted.object)),
             Err(failure) if failure.reason == "NotFound" => {}
             Err(failure) => return Err(failure),

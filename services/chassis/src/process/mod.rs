@@ -5,6 +5,7 @@ pub(crate) mod cause;
 pub mod clock;
 pub mod failpoint;
 pub mod memory;
+pub mod packed;
 pub mod pause;
 pub(crate) mod shared_values;
 pub(crate) mod tasks;
