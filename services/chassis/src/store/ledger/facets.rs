@@ -14,7 +14,79 @@ pub type OneOf = Vec<(&'static str, String)>;
 
 /// The keys of the resources that have a facet, by the facet's name and value.
 #[derive(Debug, Default)]
-pub(super) struct FacetIndex(HashMap<&'static str, HashMap<Box<str>, BTreeSet<Arc<str>>>>);
+pub(super) struct FacetIndex(HashMap<&'static str, HashMap<Box<str>, KeySet>>);
+
+/// Keys in order.
+#[derive(Debug)]
+pub(super) enum KeySet {
+    /// One key, such as that of the host that is a node: a set would have room for ten others.
+    One(Arc<str>),
+    Many(BTreeSet<Arc<str>>),
+}
+
+impl KeySet {
+    fn of(mut keys: Vec<Arc<str>>) -> Option<Self> {
+        match keys.len() {
+            0 | 1 => keys.pop().map(Self::One),
+            // Sets that are made of sorted keys at once take little more memory than the keys.
+            _ => Some(Self::Many(keys.into_iter().collect())),
+        }
+    }
+
+    fn insert(&mut self, key: Arc<str>) {
+        match self {
+            Self::One(only) if *only == key => {}
+            Self::One(only) => *self = Self::Many(BTreeSet::from([Arc::clone(only), key])),
+            Self::Many(keys) => {
+                keys.insert(key);
+            }
+        }
+    }
+
+    /// Removes a key. Returns whether none is left.
+    fn remove(&mut self, key: &str) -> bool {
+        match self {
+            Self::One(only) => **only == *key,
+            Self::Many(keys) => {
+                keys.remove(key);
+                keys.is_empty()
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Many(keys) => keys.len(),
+        }
+    }
+
+    fn following(&self, after: &str) -> KeyRange<'_> {
+        match self {
+            Self::One(only) => KeyRange::One(Some(only).filter(|only| ***only > *after)),
+            Self::Many(keys) => {
+                KeyRange::Many(keys.range::<str, _>((Bound::Excluded(after), Bound::Unbounded)))
+            }
+        }
+    }
+}
+
+/// Keys of a set that follow another one.
+enum KeyRange<'a> {
+    One(Option<&'a Arc<str>>),
+    Many(btree_set::Range<'a, Arc<str>>),
+}
+
+impl<'a> Iterator for KeyRange<'a> {
+    type Item = &'a Arc<str>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::One(only) => only.take(),
+            Self::Many(keys) => keys.next(),
+        }
+    }
+}
 
 impl FacetIndex {
     pub(super) fn of<R: Resource>(resources: &BTreeSet<KeyedResource<R>>) -> Self {
@@ -26,8 +98,8 @@ impl FacetIndex {
         }
         let mut facets = Self::default();
         for ((name, value), keys) in found {
-            // Sets that are made of sorted keys at once take little more memory than the keys.
-            facets.0.entry(name).or_default().insert(value.into(), BTreeSet::from_iter(keys));
+            let values = facets.0.entry(name).or_default();
+            values.extend(KeySet::of(keys).map(|keys| (value.into(), keys)));
         }
         facets
     }
@@ -46,26 +118,25 @@ impl FacetIndex {
         let values = self.0.entry(name).or_default();
         match values.get_mut(value) {
             Some(keys) => keys.insert(key),
-            None => values.insert(value.into(), BTreeSet::from([key])).is_none(),
-        };
+            None => drop(values.insert(value.into(), KeySet::One(key))),
+        }
     }
 
     fn remove(&mut self, key: &str, (name, value): Facet<'_>) {
         let Some(values) = self.0.get_mut(name) else { return };
         let Some(keys) = values.get_mut(value) else { return };
-        keys.remove(key);
-        if keys.is_empty() {
+        if keys.remove(key) {
             values.remove(value);
         }
     }
 
     /// The keys that meet the most selective of these conditions, if they are fewer than `most`.
-    pub(super) fn fewest(&self, conditions: &[OneOf], most: usize) -> Option<Vec<&BTreeSet<Arc<str>>>> {
+    pub(super) fn fewest(&self, conditions: &[OneOf], most: usize) -> Option<Vec<&KeySet>> {
         let sets = |condition: &OneOf| -> Vec<_> {
             let values = condition.iter().filter_map(|(name, value)| self.0.get(name)?.get(value.as_str()));
             values.collect()
         };
-        let count = |sets: &Vec<&BTreeSet<_>>| sets.iter().map(|keys| keys.len()).sum::<usize>();
+        let count = |sets: &Vec<&KeySet>| sets.iter().map(|keys| keys.len()).sum::<usize>();
         conditions.iter().map(sets).min_by_key(count).filter(|sets| count(sets) < most)
     }
 }
@@ -76,14 +147,9 @@ pub(super) fn same_facets<R: Resource>(one: &R, other: &R) -> bool {
 }
 
 /// The keys of all `sets` that follow `after`, in order, each once.
-pub(super) fn merged<'a>(
-    sets: &[&'a BTreeSet<Arc<str>>],
-    after: &str,
-) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
-    let following = |keys: &&'a BTreeSet<Arc<str>>| {
-        keys.range::<str, _>((Bound::Excluded(after), Bound::Unbounded)).peekable()
-    };
-    let mut rests: Vec<Peekable<btree_set::Range<'a, _>>> = sets.iter().map(following).collect();
+pub(super) fn merged<'a>(sets: &[&'a KeySet], after: &str) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
+    let mut rests: Vec<Peekable<KeyRange<'a>>> =
+        sets.iter().map(|keys| keys.following(after).peekable()).collect();
     iter::from_fn(move || {
         let next = rests.iter_mut().filter_map(|rest| rest.peek().copied()).min()?;
         for rest in &mut rests {
@@ -170,7 +236,7 @@ mod tests {
     fn listed(FacetIndex(names): &FacetIndex) -> BTreeSet<(&str, &str, &str)> {
         let values = names.iter().flat_map(|(name, values)| values.iter().map(move |found| (*name, found)));
         values
-            .flat_map(|(name, (value, keys))| keys.iter().map(move |key| (name, &**value, &**key)))
+            .flat_map(|(name, (value, keys))| keys.following("").map(move |key| (name, &**value, &**key)))
             .collect()
     }
 
