@@ -23,7 +23,7 @@ use domain::{
     boot::component::report::ActionReport,
     core::{event::Actor, id::ComponentId},
 };
-use proto::host::{ClaimedHost, NodeClaim};
+use proto::host::{ClaimedHost, Host, NodeClaim};
 
 use crate::{RegistryState, hosts::HostLedgers, locks};
 
@@ -70,10 +70,10 @@ impl HostLedgers {
                 let Some(host) = draft.get(&key(&name.namespace, &name.name)) else {
                     continue;
                 };
-                if claim.is_some() && host.message.node_claim == claim {
-                    let mut host = HostRecord::clone(&host);
-                    host.message.node_claim = claim.map(|claim| NodeClaim { released: true, ..claim });
-                    draft.put(host);
+                let mut host = host.message();
+                if claim.is_some() && host.node_claim == claim {
+                    host.node_claim = claim.map(|claim| NodeClaim { released: true, ..claim });
+                    draft.put(HostRecord::of(host));
                 }
             }
             Ok(())
@@ -85,24 +85,25 @@ impl HostLedgers {
 /// Claims hosts that are not worked on; returns the ids of the nodes of others. Every host with the id of a node is
 /// claimed: which of them is the node may change.
 fn claim(draft: &mut Draft<'_, HostRecord>, claims: &HashMap<ComponentId, NodeClaim>) -> HashSet<String> {
-    let claim_on = |host: &HostRecord| claims.get(&record::node_id(&host.message)?);
-    let hosts = draft.select_among(&[may_be_nodes(claims.keys())], |host| claim_on(host).is_some());
-    let claimed: Vec<_> = hosts.iter().filter_map(|host| Some((host, claim_on(host)?))).collect();
+    let claim_on = |host: &Host| claims.get(&record::node_id(host)?);
+    let hosts =
+        draft.select_among(&[may_be_nodes(claims.keys())], |host| claim_on(&host.message()).is_some());
+    let hosts: Vec<_> = hosts.iter().map(|host| host.message()).collect();
+    let claimed: Vec<_> =
+        hosts.into_iter().filter_map(|host| claim_on(&host).map(|claim| (host, claim))).collect();
     let worked_on = claimed.iter().filter(|(host, _)| has_work(host));
     let worked_on: HashSet<String> = worked_on.map(|(_, claim)| claim.component_id.clone()).collect();
-    for (host, claim) in claimed {
-        if worked_on.contains(&claim.component_id) || is_same(host.message.node_claim.as_ref(), claim) {
-            continue;
+    for (mut host, claim) in claimed {
+        if !worked_on.contains(&claim.component_id) && !is_same(host.node_claim.as_ref(), claim) {
+            host.node_claim = Some(claim.clone());
+            draft.put(HostRecord::of(host));
         }
-        let mut host = HostRecord::clone(host);
-        host.message.node_claim = Some(claim.clone());
-        draft.put(host);
     }
     worked_on
 }
 
-fn has_work(host: &HostRecord) -> bool {
-    host.message.progress.as_ref().is_some_and(|progress| progress.work.is_some())
+fn has_work(host: &Host) -> bool {
+    host.progress.as_ref().is_some_and(|progress| progress.work.is_some())
 }
 
 /// Returns whether a host is claimed for that attempt.

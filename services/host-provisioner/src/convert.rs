@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chassis::{
-    kinds::host::{HostRecord, SightRecord, evidence, parse_key, progress},
+    kinds::host::{SightRecord, evidence, parse_key, progress},
     mesh::time,
 };
 use domain::{
@@ -25,10 +25,10 @@ pub(crate) struct HostIdentity {
 }
 
 impl HostIdentity {
-    pub(crate) fn of(host: &HostRecord) -> Self {
-        use chassis::store::resource::Resource as _;
-        let uid = host.message.meta.as_ref().map_or("", |meta| meta.uid.as_str());
-        Self { key: host.shared_key(), uid: uid.into() }
+    /// Returns the identity of the host with this key, whose record is `host`.
+    pub(crate) fn of(key: Arc<str>, host: &wire::Host) -> Self {
+        let uid = host.meta.as_ref().map_or("", |meta| meta.uid.as_str());
+        Self { key, uid: uid.into() }
     }
 }
 
@@ -48,15 +48,14 @@ pub(crate) fn is_registered(host: &wire::Host) -> bool {
 }
 
 /// Returns the host as its driver needs it.
-pub(crate) fn target(host: &HostRecord, login: Option<BmcLogin>) -> HostTarget {
-    use chassis::store::resource::Resource as _;
-    let spec = host.message.spec.as_ref();
+pub(crate) fn target(identity: &HostIdentity, host: &wire::Host, login: Option<BmcLogin>) -> HostTarget {
+    let spec = host.spec.as_ref();
     let bmc = spec.and_then(|spec| spec.bmc.as_ref());
     let boot_mac = spec.map(|spec| spec.boot_mac_address.as_str());
     HostTarget {
-        key: parse_key(host.key()),
-        uid: HostIdentity::of(host).uid,
-        driver_id: driver_id(&host.message).into(),
+        key: parse_key(&identity.key),
+        uid: Arc::clone(&identity.uid),
+        driver_id: driver_id(host).into(),
         address: bmc.map_or("", |bmc| &bmc.address).into(),
         takes_any_certificate: bmc.is_some_and(|bmc| bmc.disable_certificate_verification),
         boot_mac: boot_mac.filter(|mac| !mac.is_empty()).map(Into::into),
@@ -95,7 +94,7 @@ fn driver_id(host: &wire::Host) -> &str {
 
 /// Reads what is on record about the host with that unique id. News about an earlier host of the name do not count.
 pub(crate) fn dispatch_record(sight: Option<&SightRecord>, uid: &str) -> DispatchRecord {
-    let Some(sight) = sight.map(|sight| &sight.message).filter(|sight| sight.uid == uid) else {
+    let Some(sight) = sight.map(SightRecord::message).filter(|sight| sight.uid == uid) else {
         return DispatchRecord::default();
     };
     DispatchRecord {

@@ -6,13 +6,7 @@
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use chassis::{
-    Fault,
-    kinds::host::{HostRecord, SightRecord},
-    lease::Term,
-    process::clock,
-    store::ledger::Draft,
-};
+use chassis::{Fault, kinds::host::SightRecord, lease::Term, process::clock, store::ledger::Draft};
 use domain::host::{
     dispatch::{CallIntent, DispatchRecord, DispatchStep, intent_after, next_step, wants_listing},
     record::{
@@ -20,6 +14,7 @@ use domain::host::{
         progress::HostWork,
     },
 };
+use proto::host as wire;
 use redfish::LoginName;
 use tokio::time::Instant;
 use tonic::Status;
@@ -46,7 +41,7 @@ pub(crate) struct HostEngine {
 
 /// Call that is due.
 struct DueCall {
-    host: Arc<HostRecord>,
+    host: wire::Host,
     identity: HostIdentity,
     work: HostWork,
     intent: CallIntent,
@@ -106,9 +101,10 @@ impl HostEngine {
         let Some(host) = self.sources.hosts.get(key) else {
             return self.sources.sights.view().get(key).map(|_| HostTask::Forget);
         };
-        let identity = HostIdentity::of(&host);
+        let host = host.message();
+        let identity = HostIdentity::of(Arc::clone(key), &host);
         let record = self.record(&identity);
-        let work = match convert::work(&host.message) {
+        let work = match convert::work(&host) {
             Ok(work) => work,
             Err(error) => {
                 tracing::error!(host = %key, %error, "the record of the host cannot be read");
@@ -140,7 +136,7 @@ impl HostEngine {
     async fn call(&self, call: DueCall) -> Result<(), CallFault> {
         let DueCall { host, identity, work, intent, was_recorded } = call;
         let number = work.number;
-        let (target, documents) = match self.inputs(&host, &work.call).await {
+        let (target, documents) = match self.inputs(&identity, &host, &work.call).await {
             Ok(inputs) => inputs,
             Err(unread) => {
                 return self.report(&identity, intent, was_recorded, number, without_secrets(&unread)).await;
@@ -186,23 +182,24 @@ impl HostEngine {
     /// The registry does not answer, or lacks a document.
     async fn inputs(
         &self,
-        host: &HostRecord,
+        identity: &HostIdentity,
+        host: &wire::Host,
         call: &DriverCall,
     ) -> Result<(HostTarget, DeployDocuments), Status> {
-        let target = self.target(host).await?;
+        let target = self.target(identity, host).await?;
         let documents = match call {
-            DriverCall::Provision(_) => documents::read(&self.sources.logins, &host.message).await?,
+            DriverCall::Provision(_) => documents::read(&self.sources.logins, host).await?,
             _ => DeployDocuments::default(),
         };
         Ok((target, documents))
     }
 
-    async fn target(&self, host: &HostRecord) -> Result<HostTarget, Status> {
-        let login = match LoginName::of(&host.message) {
-            Some(name) => self.sources.logins.read(&HostIdentity::of(host).key, name).await?,
+    async fn target(&self, identity: &HostIdentity, host: &wire::Host) -> Result<HostTarget, Status> {
+        let login = match LoginName::of(host) {
+            Some(name) => self.sources.logins.read(&identity.key, name).await?,
             None => None,
         };
-        Ok(convert::target(host, login))
+        Ok(convert::target(identity, host, login))
     }
 
     /// Removes what is known about a host that is gone.

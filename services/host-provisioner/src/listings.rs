@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use chassis::{
     Fault,
-    kinds::host::{HostRecord, SightRecord, parse_key},
-    store::ledger::Draft,
+    kinds::host::{HostRecord, SightRecord},
+    store::{ledger::Draft, resource::Resource as _},
 };
 use domain::host::{
     dispatch::{counts_as_not_ready, is_news, listing_pause},
     evidence::DriverSight,
+    record::HostKey,
 };
 use futures_util::future::join_all;
 use redfish::LoginName;
@@ -27,6 +28,13 @@ const LOGINS_AT_ONCE: usize = 64;
 /// Sights in one transaction.
 const BATCH: usize = 1000;
 
+/// Host that a listing is about.
+struct ListedHost {
+    identity: HostIdentity,
+    target: Arc<HostTarget>,
+    is_registered: bool,
+}
+
 /// Look at one host.
 struct HostLook {
     host: HostIdentity,
@@ -40,11 +48,11 @@ impl HostEngine {
         let period = self.sources.listing_period;
         let mut failures = 0;
         loop {
-            let hosts = self.sources.hosts.all();
-            let targets = self.targets(&hosts).await;
+            let hosts = self.hosts_to_list().await;
+            let targets: Vec<_> = hosts.iter().map(|host| Arc::clone(&host.target)).collect();
             let listed = self.sources.driver.list(&targets).await;
             failures = note_outage(failures, &listed);
-            let looks = looks(&hosts, &listed, failures);
+            let looks = looks(hosts, &listed, failures);
             if let Err(fault) = self.record_news(looks).await {
                 tracing::debug!(%fault, "listing not recorded, the next one will be");
             }
@@ -57,22 +65,26 @@ impl HostEngine {
     }
 
     /// Returns the hosts that the driver is to care for, with their logins where the driver lists by BMC.
-    async fn targets(&self, hosts: &[Arc<HostRecord>]) -> Vec<Arc<HostTarget>> {
-        let mut targets = Vec::with_capacity(hosts.len());
-        for some in hosts.chunks(LOGINS_AT_ONCE) {
-            targets.extend(join_all(some.iter().map(|host| self.target_to_list(host))).await);
+    async fn hosts_to_list(&self) -> Vec<ListedHost> {
+        let records = self.sources.hosts.all();
+        let mut hosts = Vec::with_capacity(records.len());
+        for some in records.chunks(LOGINS_AT_ONCE) {
+            hosts.extend(join_all(some.iter().map(|record| self.host_to_list(record))).await);
         }
-        targets
+        hosts
     }
 
-    async fn target_to_list(&self, host: &HostRecord) -> Arc<HostTarget> {
+    async fn host_to_list(&self, record: &HostRecord) -> ListedHost {
+        let host = record.message();
+        let identity = HostIdentity::of(record.shared_key(), &host);
         let is_read = self.sources.driver.lists_by_login();
-        let login = match LoginName::of(&host.message).filter(|_| is_read) {
+        let login = match LoginName::of(&host).filter(|_| is_read) {
             // A host whose login cannot be read is not looked at; its calls say why.
-            Some(name) => self.sources.logins.read(&HostIdentity::of(host).key, name).await.ok().flatten(),
+            Some(name) => self.sources.logins.read(&identity.key, name).await.ok().flatten(),
             None => None,
         };
-        Arc::new(convert::target(host, login))
+        let target = Arc::new(convert::target(&identity, &host, login));
+        ListedHost { target, is_registered: convert::is_registered(&host), identity }
     }
 
     /// Records the looks that are news.
@@ -117,24 +129,21 @@ fn note_outage(failures: u32, listed: &Result<BackendListing, BackendOutage>) ->
 
 /// Returns the looks of a listing. A backend that failed once has no news yet.
 fn looks(
-    hosts: &[Arc<HostRecord>],
+    hosts: Vec<ListedHost>,
     listed: &Result<BackendListing, BackendOutage>,
     failures: u32,
 ) -> Vec<HostLook> {
     let silent = |failures: u32| counts_as_not_ready(failures).then_some(DriverSight::NotReady);
-    let sight = |key: &str| {
+    let sight = |key: &HostKey| {
         let Ok(listing) = listed else { return silent(failures) };
-        let key = parse_key(key);
-        match (listing.hosts.get(&key), listing.outages.get(&key)) {
+        match (listing.hosts.get(key), listing.outages.get(key)) {
             (Some(view), _) => Some(DriverSight::Known(*view)),
             (None, Some(failures)) => silent(*failures),
             (None, None) => Some(DriverSight::Absent { asked_at: listing.asked_at }),
         }
     };
-    let look = |host: &Arc<HostRecord>| {
-        let identity = HostIdentity::of(host);
-        let sight = sight(&identity.key)?;
-        Some(HostLook { host: identity, sight, is_registered: convert::is_registered(&host.message) })
+    let look = |ListedHost { identity, target, is_registered }: ListedHost| {
+        Some(HostLook { sight: sight(&target.key)?, host: identity, is_registered })
     };
-    hosts.iter().filter_map(look).collect()
+    hosts.into_iter().filter_map(look).collect()
 }

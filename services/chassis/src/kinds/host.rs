@@ -1,12 +1,13 @@
 //! Bare-metal hosts, their companions and secrets, and the looks of their drivers.
 //!
 //! The records are the messages of the wire, beside their keys: the part that owns them merges what people write, which
-//! rules read in part. [`record::host`] reads a host for the rules, and the other modules convert its parts both ways.
+//! rules read in part. Those of which there are several for each host are held encoded. [`record::host`] reads a host for the rules, and the other modules convert its parts both ways.
 
 pub mod annotations;
 pub mod call;
 pub mod document;
 pub mod evidence;
+mod message;
 pub mod progress;
 pub mod record;
 pub mod spec;
@@ -16,102 +17,14 @@ mod status_text;
 mod tests;
 mod value;
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::LazyLock;
 
-use domain::{
-    core::{id::ComponentId, invalid::Invalid},
-    host::record::HostKey,
-};
-use proto::{Message, host as wire};
+use domain::{core::id::ComponentId, host::record::HostKey};
+use proto::host as wire;
 
-use crate::{
-    observe::mirror::MirroredKind,
-    store::{
-        ledger::OneOf,
-        resource::{Facet, Resource, WireForm},
-    },
-};
+pub use message::{EncodedMessage, KeyedMessage, NamedMessage, PackedMessage};
 
-/// Message that is a record of its own, named by more than one field.
-pub trait NamedMessage: Message + Clone + Default + PartialEq + 'static {
-    /// The word for the kind.
-    const KIND: &'static str;
-
-    /// Returns the key within the kind.
-    fn name(&self) -> String;
-
-    /// Namespace of the record.
-    fn namespace(&self) -> &str;
-
-    /// Name that the id of the record's node is, as far as it has one; empty: an id is made from a name that is too long.
-    fn node_name(&self) -> Option<&str> {
-        None
-    }
-
-    /// Returns the places of the revision of the last change, and of the last one that has events.
-    fn revisions(&mut self) -> (&mut u64, Option<&mut u64>);
-
-    /// Returns the revision of the last change, and of the last one that has events.
-    fn seen(&self) -> (u64, u64);
-}
-
-/// Record that is its message, with its key.
-#[derive(Debug, Clone, PartialEq)]
-pub struct KeyedMessage<M> {
-    key: Arc<str>,
-    /// Message on the wire and in storage.
-    pub message: M,
-}
-
-impl<M: NamedMessage> KeyedMessage<M> {
-    /// Makes a record of `message`.
-    pub fn of(message: M) -> Self {
-        Self { key: message.name().into(), message }
-    }
-}
-
-impl<M: NamedMessage> Resource for KeyedMessage<M> {
-    const KIND: &'static str = M::KIND;
-
-    fn key(&self) -> &str {
-        &self.key
-    }
-
-    fn shared_key(&self) -> Arc<str> {
-        Arc::clone(&self.key)
-    }
-
-    fn share_key(&mut self, other: &Self) {
-        self.key = Arc::clone(&other.key);
-    }
-
-    fn revision(&self) -> u64 {
-        self.message.seen().0
-    }
-
-    fn set_revision(&mut self, revision: u64) {
-        *self.message.revisions().0 = revision;
-    }
-
-    fn last_event(&self) -> u64 {
-        self.message.seen().1
-    }
-
-    fn set_last_event(&mut self, revision: u64) {
-        if let Some(place) = self.message.revisions().1 {
-            *place = revision;
-        }
-    }
-
-    fn weight(&self) -> usize {
-        size_of::<Self>() + self.message.encoded_len()
-    }
-
-    fn facets(&self) -> impl Iterator<Item = Facet<'_>> {
-        let node = self.message.node_name().map(|name| (NODE_NAME, name));
-        std::iter::once((NAMESPACE, self.message.namespace())).chain(node)
-    }
-}
+use crate::{observe::mirror::MirroredKind, process::packed::SimilarBytes, store::ledger::OneOf};
 
 /// Facet of the namespace, by which the owner finds records.
 pub const NAMESPACE: &str = "namespace";
@@ -125,30 +38,23 @@ pub fn may_be_nodes<'a>(ids: impl Iterator<Item = &'a ComponentId>) -> OneOf {
     ids.chain([(NODE_NAME, String::new())]).collect()
 }
 
-impl<M: NamedMessage> WireForm for KeyedMessage<M> {
-    type Message = M;
-    type Pool = ();
-
-    fn to_wire(&self) -> Cow<'_, M> {
-        Cow::Borrowed(&self.message)
-    }
-
-    fn from_wire(message: M, (): &mut ()) -> Result<Self, Invalid> {
-        Ok(Self::of(message))
-    }
-}
-
 /// Record of a host.
-pub type HostRecord = KeyedMessage<wire::Host>;
+pub type HostRecord = EncodedMessage<wire::Host>;
+
+/// Record of a host as rules read and change it.
+pub type OpenHost = KeyedMessage<wire::Host>;
 
 /// Record of a companion of hosts.
-pub type DocumentRecord = KeyedMessage<wire::HostDocument>;
+pub type DocumentRecord = EncodedMessage<wire::HostDocument>;
+
+/// Record of a companion as rules read and change it.
+pub type OpenDocument = KeyedMessage<wire::HostDocument>;
 
 /// Record of a secret, without its values.
 pub type SecretRecord = KeyedMessage<wire::HostSecret>;
 
 /// Latest news of the driver of a host.
-pub type SightRecord = KeyedMessage<wire::HostSight>;
+pub type SightRecord = EncodedMessage<wire::HostSight>;
 
 impl MirroredKind for HostRecord {}
 impl MirroredKind for DocumentRecord {}
@@ -160,10 +66,6 @@ impl NamedMessage for wire::Host {
 
     fn name(&self) -> String {
         name_of(self.meta.as_ref())
-    }
-
-    fn namespace(&self) -> &str {
-        namespace_of(self.meta.as_ref())
     }
 
     fn node_name(&self) -> Option<&str> {
@@ -188,8 +90,8 @@ impl NamedMessage for wire::HostDocument {
         format!("{}/{}", document_word(self.kind()), name_of(self.meta.as_ref()))
     }
 
-    fn namespace(&self) -> &str {
-        namespace_of(self.meta.as_ref())
+    fn namespace_of(key: &str) -> &str {
+        key.split('/').nth(1).unwrap_or_default()
     }
 
     fn revisions(&mut self) -> (&mut u64, Option<&mut u64>) {
@@ -208,10 +110,6 @@ impl NamedMessage for wire::HostSecret {
         name_of(self.meta.as_ref())
     }
 
-    fn namespace(&self) -> &str {
-        namespace_of(self.meta.as_ref())
-    }
-
     fn revisions(&mut self) -> (&mut u64, Option<&mut u64>) {
         (&mut self.revision, Some(&mut self.last_event))
     }
@@ -228,16 +126,33 @@ impl NamedMessage for wire::HostSight {
         key(&self.namespace, &self.name)
     }
 
-    fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
     fn revisions(&mut self) -> (&mut u64, Option<&mut u64>) {
         (&mut self.revision, None)
     }
 
     fn seen(&self) -> (u64, u64) {
         (self.revision, 0)
+    }
+}
+
+impl PackedMessage for wire::Host {
+    fn similar() -> &'static SimilarBytes {
+        static SIMILAR: LazyLock<SimilarBytes> = LazyLock::new(SimilarBytes::default);
+        &SIMILAR
+    }
+}
+
+impl PackedMessage for wire::HostDocument {
+    fn similar() -> &'static SimilarBytes {
+        static SIMILAR: LazyLock<SimilarBytes> = LazyLock::new(SimilarBytes::default);
+        &SIMILAR
+    }
+}
+
+impl PackedMessage for wire::HostSight {
+    fn similar() -> &'static SimilarBytes {
+        static SIMILAR: LazyLock<SimilarBytes> = LazyLock::new(SimilarBytes::default);
+        &SIMILAR
     }
 }
 
@@ -275,8 +190,4 @@ pub fn document_word(kind: wire::DocumentKind) -> &'static str {
 
 fn name_of(meta: Option<&wire::ObjectMeta>) -> String {
     meta.map_or_else(String::new, |meta| key(&meta.namespace, &meta.name))
-}
-
-fn namespace_of(meta: Option<&wire::ObjectMeta>) -> &str {
-    meta.map_or("", |meta| &meta.namespace)
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chassis::{
     Fault,
-    kinds::host::{DocumentRecord, HostRecord, document, document_key, key},
+    kinds::host::{DocumentRecord, OpenDocument, OpenHost, document, document_key, key},
     process::clock,
     store::{ledger::Draft, resource::Resource as _},
 };
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::{
     ledgers::HostLedgers,
-    object::{self, ObjectChange, ObjectRecord},
+    object::{self, HeldRecord, ObjectChange, ObjectRecord as _},
 };
 use crate::store::StoredSecret;
 
@@ -56,7 +56,7 @@ pub(super) struct CompanionWork {
 
 impl CompanionWork {
     /// Adds what a decision about `record` asks for.
-    pub(super) fn add(&mut self, record: &HostRecord, decision: &HostDecision) {
+    pub(super) fn add(&mut self, record: &OpenHost, decision: &HostDecision) {
         let host = &record.message;
         let namespace = &record.meta().namespace;
         self.claimed.extend(tried_secret(host, decision).map(|secret| key(namespace, &secret)));
@@ -101,7 +101,7 @@ fn secret_names<'a>(
 }
 
 /// Returns the keys of the secrets that a host uses.
-fn secrets_of(record: &HostRecord) -> BTreeSet<String> {
+fn secrets_of(record: &OpenHost) -> BTreeSet<String> {
     let host = &record.message;
     let names = secret_names(host.spec.as_ref(), host.status.as_ref(), host.progress.as_ref());
     names.map(|name| key(&record.meta().namespace, name)).collect()
@@ -137,7 +137,7 @@ impl HostLedgers {
             return unused;
         }
         for record in self.hosts.view().all() {
-            let now = work.used.get(record.key()).cloned().unwrap_or_else(|| secrets_of(&record));
+            let now = work.used.get(record.key()).cloned().unwrap_or_else(|| secrets_of(&record.open()));
             unused.retain(|secret| !now.contains(secret));
         }
         unused
@@ -162,9 +162,9 @@ fn release(draft: &mut Draft<'_, StoredSecret>, secret: &str) {
     store(draft, &known, wanted);
 }
 
-fn store<R: ObjectRecord>(draft: &mut Draft<'_, R>, known: &R, wanted: R) {
+fn store<R: HeldRecord>(draft: &mut Draft<'_, R>, known: &R::Open, wanted: R::Open) {
     match object::settle(Some(known), wanted) {
-        ObjectChange::Stored(record) => draft.put(record),
+        ObjectChange::Stored(record) => draft.put(R::close(record)),
         ObjectChange::Gone(record) => draft.delete(record.key()),
         ObjectChange::Unchanged(_) => {}
     }
@@ -201,8 +201,8 @@ fn change_document(draft: &mut Draft<'_, DocumentRecord>, host: &Host, change: &
 /// Records that the wished firmware versions are begun.
 fn begin_updates(draft: &mut Draft<'_, DocumentRecord>, host: &Host) {
     let key = key_of(host, DocumentKind::FirmwareComponents);
-    let Some(known) = draft.get(&key) else { return };
-    let spec: Value = serde_json::from_str(&known.message.spec_json).unwrap_or_default();
+    let Some(known) = draft.get(&key).map(|known| known.message()) else { return };
+    let spec: Value = serde_json::from_str(&known.spec_json).unwrap_or_default();
     let updates = spec.get("updates").cloned().unwrap_or_else(|| json!([]));
     edit_status(draft, host, DocumentKind::FirmwareComponents, |status| status["updates"] = updates);
 }
@@ -211,8 +211,8 @@ fn release_documents(draft: &mut Draft<'_, DocumentRecord>, host: &Host) {
     for kind in OWNED {
         draft.delete(&key_of(host, kind));
     }
-    let Some(known) = draft.get(&key_of(host, DocumentKind::PreprovisioningImage)) else { return };
-    let mut wanted = DocumentRecord::clone(&known);
+    let Some(known) = open(draft, host, DocumentKind::PreprovisioningImage) else { return };
+    let mut wanted = known.clone();
     wanted.meta_mut().finalizers.retain(|name| name != IMAGE_CLAIM);
     store(draft, &known, wanted);
 }
@@ -231,25 +231,22 @@ fn put(
     kind: DocumentKind,
     edit: impl FnOnce(&mut HostDocument),
 ) {
-    let known = draft.get(&key_of(host, kind));
-    let mut wanted = match &known {
-        Some(known) => DocumentRecord::clone(known),
-        None => new_document(host, kind),
-    };
+    let known = open(draft, host, kind);
+    let mut wanted = known.clone().unwrap_or_else(|| new_document(host, kind));
     edit(&mut wanted.message);
     match known {
-        Some(known) if *known == wanted => {}
+        Some(known) if known == wanted => {}
         Some(known) => {
             if !wanted.has_same_wishes(&known) {
                 wanted.meta_mut().generation += 1;
             }
-            draft.put(wanted);
+            draft.put(wanted.into());
         }
-        None => draft.put(wanted),
+        None => draft.put(wanted.into()),
     }
 }
 
-fn new_document(host: &Host, kind: DocumentKind) -> DocumentRecord {
+fn new_document(host: &Host, kind: DocumentKind) -> OpenDocument {
     let owner = host.meta.clone().unwrap_or_default();
     let reference = OwnerReference {
         api_version: "metal3.io/v1alpha1".to_owned(),
@@ -266,7 +263,7 @@ fn new_document(host: &Host, kind: DocumentKind) -> DocumentRecord {
         ..ObjectMeta::default()
     };
     let message = HostDocument { kind: kind.into(), meta: Some(meta), ..HostDocument::default() };
-    let record = DocumentRecord::of(message);
+    let record = OpenDocument::of(message);
     // Neither is there one, nor is the name of a host none.
     object::create(None, record.clone(), clock::now()).unwrap_or(record)
 }
@@ -277,13 +274,18 @@ fn edit_status(
     kind: DocumentKind,
     edit: impl FnOnce(&mut Value),
 ) {
-    let Some(known) = draft.get(&key_of(host, kind)) else { return };
+    let Some(known) = open(draft, host, kind) else { return };
     let read = serde_json::from_str(&known.message.status_json).ok().filter(Value::is_object);
     let mut status = read.unwrap_or_else(|| json!({}));
     edit(&mut status);
-    let mut wanted = DocumentRecord::clone(&known);
+    let mut wanted = known.clone();
     wanted.message.status_json = status.to_string();
     store(draft, &known, wanted);
+}
+
+/// Returns a document of the host to be changed; `None`: there is none.
+fn open(draft: &Draft<'_, DocumentRecord>, host: &Host, kind: DocumentKind) -> Option<OpenDocument> {
+    draft.get(&key_of(host, kind)).map(|known| known.open())
 }
 
 fn key_of(host: &Host, kind: DocumentKind) -> String {

@@ -2,7 +2,7 @@
 
 use chassis::{
     Fault,
-    kinds::host::{DocumentRecord, document_key},
+    kinds::host::{DocumentRecord, OpenDocument, document_key, document_word},
     process::clock,
     store::{ledger::Responses, resource::Resource},
 };
@@ -45,7 +45,7 @@ impl HostDocumentService for HostLedgers {
         let wanted = move |record: &DocumentRecord| is_of(record, kind);
         let selection = ledgers::selection(request.filter, after, request.page_size, wanted);
         Ok(self.documents.serve_list(selection, PAGE, move |found| ListHostDocumentsResponse {
-            host_documents: found.iter().map(|record| record.message.clone()).collect(),
+            host_documents: found.iter().map(|record| record.message()).collect(),
             revision,
         }))
     }
@@ -55,7 +55,7 @@ impl HostDocumentService for HostLedgers {
         request: Request<GetHostDocumentRequest>,
     ) -> Result<Response<GetHostDocumentResponse>, Status> {
         let key = named(request.into_inner().name)?;
-        let document = ledgers::read(&self.documents, &key).await?.message.clone();
+        let document = ledgers::read(&self.documents, &key).await?.message();
         Ok(Response::new(GetHostDocumentResponse { host_document: Some(document) }))
     }
 
@@ -71,8 +71,7 @@ impl HostDocumentService for HostLedgers {
             return self.documents.serve_watch(request).await;
         }
         let filter = filter.unwrap_or_default();
-        let wanted =
-            move |record: &DocumentRecord| is_of(record, kind) && object::passes(record.meta(), &filter);
+        let wanted = move |record: &DocumentRecord| is_of(record, kind) && object::passes(record, &filter);
         self.documents.serve_watch_of(request, wanted).await
     }
 
@@ -81,9 +80,9 @@ impl HostDocumentService for HostLedgers {
         request: Request<CreateHostDocumentRequest>,
     ) -> Result<Response<CreateHostDocumentResponse>, Status> {
         let CreateHostDocumentRequest { host_document, validate_only } = request.into_inner();
-        let record = DocumentRecord::of(host_document.ok_or_else(|| missing("host_document"))?);
+        let record = OpenDocument::of(host_document.ok_or_else(|| missing("host_document"))?);
         let write = ObjectWrite::of(record.key().to_owned(), validate_only);
-        let create = move |current: Option<&DocumentRecord>| create(current, record, clock::now());
+        let create = move |current: Option<&OpenDocument>| create(current, record, clock::now());
         let (record, _) = ledgers::write(&self.documents, write, create).await?;
         Ok(Response::new(CreateHostDocumentResponse { host_document: Some(record.message) }))
     }
@@ -93,10 +92,10 @@ impl HostDocumentService for HostLedgers {
         request: Request<ReplaceHostDocumentRequest>,
     ) -> Result<Response<ReplaceHostDocumentResponse>, Status> {
         let ReplaceHostDocumentRequest { host_document, precondition, validate_only } = request.into_inner();
-        let record = DocumentRecord::of(host_document.ok_or_else(|| missing("host_document"))?);
+        let record = OpenDocument::of(host_document.ok_or_else(|| missing("host_document"))?);
         let write = ObjectWrite::of(record.key().to_owned(), validate_only);
         let precondition = precondition.unwrap_or_default();
-        let replace = move |current: Option<&DocumentRecord>| replace(current, record, &precondition);
+        let replace = move |current: Option<&OpenDocument>| replace(current, record, &precondition);
         let (record, _) = ledgers::write(&self.documents, write, replace).await?;
         Ok(Response::new(ReplaceHostDocumentResponse { host_document: Some(record.message) }))
     }
@@ -108,7 +107,7 @@ impl HostDocumentService for HostLedgers {
         let request = request.into_inner();
         let key = named(request.name.clone())?;
         let write = ObjectWrite::of(key.clone(), request.validate_only);
-        let replace = move |current: Option<&DocumentRecord>| replace_status(&key, current, request);
+        let replace = move |current: Option<&OpenDocument>| replace_status(&key, current, request);
         let (record, _) = ledgers::write(&self.documents, write, replace).await?;
         Ok(Response::new(ReplaceHostDocumentStatusResponse { host_document: Some(record.message) }))
     }
@@ -121,7 +120,7 @@ impl HostDocumentService for HostLedgers {
         let key = named(name)?;
         let write = ObjectWrite::of(key.clone(), validate_only);
         let precondition = precondition.unwrap_or_default();
-        let delete = move |current: Option<&DocumentRecord>| {
+        let delete = move |current: Option<&OpenDocument>| {
             let record = object::delete(&key, current, &precondition, clock::now())?;
             Ok(object::settle(current, record))
         };
@@ -132,20 +131,20 @@ impl HostDocumentService for HostLedgers {
 
 /// Makes a document.
 fn create(
-    current: Option<&DocumentRecord>,
-    record: DocumentRecord,
+    current: Option<&OpenDocument>,
+    record: OpenDocument,
     now: Timestamp,
-) -> Result<ObjectChange<DocumentRecord>, Fault> {
+) -> Result<ObjectChange<OpenDocument>, Fault> {
     check(&record.message)?;
     Ok(ObjectChange::Stored(object::create(current, record, now)?))
 }
 
 /// Replaces facts and wishes of a document.
 fn replace(
-    current: Option<&DocumentRecord>,
-    mut record: DocumentRecord,
+    current: Option<&OpenDocument>,
+    mut record: OpenDocument,
     precondition: &Precondition,
-) -> Result<ObjectChange<DocumentRecord>, Fault> {
+) -> Result<ObjectChange<OpenDocument>, Fault> {
     check(&record.message)?;
     let key = record.key().to_owned();
     let known = object::expected(&key, current, precondition)?;
@@ -156,9 +155,9 @@ fn replace(
 
 fn replace_status(
     key: &str,
-    current: Option<&DocumentRecord>,
+    current: Option<&OpenDocument>,
     request: ReplaceHostDocumentStatusRequest,
-) -> Result<ObjectChange<DocumentRecord>, Fault> {
+) -> Result<ObjectChange<OpenDocument>, Fault> {
     let precondition = request.precondition.unwrap_or_default();
     let mut record = object::expected(key, current, &precondition)?.clone();
     check_json("status_json", &request.status_json)?;
@@ -192,7 +191,8 @@ fn check_json(field: &str, text: &str) -> Result<(), Fault> {
 }
 
 fn is_of(record: &DocumentRecord, kind: DocumentKind) -> bool {
-    kind == DocumentKind::Unspecified || record.message.kind() == kind
+    let rest = record.key().strip_prefix(document_word(kind));
+    kind == DocumentKind::Unspecified || rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
 fn key_of(name: &DocumentName) -> String {

@@ -2,7 +2,7 @@
 
 use chassis::{
     Fault,
-    kinds::host::{HostRecord, annotations, record, status},
+    kinds::host::{OpenHost, annotations, record, status},
 };
 use domain::{
     core::{invalid::Invalid, time::Timestamp},
@@ -38,16 +38,16 @@ pub(super) trait HostCall: Send + 'static {
 
 /// Makes a host.
 pub(super) fn create(
-    current: Option<&HostRecord>,
+    current: Option<&OpenHost>,
     mut wanted: Host,
     now: Timestamp,
-) -> Result<ObjectChange<HostRecord>, Fault> {
+) -> Result<ObjectChange<OpenHost>, Fault> {
     wanted.status = None;
     wanted.progress = None;
     wanted.node_claim = None;
     wanted.change = 1;
     wanted.deletion = DeletionKind::Unspecified.into();
-    let record = object::create(current, HostRecord::of(wanted), now)?;
+    let record = object::create(current, OpenHost::of(wanted), now)?;
     object::check_name("metadata.namespace", &record.meta().namespace)?;
     check(&record.message, None)?;
     Ok(ObjectChange::Stored(record))
@@ -56,14 +56,14 @@ pub(super) fn create(
 /// Replaces facts and wishes of a host.
 pub(super) fn replace(
     key: &str,
-    current: Option<&HostRecord>,
+    current: Option<&OpenHost>,
     wanted: Host,
     precondition: &Precondition,
-) -> Result<ObjectChange<HostRecord>, Fault> {
+) -> Result<ObjectChange<OpenHost>, Fault> {
     let known = object::expected(key, current, precondition)?;
     let kept = known.message.clone();
     let wanted = Host { meta: wanted.meta, spec: wanted.spec, ..kept };
-    let mut record = object::replace(key, current, HostRecord::of(wanted), precondition)?;
+    let mut record = object::replace(key, current, OpenHost::of(wanted), precondition)?;
     if is_woken(&known.message, &record.message) {
         record.message.change += 1;
         end_authority_of_session(&mut record.message);
@@ -77,11 +77,11 @@ pub(super) fn replace(
 /// Replaces the status of a host.
 pub(super) fn replace_status(
     key: &str,
-    current: Option<&HostRecord>,
+    current: Option<&OpenHost>,
     wanted: HostStatus,
     managed_fields: Option<String>,
     precondition: &Precondition,
-) -> Result<ObjectChange<HostRecord>, Fault> {
+) -> Result<ObjectChange<OpenHost>, Fault> {
     let mut record = object::expected(key, current, precondition)?.clone();
     status::from_wire(&wanted)?;
     record.message.status = Some(wanted);
@@ -94,11 +94,11 @@ pub(super) fn replace_status(
 /// Requests the deletion of a host.
 pub(super) fn delete(
     key: &str,
-    current: Option<&HostRecord>,
+    current: Option<&OpenHost>,
     precondition: &Precondition,
     forced: bool,
     now: Timestamp,
-) -> Result<ObjectChange<HostRecord>, Fault> {
+) -> Result<ObjectChange<OpenHost>, Fault> {
     let mut record = object::delete(key, current, precondition, now)?;
     let host = &mut record.message;
     let kind = if forced { DeletionKind::Forced } else { DeletionKind::Orderly };
@@ -114,11 +114,11 @@ pub(super) fn delete(
 /// Refuses a change by which too many hosts would lose their systems within a short time.
 pub(super) fn guard(
     limit: DiscardLimit,
-    current: Option<&HostRecord>,
-    change: ObjectChange<HostRecord>,
-    others: &OtherRecords<'_, HostRecord>,
+    current: Option<&OpenHost>,
+    change: ObjectChange<OpenHost>,
+    others: &OtherRecords<'_, OpenHost>,
     now: Timestamp,
-) -> Result<ObjectChange<HostRecord>, Fault> {
+) -> Result<ObjectChange<OpenHost>, Fault> {
     let (ObjectChange::Stored(wanted) | ObjectChange::Gone(wanted) | ObjectChange::Unchanged(wanted)) =
         &change;
     let before = current.map(|current| record::host(&current.message)).transpose()?;
@@ -126,7 +126,7 @@ pub(super) fn guard(
     if before.is_some_and(|before| limit.concerns(&before, &wanted, now)) {
         // A record that cannot be read is decided by nobody, so that it loses nothing either.
         let counts =
-            |other: &HostRecord| record::host(&other.message).is_ok_and(|other| limit.counts(&other, now));
+            |other: &OpenHost| record::host(&other.message).is_ok_and(|other| limit.counts(&other, now));
         limit.judge(others.count(counts), now)?;
     }
     Ok(change)
@@ -135,13 +135,13 @@ pub(super) fn guard(
 /// Carries out a call about a host.
 pub(super) fn call<C: HostCall>(
     key: &str,
-    current: Option<&HostRecord>,
+    current: Option<&OpenHost>,
     call: C,
-) -> Result<ObjectChange<HostRecord>, Fault> {
+) -> Result<ObjectChange<OpenHost>, Fault> {
     let known = object::expected(key, current, &Precondition::default())?;
     let mut wanted = known.message.clone();
     call.edit(&mut wanted)?;
-    let mut record = object::replace(key, current, HostRecord::of(wanted), &Precondition::default())?;
+    let mut record = object::replace(key, current, OpenHost::of(wanted), &Precondition::default())?;
     if is_woken(&known.message, &record.message) {
         record.message.change += 1;
         end_authority_of_session(&mut record.message);

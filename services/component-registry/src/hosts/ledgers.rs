@@ -17,7 +17,7 @@ use proto::host::ObjectFilter;
 use sea_orm::DatabaseConnection;
 
 use super::{
-    object::{self, ObjectChange, ObjectRecord},
+    object::{self, HeldRecord, ObjectChange},
     vault::SecretVault,
 };
 use crate::store::{DocumentTable, HostTable, SecretTable};
@@ -91,14 +91,17 @@ impl<R> OtherRecords<'_, R> {
     }
 }
 
+/// Form of the records of a table that rules read and change.
+type OpenOf<T> = <<T as Table>::Kind as HeldRecord>::Open;
+
 /// Writes one record by a rule; returns it as stored, or as it last was, and whether it is gone.
 pub(super) async fn write<T>(
     ledger: &Ledger<T>,
     write: ObjectWrite,
-    rule: impl FnOnce(Option<&T::Kind>) -> Result<ObjectChange<T::Kind>, Fault> + Send + 'static,
-) -> Result<(T::Kind, bool), Fault>
+    rule: impl FnOnce(Option<&OpenOf<T>>) -> Result<ObjectChange<OpenOf<T>>, Fault> + Send + 'static,
+) -> Result<(OpenOf<T>, bool), Fault>
 where
-    T: Table<Kind: ObjectRecord>,
+    T: Table<Kind: HeldRecord>,
 {
     write_among(ledger, write, |current, _| rule(current)).await
 }
@@ -107,29 +110,32 @@ where
 pub(super) async fn write_among<T>(
     ledger: &Ledger<T>,
     write: ObjectWrite,
-    rule: impl FnOnce(Option<&T::Kind>, &OtherRecords<'_, T::Kind>) -> Result<ObjectChange<T::Kind>, Fault>
+    rule: impl FnOnce(Option<&OpenOf<T>>, &OtherRecords<'_, OpenOf<T>>) -> Result<ObjectChange<OpenOf<T>>, Fault>
     + Send
     + 'static,
-) -> Result<(T::Kind, bool), Fault>
+) -> Result<(OpenOf<T>, bool), Fault>
 where
-    T: Table<Kind: ObjectRecord>,
+    T: Table<Kind: HeldRecord>,
 {
     let ObjectWrite { key, validate_only, reason } = write;
     if validate_only {
         ledger.fresh().await?;
-        let count = |holds: &RecordCondition<'_, T::Kind>| {
-            ledger.view().all().iter().filter(|record| holds(record)).count()
+        let count = |holds: &RecordCondition<'_, OpenOf<T>>| {
+            ledger.view().all().iter().filter(|record| holds(&record.open())).count()
         };
-        return Ok(judged(rule(ledger.view().get(&key).as_deref(), &OtherRecords(&count))?));
+        let current = ledger.view().get(&key).map(|record| record.open());
+        return Ok(judged(rule(current.as_ref(), &OtherRecords(&count))?));
     }
     let written = key.clone();
     let change = ledger.write_by(Actor::Client, move |draft| {
-        let count = |holds: &RecordCondition<'_, T::Kind>| draft.select(holds).len();
-        let change = rule(draft.get(&key).as_deref(), &OtherRecords(&count))?;
+        let count =
+            |holds: &RecordCondition<'_, OpenOf<T>>| draft.select(|record| holds(&record.open())).len();
+        let current = draft.get(&key).map(|record| record.open());
+        let change = rule(current.as_ref(), &OtherRecords(&count))?;
         match &change {
-            ObjectChange::Stored(record) => draft.put_because(record.clone(), reason),
+            ObjectChange::Stored(record) => draft.put_because(T::Kind::close(record.clone()), reason),
             ObjectChange::Gone(record) => {
-                draft.put_because(record.clone(), reason);
+                draft.put_because(T::Kind::close(record.clone()), reason);
                 draft.delete(&key);
             }
             ObjectChange::Unchanged(_) => {}
@@ -139,7 +145,7 @@ where
     let ((record, is_gone), _) = change.await?;
     // The record in memory has its revision.
     let stored = ledger.view().get(&written).filter(|_| !is_gone);
-    Ok((stored.map_or(record, |stored| T::Kind::clone(&stored)), is_gone))
+    Ok((stored.map_or(record, |stored| stored.open()), is_gone))
 }
 
 fn judged<R>(change: ObjectChange<R>) -> (R, bool) {
@@ -156,7 +162,7 @@ pub(super) async fn read<T: Table>(ledger: &Ledger<T>, key: &str) -> Result<Arc<
 }
 
 /// Returns the selection of a list.
-pub(super) fn selection<R: ObjectRecord>(
+pub(super) fn selection<R: HeldRecord>(
     filter: Option<ObjectFilter>,
     after: String,
     page_size: u32,
@@ -169,6 +175,6 @@ pub(super) fn selection<R: ObjectRecord>(
         after,
         most: if page_size == 0 { usize::MAX } else { page_size as usize },
         conditions,
-        wanted: Box::new(move |record| wanted(record) && object::passes(record.meta(), &filter)),
+        wanted: Box::new(move |record| wanted(record) && object::passes(record, &filter)),
     }
 }

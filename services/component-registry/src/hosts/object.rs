@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use chassis::{
     Fault,
-    kinds::host::{DocumentRecord, HostRecord},
+    kinds::host::{DocumentRecord, HostRecord, OpenDocument, OpenHost},
     mesh::time,
     store::resource::Resource,
 };
@@ -16,6 +16,54 @@ use crate::store::StoredSecret;
 
 /// Longest name of a record or namespace, in characters.
 const LONGEST_NAME: usize = 253;
+
+/// Record as its ledger holds it.
+pub(super) trait HeldRecord: Resource {
+    /// Form of the record that rules read and change.
+    type Open: ObjectRecord;
+
+    /// Returns the record in the form of rules.
+    fn open(&self) -> Self::Open;
+
+    /// Returns the form that the ledger holds.
+    fn close(open: Self::Open) -> Self;
+}
+
+impl HeldRecord for HostRecord {
+    type Open = OpenHost;
+
+    fn open(&self) -> OpenHost {
+        Self::open(self)
+    }
+
+    fn close(open: OpenHost) -> Self {
+        open.into()
+    }
+}
+
+impl HeldRecord for DocumentRecord {
+    type Open = OpenDocument;
+
+    fn open(&self) -> OpenDocument {
+        Self::open(self)
+    }
+
+    fn close(open: OpenDocument) -> Self {
+        open.into()
+    }
+}
+
+impl HeldRecord for StoredSecret {
+    type Open = Self;
+
+    fn open(&self) -> Self {
+        self.clone()
+    }
+
+    fn close(open: Self) -> Self {
+        open
+    }
+}
 
 /// Record with metadata.
 pub(super) trait ObjectRecord: Resource + PartialEq {
@@ -29,7 +77,7 @@ pub(super) trait ObjectRecord: Resource + PartialEq {
     fn has_same_wishes(&self, other: &Self) -> bool;
 }
 
-impl ObjectRecord for HostRecord {
+impl ObjectRecord for OpenHost {
     fn meta(&self) -> &ObjectMeta {
         meta_of(&self.message.meta)
     }
@@ -43,7 +91,7 @@ impl ObjectRecord for HostRecord {
     }
 }
 
-impl ObjectRecord for DocumentRecord {
+impl ObjectRecord for OpenDocument {
     fn meta(&self) -> &ObjectMeta {
         meta_of(&self.message.meta)
     }
@@ -201,8 +249,13 @@ pub(super) fn check_name(field: &str, name: &str) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Returns whether a record passes a filter.
-pub(super) fn passes(meta: &ObjectMeta, filter: &ObjectFilter) -> bool {
+/// Returns whether a record passes a filter. The record is opened only where the filter has to look into it.
+pub(super) fn passes<R: HeldRecord>(record: &R, filter: &ObjectFilter) -> bool {
+    if filter.namespace.is_none() && filter.labels.is_empty() {
+        return true;
+    }
+    let record = record.open();
+    let meta = record.meta();
     let is_in = filter.namespace.as_ref().is_none_or(|namespace| *namespace == meta.namespace);
     is_in && filter.labels.iter().all(|condition| holds(meta, condition))
 }

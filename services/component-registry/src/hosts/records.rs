@@ -2,7 +2,7 @@
 
 use chassis::{
     Fault,
-    kinds::host::{HostRecord, key},
+    kinds::host::{HostRecord, OpenHost, key},
     process::clock,
     store::{ledger::Responses, resource::Resource},
 };
@@ -24,7 +24,7 @@ use tonic::{Request, Response, Status, async_trait};
 use super::{
     edit::{self, HostCall},
     ledgers::{self, HostLedgers, ObjectWrite, OtherRecords},
-    object::{self, ObjectRecord as _},
+    object,
 };
 
 /// Hosts in one message of a list.
@@ -44,14 +44,14 @@ impl HostService for HostLedgers {
         let after = start_after.map_or_else(String::new, |name| key_of(&name));
         let selection = ledgers::selection(filter, after, page_size, |_: &HostRecord| true);
         Ok(self.hosts.serve_list(selection, PAGE, move |found| ListHostsResponse {
-            hosts: found.iter().map(|record| record.message.clone()).collect(),
+            hosts: found.iter().map(|record| record.message()).collect(),
             revision,
         }))
     }
 
     async fn get_host(&self, request: Request<GetHostRequest>) -> Result<Response<GetHostResponse>, Status> {
         let key = named(request.into_inner().name)?;
-        let host = ledgers::read(&self.hosts, &key).await?.message.clone();
+        let host = ledgers::read(&self.hosts, &key).await?.message();
         Ok(Response::new(GetHostResponse { host: Some(host) }))
     }
 
@@ -64,7 +64,7 @@ impl HostService for HostLedgers {
         match request.get_ref().filter.clone() {
             None => self.hosts.serve_watch(request).await,
             Some(filter) => {
-                let wanted = move |record: &HostRecord| object::passes(record.meta(), &filter);
+                let wanted = move |record: &HostRecord| object::passes(record, &filter);
                 self.hosts.serve_watch_of(request, wanted).await
             }
         }
@@ -76,9 +76,9 @@ impl HostService for HostLedgers {
     ) -> Result<Response<CreateHostResponse>, Status> {
         let CreateHostRequest { host, validate_only } = request.into_inner();
         let host = host.ok_or_else(|| missing("host"))?;
-        let key = HostRecord::of(host.clone()).key().to_owned();
+        let key = OpenHost::of(host.clone()).key().to_owned();
         let write = ObjectWrite::of(key, validate_only);
-        let create = move |current: Option<&HostRecord>| edit::create(current, host, clock::now());
+        let create = move |current: Option<&OpenHost>| edit::create(current, host, clock::now());
         let (record, _) = ledgers::write(&self.hosts, write, create).await?;
         Ok(Response::new(CreateHostResponse { host: Some(record.message) }))
     }
@@ -89,11 +89,11 @@ impl HostService for HostLedgers {
     ) -> Result<Response<ReplaceHostResponse>, Status> {
         let ReplaceHostRequest { host, precondition, validate_only } = request.into_inner();
         let host = host.ok_or_else(|| missing("host"))?;
-        let key = HostRecord::of(host.clone()).key().to_owned();
+        let key = OpenHost::of(host.clone()).key().to_owned();
         let write = ObjectWrite::of(key.clone(), validate_only);
         let precondition = precondition.unwrap_or_default();
         let limit = self.discards;
-        let replace = move |current: Option<&HostRecord>, others: &OtherRecords<'_, HostRecord>| {
+        let replace = move |current: Option<&OpenHost>, others: &OtherRecords<'_, OpenHost>| {
             let change = edit::replace(&key, current, host, &precondition)?;
             edit::guard(limit, current, change, others, clock::now())
         };
@@ -110,7 +110,7 @@ impl HostService for HostLedgers {
         let status = request.status.unwrap_or_default();
         let (managed, precondition) = (request.managed_fields_json, request.precondition.unwrap_or_default());
         let write = ObjectWrite { reason: "status", ..ObjectWrite::of(key.clone(), request.validate_only) };
-        let replace = move |current: Option<&HostRecord>| {
+        let replace = move |current: Option<&OpenHost>| {
             edit::replace_status(&key, current, status, managed, &precondition)
         };
         let (record, _) = ledgers::write(&self.hosts, write, replace).await?;
@@ -127,7 +127,7 @@ impl HostService for HostLedgers {
         let write = ObjectWrite { reason, ..ObjectWrite::of(key.clone(), validate_only) };
         let precondition = precondition.unwrap_or_default();
         let limit = self.discards;
-        let delete = move |current: Option<&HostRecord>, others: &OtherRecords<'_, HostRecord>| {
+        let delete = move |current: Option<&OpenHost>, others: &OtherRecords<'_, OpenHost>| {
             let change = edit::delete(&key, current, &precondition, forced, clock::now())?;
             edit::guard(limit, current, change, others, clock::now())
         };
@@ -213,7 +213,7 @@ impl HostLedgers {
     async fn call<C: HostCall>(&self, name: Option<HostName>, call: C) -> Result<Host, Fault> {
         let key = named(name)?;
         let write = ObjectWrite { key: key.clone(), validate_only: false, reason: C::REASON };
-        let change = move |current: Option<&HostRecord>| edit::call(&key, current, call);
+        let change = move |current: Option<&OpenHost>| edit::call(&key, current, call);
         Ok(ledgers::write(&self.hosts, write, change).await?.0.message)
     }
 }

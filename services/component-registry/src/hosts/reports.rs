@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use chassis::{
     Fault,
-    kinds::host::{HostRecord, annotations, progress, status},
+    kinds::host::{HostRecord, OpenHost, annotations, progress, status},
     store::{ledger::Draft, resource::Resource},
 };
 use domain::core::{event::EventContent, invalid::Invalid};
@@ -65,7 +65,7 @@ impl HostLedgers {
             let key = key_of(&decision.name.clone().unwrap_or_default());
             let host = self.hosts.view().get(&key).filter(|host| host.revision() == decision.revision);
             if let Some(host) = host {
-                work.add(&host, decision);
+                work.add(&host.open(), decision);
             }
         }
         work
@@ -86,21 +86,22 @@ fn note(draft: &mut Draft<'_, HostRecord>, decision: HostDecision) -> Option<Hos
     let Some(known) = draft.get(&key).filter(|known| known.revision() == decision.revision) else {
         return Some(name);
     };
+    let known = known.open();
     let events = decision.events.iter().map(content).collect();
-    match object::settle(Some(&*known), decided(&known, decision)) {
-        ObjectChange::Stored(record) => draft.put_with(record, "", events),
+    match object::settle(Some(&known), decided(&known, decision)) {
+        ObjectChange::Stored(record) => draft.put_with(record.into(), "", events),
         ObjectChange::Gone(record) => {
-            draft.put_with(record, "", events);
+            draft.put_with(record.into(), "", events);
             draft.delete(&key);
         }
         ObjectChange::Unchanged(record) if events.is_empty() => drop(record),
-        ObjectChange::Unchanged(record) => draft.put_with(record, "", events),
+        ObjectChange::Unchanged(record) => draft.put_with(record.into(), "", events),
     }
     None
 }
 
 /// Returns the host after a decision. What a decision changes does not wake the host.
-fn decided(known: &HostRecord, decision: HostDecision) -> HostRecord {
+fn decided(known: &OpenHost, decision: HostDecision) -> OpenHost {
     let mut record = known.clone();
     record.message.status = decision.status;
     record.message.progress = decision.progress;

@@ -78,7 +78,7 @@ impl HostSecretService for HostLedgers {
         match request.get_ref().filter.clone() {
             None => self.secrets.serve_watch(request).await,
             Some(filter) => {
-                let wanted = move |secret: &StoredSecret| object::passes(secret.meta(), &filter);
+                let wanted = move |secret: &StoredSecret| object::passes(secret, &filter);
                 self.secrets.serve_watch_of(request, wanted).await
             }
         }

@@ -43,7 +43,7 @@ impl HostNodes {
         let mut warnings = BTreeSet::new();
         let mut marked = Vec::new();
         for record in hosts.hosts.view().all() {
-            match record::marked(&record.message) {
+            match record::marked(&record.message()) {
                 Ok(host) => marked.push(host),
                 Err(error) => drop(warnings.insert(warning(record.key(), &error))),
             }
@@ -74,7 +74,7 @@ pub(crate) async fn follow(registry: Arc<RegistryState>) -> anyhow::Result<Infal
     while let Some(batch) = changes.next().await {
         let components = registry.components.view();
         let is_new = |record: &Arc<HostRecord>| {
-            record::node(&record.message).is_some_and(|node| components.get(node.id.as_str()).is_none())
+            record::node(&record.message()).is_some_and(|node| components.get(node.id.as_str()).is_none())
         };
         if batch.changed.iter().any(is_new) {
             registry.hints.nodes.notify_one();

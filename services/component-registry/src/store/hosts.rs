@@ -30,7 +30,8 @@ impl Table for HostTable {
     const NAME: &'static str = "hosts";
     const COLUMNS: &'static [Column<HostRecord>] = &[Column::record()];
     const EVENTS: Option<EventRule<HostRecord>> = Some(|before, after, _, reason| {
-        host_events(before.map(|record| &record.message), after.map(|record| &record.message), reason)
+        let message = |record: Option<&HostRecord>| record.map(HostRecord::message);
+        host_events(message(before).as_ref(), message(after).as_ref(), reason)
     });
     const OWNER: Actor = OWNER;
 
@@ -48,7 +49,7 @@ impl Table for DocumentTable {
     const NAME: &'static str = "host_documents";
     const COLUMNS: &'static [Column<DocumentRecord>] = &[Column::record()];
     const EVENTS: Option<EventRule<DocumentRecord>> = Some(|before, after, _, reason| {
-        let meta = |record: &DocumentRecord| record.message.meta.clone().unwrap_or_default();
+        let meta = |record: &DocumentRecord| record.message().meta.unwrap_or_default();
         object_events(before.map(meta).as_ref(), after.map(meta).as_ref(), reason)
     });
     const OWNER: Actor = OWNER;

@@ -80,7 +80,7 @@ impl FakeRegistry {
     }
 
     pub(crate) fn get(&self, key: &str) -> wire::Host {
-        self.hosts.view().get(key).unwrap().message.clone()
+        self.hosts.view().get(key).unwrap().message()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Decisions about hosts, for the registry.
 
-use chassis::kinds::host::{HostRecord, progress, status};
+use chassis::kinds::host::{progress, status};
 use domain::host::{
     decision::{CompanionChange, HostDecision, HostEvent},
     evidence::PullSecretProblem,
@@ -11,17 +11,17 @@ use proto::{
     host::{self as wire, companion_change::Change},
 };
 
-/// Returns the report of a decision about `record`, whose annotations were `before`.
+/// Returns the report of a decision about `known`, whose annotations were `before`.
 pub(super) fn report(
-    record: &HostRecord,
+    known: &wire::Host,
     before: &HostAnnotations,
     decision: &HostDecision,
 ) -> wire::HostDecision {
-    let meta = record.message.meta.clone().unwrap_or_default();
+    let meta = known.meta.clone().unwrap_or_default();
     let host = &decision.host;
     wire::HostDecision {
         name: Some(wire::HostName { namespace: meta.namespace, name: meta.name }),
-        revision: record.message.revision,
+        revision: known.revision,
         status: Some(status::to_wire(&host.status)),
         progress: Some(progress::to_wire(&host.progress)),
         removed_annotations: removed(before, &host.meta.annotations),

@@ -1,6 +1,6 @@
 //! Evidence about a host from its mirrors.
 
-use chassis::kinds::host::{HostRecord, document, evidence};
+use chassis::kinds::host::{document, evidence};
 use domain::{
     core::invalid::Invalid,
     host::{
@@ -26,10 +26,10 @@ const SPREAD: u64 = 1_000_003;
 ///
 /// # Errors
 /// The record cannot be read.
-pub(super) fn host(mirrors: &HostMirrors, record: &HostRecord) -> Result<Host, Invalid> {
-    let mut host = chassis::kinds::host::record::host(&record.message)?;
-    let secret = mirrors.secret(&record.message, &host.spec.credentials_name);
-    let image = mirrors.document_revision(&record.message, DocumentKind::PreprovisioningImage);
+pub(super) fn host(mirrors: &HostMirrors, message: &wire::Host) -> Result<Host, Invalid> {
+    let mut host = chassis::kinds::host::record::host(message)?;
+    let secret = mirrors.secret(message, &host.spec.credentials_name);
+    let image = mirrors.document_revision(message, DocumentKind::PreprovisioningImage);
     let parts = [secret.map_or(0, |secret| secret.message.revision), image];
     let mix = |change: u64, part: u64| change.wrapping_mul(SPREAD).wrapping_add(part);
     host.meta.change = parts.into_iter().fold(host.meta.change, mix);
@@ -42,15 +42,13 @@ pub(super) fn host(mirrors: &HostMirrors, record: &HostRecord) -> Result<Host, I
 /// The report of the driver cannot be read.
 pub(super) fn evidence(
     mirrors: &HostMirrors,
-    record: &HostRecord,
+    host: &wire::Host,
     slot: SlotOffer,
 ) -> Result<HostEvidence, Invalid> {
-    let host = &record.message;
-    let sight = mirrors.sight(record);
-    let sight = sight.as_ref().map(|record| &record.message);
-    let report = sight.and_then(|sight| sight.report.as_ref());
+    let sight = mirrors.sight(host);
+    let report = sight.as_ref().and_then(|sight| sight.report.as_ref());
     Ok(HostEvidence {
-        driver: evidence::sight(sight.and_then(|sight| sight.sight.as_ref())),
+        driver: evidence::sight(sight.as_ref().and_then(|sight| sight.sight.as_ref())),
         report: report.map(evidence::report).transpose()?,
         slot,
         credentials: credentials(mirrors, host),

@@ -15,7 +15,7 @@ use chassis::{
     store::resource::Resource,
 };
 use parking_lot::Mutex;
-use proto::host::{DocumentKind, Host, HostDocument};
+use proto::host::{DocumentKind, Host, HostDocument, HostSight};
 
 /// Mirrors of hosts and of all that is known about them. Clones share them.
 #[derive(Clone)]
@@ -33,7 +33,7 @@ struct SecretUsers(HashMap<String, HashSet<Arc<str>>>);
 impl SecretUsers {
     fn follow(&mut self, change: &Change<HostRecord>) {
         let host = change.newest().map(|record| record.shared_key()).unwrap_or_default();
-        for secret in change.previous.iter().flat_map(|record| secrets_of(&record.message)) {
+        for secret in change.previous.iter().flat_map(|record| secrets_of(&record.message())) {
             if let Some(users) = self.0.get_mut(&secret) {
                 users.remove(&host);
                 if users.is_empty() {
@@ -41,7 +41,7 @@ impl SecretUsers {
                 }
             }
         }
-        for secret in change.current.iter().flat_map(|record| secrets_of(&record.message)) {
+        for secret in change.current.iter().flat_map(|record| secrets_of(&record.message())) {
             self.0.entry(secret).or_default().insert(Arc::clone(&host));
         }
     }
@@ -104,14 +104,18 @@ impl HostMirrors {
         kind: DocumentKind,
         read: impl FnOnce(&HostDocument) -> T,
     ) -> Option<T> {
+        let document = self.companion(host, kind)?;
+        Some(read(&document.message()))
+    }
+
+    fn companion(&self, host: &Host, kind: DocumentKind) -> Option<Arc<DocumentRecord>> {
         let meta = host.meta.as_ref()?;
-        let document = self.documents.get(&document_key(kind, &meta.namespace, &meta.name))?;
-        Some(read(&document.message))
+        self.documents.get(&document_key(kind, &meta.namespace, &meta.name))
     }
 
     /// Revision of a companion of the host; 0: there is none.
     pub(super) fn document_revision(&self, host: &Host, kind: DocumentKind) -> u64 {
-        self.document(host, kind, |document| document.revision).unwrap_or_default()
+        self.companion(host, kind).map_or(0, |document| document.revision())
     }
 
     /// The secret of that name in the namespace of the host.
@@ -121,9 +125,10 @@ impl HostMirrors {
     }
 
     /// News of the driver of a host, unless they are about an earlier one of the same name.
-    pub(super) fn sight(&self, host: &HostRecord) -> Option<Arc<SightRecord>> {
-        let uid = host.message.meta.as_ref().map_or("", |meta| &meta.uid);
-        self.sights.get(host.key()).filter(|sight| [uid, ""].contains(&&*sight.message.uid))
+    pub(super) fn sight(&self, host: &Host) -> Option<HostSight> {
+        let meta = host.meta.as_ref()?;
+        let sight = self.sights.get(&key(&meta.namespace, &meta.name))?.message();
+        [meta.uid.as_str(), ""].contains(&sight.uid.as_str()).then_some(sight)
     }
 }
 

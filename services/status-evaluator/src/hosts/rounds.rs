@@ -75,7 +75,7 @@ impl HostRounds {
 fn claimed(limit: usize, hosts: &[Arc<HostRecord>]) -> HostSlots {
     let mut slots = HostSlots::new(limit);
     for host in hosts {
-        if let Ok(known) = record::host(&host.message) {
+        if let Ok(known) = record::host(&host.message()) {
             slots.settle(&known.meta.key, known.progress.slot);
         }
     }
@@ -142,13 +142,14 @@ impl HostEvaluator {
         record: &HostRecord,
         now: Timestamp,
     ) -> Result<(HostDecision, Option<DecidedHost>), Invalid> {
-        let host = evidence::host(&self.rounds.mirrors, record)?;
-        let seen = evidence::evidence(&self.rounds.mirrors, record, self.slots.offer(&host.meta.key))?;
+        let message = record.message();
+        let host = evidence::host(&self.rounds.mirrors, &message)?;
+        let seen = evidence::evidence(&self.rounds.mirrors, &message, self.slots.offer(&host.meta.key))?;
         let moment = HostMoment { now, jitter: pause::jitter() };
         let decision = step(&host, &seen, &self.rounds.policy, moment);
         let is_news = decision.host != host || !decision.events.is_empty() || !decision.companions.is_empty();
         let decided = is_news.then(|| DecidedHost {
-            report: convert::report(record, &host.meta.annotations, &decision),
+            report: convert::report(&message, &host.meta.annotations, &decision),
             metrics: decision.metrics.clone(),
         });
         Ok((decision, decided))

@@ -235,13 +235,14 @@ async fn drive(hosts: Mirror<HostRecord>, sights: Ledger<SightTable>, works: Arc
             continue;
         }
         for record in hosts.all() {
-            let Some(progress) = record.message.progress.as_ref() else { continue };
+            let message = record.message();
+            let Some(progress) = message.progress.as_ref() else { continue };
             let work = progress::from_wire(progress).unwrap().work;
-            let known = sights.view().get(&key_of(&record.message));
-            let last = known.as_ref().and_then(|sight| sight.message.report.clone());
+            let known = sights.view().get(&key_of(&message));
+            let last = known.as_ref().and_then(|sight| sight.message().report);
             let is_new = work.as_ref().is_some_and(|work| last.is_none_or(|last| last.number < work.number));
             if let Some(work) = work.filter(|_| is_new) {
-                let news = answered(&record.message, known.as_deref(), &work, clock::now());
+                let news = answered(&message, known.as_deref(), &work, clock::now());
                 let write = sights.write(move |draft| {
                     draft.put(news);
                     Ok(())
@@ -258,7 +259,7 @@ fn key_of(host: &Host) -> String {
 }
 
 fn answered(host: &Host, known: Option<&SightRecord>, work: &HostWork, now: Timestamp) -> SightRecord {
-    let before = known.map(|known| evidence::sight(known.message.sight.as_ref()));
+    let before = known.map(|known| evidence::sight(known.message().sight.as_ref()));
     let was_on = before.and_then(|sight| sight.view().and_then(|view| view.powered_on));
     let mut facts = DoneFacts::default();
     let powered_on = match &work.call {

@@ -140,7 +140,9 @@ impl HostNames {
                 }
             }
         }
-        let Some(node) = change.current.as_ref().and_then(|host| record::node(&host.message)) else { return };
+        let Some(node) = change.current.as_ref().and_then(|host| record::node(&host.message())) else {
+            return;
+        };
         let names = names_of(&node);
         for name in names.clone() {
             self.named.entry(name).or_default().insert(node.host.clone(), node.id.clone());

@@ -18,6 +18,7 @@ use domain::host::{
     node::{HostNode, NodeIndex},
 };
 use parking_lot::Mutex;
+use proto::host::Host;
 use redfish::{BmcClient, BmcLogin, LoginName, LoginReader};
 use tokio::{
     sync::{Semaphore, watch},
@@ -157,18 +158,17 @@ impl HostFleet {
         if record.is_none() {
             logins.forget(key);
         }
-        let Some((record, node)) =
-            record.and_then(|record| Some((record.clone(), record::node(&record.message)?)))
-        else {
+        let host = record.map(|record| record.message());
+        let Some((host, node)) = host.and_then(|host| record::node(&host).map(|node| (host, node))) else {
             self.nodes.lock().remove(&parse_key(key));
             return Ok(());
         };
-        let login = match LoginName::of(&record.message) {
+        let login = match LoginName::of(&host) {
             Some(name) => logins.read(key, name).await,
             None => Ok(None),
         };
         if login.is_ok() || !self.nodes.lock().has(&node.host) {
-            self.put(&node, HostAccess::of(&record, login.clone().unwrap_or_default()));
+            self.put(&node, HostAccess::of(key, host, login.clone().unwrap_or_default()));
         }
         login.map(drop)
     }
@@ -204,10 +204,10 @@ impl HostFleet {
 }
 
 impl HostAccess {
-    fn of(record: &HostRecord, login: Option<BmcLogin>) -> Self {
-        let bmc = record.message.spec.as_ref().and_then(|spec| spec.bmc.clone()).unwrap_or_default();
+    fn of(key: &str, host: Host, login: Option<BmcLogin>) -> Self {
+        let bmc = host.spec.and_then(|spec| spec.bmc).unwrap_or_default();
         Self {
-            host: record.key().to_owned(),
+            host: key.to_owned(),
             address: bmc.address,
             takes_any_certificate: bmc.disable_certificate_verification,
             login,
