@@ -14,6 +14,7 @@ use crate::{
     core::time::Timestamp,
 };
 
+pub mod claim;
 pub mod event;
 pub mod foreign;
 mod reading;
