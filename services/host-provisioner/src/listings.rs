@@ -48,6 +48,7 @@ impl HostEngine {
         let period = self.sources.listing_period;
         let mut failures = 0;
         loop {
+            let began = Instant::now();
             let hosts = self.hosts_to_list().await;
             let targets: Vec<_> = hosts.iter().map(|host| Arc::clone(&host.target)).collect();
             let listed = self.sources.driver.list(&targets).await;
@@ -56,9 +57,10 @@ impl HostEngine {
             if let Err(fault) = self.record_news(looks).await {
                 tracing::debug!(%fault, "listing not recorded, the next one will be");
             }
-            let soonest = Instant::now() + listing_pause(period, true, failures);
+            let took = began.elapsed();
+            let soonest = Instant::now() + listing_pause(period, took, true, failures);
             tokio::select! {
-                () = sleep(listing_pause(period, false, failures)) => {}
+                () = sleep(listing_pause(period, took, false, failures)) => {}
                 () = self.sources.listing_wanted.notified() => sleep_until(soonest).await,
             }
         }

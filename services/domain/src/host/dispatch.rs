@@ -25,6 +25,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Shortest time between two listings of one backend: many calls may end at a time.
 const BRIEF: Duration = Duration::from_millis(250);
 
+/// Times as long as a listing took that its backend is left alone: calls need the same processor, and the same backend.
+const REST_SHARE: u32 = 2;
+
 /// Failed listings in a row after which a backend counts as not ready.
 const FAILED_LISTINGS: u32 = 2;
 
@@ -148,11 +151,12 @@ fn asked_at(sight: &DriverSight) -> Option<Timestamp> {
 
 /// Returns the time until the next listing of a backend.
 ///
-/// `period` is the time at rest. A call that has ended is followed by a listing soon; a listing that failed by one
-/// after a tenth of the period, until the backend counts as not ready.
-pub fn listing_pause(period: Duration, is_wanted_soon: bool, failures: u32) -> Duration {
+/// `period` is the time at rest. A call that has ended is followed by a listing soon, but the larger the backend, so
+/// that the last listing `took` longer, the longer it is left alone; a listing that failed is followed by one after a
+/// tenth of the period, until the backend counts as not ready.
+pub fn listing_pause(period: Duration, took: Duration, is_wanted_soon: bool, failures: u32) -> Duration {
     match failures {
-        0 if is_wanted_soon => BRIEF.min(period),
+        0 if is_wanted_soon => BRIEF.max(took.saturating_mul(REST_SHARE)).min(period),
         0 => period,
         _ if !counts_as_not_ready(failures) => period / 10,
         _ => period,

@@ -164,9 +164,18 @@ fn listings_at_rest_are_no_news() {
 #[test]
 fn a_listing_follows_a_call_soon_and_a_failure_sooner_than_at_rest() {
     let period = Duration::from_secs(10);
+    let took = Duration::from_millis(50);
     let pauses = [(false, 0), (true, 0), (true, 1), (false, 1), (true, 2)]
-        .map(|(soon, failures)| format!("{:?}", listing_pause(period, soon, failures)));
+        .map(|(soon, failures)| format!("{:?}", listing_pause(period, took, soon, failures)));
     assert_eq!(pauses, ["10s", "250ms", "1s", "1s", "10s"]);
+}
+
+#[test]
+fn large_backend_is_listed_less_often_after_calls() {
+    let period = Duration::from_secs(10);
+    let pauses = [10, 200, 1_000, 9_000, u64::MAX]
+        .map(|took| format!("{:?}", listing_pause(period, Duration::from_millis(took), true, 0)));
+    assert_eq!(pauses, ["250ms", "400ms", "2s", "10s", "10s"]);
 }
 
 #[test]
