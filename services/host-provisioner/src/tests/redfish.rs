@@ -1,7 +1,10 @@
 //! Hosts behind BMCs that take their time.
 
 use chassis::settings::HostDriverName;
-use domain::host::record::{HostKey, annotations::RebootMode, progress::HostWork};
+use domain::host::{
+    evidence::DriverView,
+    record::{HostKey, annotations::RebootMode, progress::HostWork},
+};
 use expect_test::{Expect, expect};
 use upstream::SecretText;
 
@@ -34,16 +37,7 @@ impl BmcScene {
 
     /// Asks as the engine does, and notes the answer and the changes that the BMC was asked for.
     async fn ask(&mut self, when: &str) {
-        let host = HostTarget {
-            key: HostKey { namespace: "m".into(), name: "h".into() },
-            uid: "uid-1".into(),
-            driver_id: "uid-1".into(),
-            address: self.bmc.address().into(),
-            takes_any_certificate: false,
-            boot_mac: None,
-            disable_power_off: false,
-            login: Some(BmcLogin { username: "admin".to_owned(), password: SecretText::new("password") }),
-        };
+        let host = target("h", &self.bmc);
         let answer = self.driver.carry_out(&host, &self.order).await;
         if !matches!(answer, DriverAnswer::Trouble { .. }) {
             self.order.asked_before.get_or_insert_with(clock::now);
@@ -51,6 +45,20 @@ impl BmcScene {
         let mut changes = self.bmc.take_changes();
         changes.retain(|change| change != "session");
         self.story += &format!("{when}: {} [{}]\n", show(&answer), changes.join(", "));
+    }
+}
+
+/// Returns a registered host behind a BMC.
+fn target(name: &str, bmc: &FakeBmc) -> HostTarget {
+    HostTarget {
+        key: HostKey { namespace: "m".into(), name: name.into() },
+        uid: "uid-1".into(),
+        driver_id: "uid-1".into(),
+        address: bmc.address().into(),
+        takes_any_certificate: false,
+        boot_mac: None,
+        disable_power_off: false,
+        login: Some(BmcLogin { username: "admin".to_owned(), password: SecretText::new("password") }),
     }
 }
 
@@ -128,6 +136,36 @@ async fn an_inspection_without_an_answer_gives_no_inventory() {
             has no processors: done, inventory []
         "#]],
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_bmcs_keep_no_listing_from_its_end() {
+    let mut settings = Settings::default();
+    settings.host_operations.driver = HostDriverName::Redfish;
+    settings.host_operations.listing_seconds = 0.2;
+    settings.host_operations.redfish.calls_in_flight = 4;
+    settings.host_operations.redfish.answer_seconds = 1.0;
+    let driver = HostDriver::new(&settings).unwrap().unwrap();
+    let (answers, hangs) = (FakeBmc::start().await, FakeBmc::start().await);
+    hangs.set(|bmc| bmc.hangs_at = "Systems");
+    let hosts = ["a", "b", "c", "d", "e"].map(|name| {
+        let bmc = if name == "e" { &answers } else { &hangs };
+        Arc::new(target(name, bmc))
+    });
+    let list = async || driver.list(&hosts).await.unwrap().hosts;
+    let answered = &hosts[4].key;
+    let seen = async || Some(list().await).filter(|seen| seen.contains_key(answered));
+    let seen = until("a host whose BMC answers", seen).await;
+    assert_eq!(seen[answered].powered_on, Some(false));
+    let others = seen.iter().filter(|(key, _)| *key != answered);
+    assert_eq!(others.filter(|(_, view)| view.powered_on.is_some()).count(), 0);
+
+    hangs.set(|bmc| bmc.hangs_at = "");
+    let is_seen = |view: &DriverView| view.powered_on == Some(false);
+    let all = async || {
+        Some(list().await).filter(|seen| seen.values().filter(|view| is_seen(view)).count() == hosts.len())
+    };
+    until("all hosts", all).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,6 +10,7 @@
 
 mod clients;
 mod inventory;
+mod looks;
 mod media;
 mod operations;
 mod requests;
@@ -21,17 +22,19 @@ use chassis::{
     process::clock,
     settings::{HostOperationSettings, seconds},
 };
-use domain::host::{
-    address::BmcAddress,
-    record::call::{DriverAnswer, DriverTrouble},
+use domain::{
+    core::time::Timestamp,
+    host::{
+        address::BmcAddress,
+        record::call::{DriverAnswer, DriverTrouble},
+    },
 };
-use futures_util::future::join_all;
 use redfish::BmcTurn;
 use upstream::{Failure, FailureKind};
 
 use super::{BackendListing, HostTarget, WorkOrder, cannot_reach};
 
-use self::{clients::BmcClients, operations::HostOperation, requests::ChangeRequests, view::view};
+use self::{clients::BmcClients, looks::BmcLooks, operations::HostOperation, requests::ChangeRequests};
 
 /// Time until a BMC is asked again about an effect that shows soon.
 const SOON: Duration = Duration::from_secs(3);
@@ -50,6 +53,7 @@ pub(crate) struct RedfishHostDriver {
 
 struct RedfishState {
     clients: BmcClients,
+    looks: BmcLooks,
     requests: ChangeRequests,
     /// Time for the effect of a reset.
     effect: Duration,
@@ -65,32 +69,34 @@ impl RedfishHostDriver {
     pub(crate) fn new(settings: &HostOperationSettings) -> anyhow::Result<Self> {
         let effect = seconds("host_operations.effect_seconds", settings.effect_seconds)?;
         let soft_off = seconds("host_operations.soft_off_seconds", settings.soft_off_seconds)?;
+        let patience = seconds("host_operations.listing_seconds", settings.listing_seconds)? / 2;
+        let looks = BmcLooks::new(patience, settings.redfish.calls_in_flight as usize);
         let clients = BmcClients::new(&settings.redfish)?;
         let requests = ChangeRequests::default();
-        Ok(Self { inner: Arc::new(RedfishState { clients, requests, effect, soft_off }) })
+        Ok(Self { inner: Arc::new(RedfishState { clients, looks, requests, effect, soft_off }) })
     }
 
-    /// Reads every host of `hosts` whose login is known. A BMC in trouble gives its hosts an unknown power; it stops no
-    /// other, and no host counts as lost.
+    /// Reads the hosts of `hosts` that are registered, as far as their BMCs answer in time. A BMC in trouble gives its
+    /// hosts an unknown power; it stops no other, and no host counts as lost.
     pub(crate) async fn list(&self, hosts: &[Arc<HostTarget>]) -> BackendListing {
-        let asked_at = clock::now();
-        let known = hosts.iter().filter(|host| !host.driver_id.is_empty());
-        let looks = known.map(|host| async {
-            let document = self.document(host).await;
-            (host.key.clone(), view(document.as_ref(), asked_at))
-        });
-        let hosts_seen = join_all(looks).await.into_iter().collect();
+        let known: Vec<_> = hosts.iter().filter(|host| !host.driver_id.is_empty()).cloned().collect();
+        let listing = self.inner.looks.list(self, &known, clock::now()).await;
         self.inner.clients.keep_only(hosts, LOG_OUT).await;
         self.inner.requests.keep_only(hosts);
-        BackendListing { asked_at, hosts: hosts_seen, ..BackendListing::default() }
+        listing
     }
 
-    async fn document(&self, host: &HostTarget) -> Option<serde_json::Value> {
-        let address = BmcAddress::parse(&host.address).ok()?;
-        let client = self.inner.clients.client(host, &address).ok()?;
-        let mut turn = client.turn_within(PATIENCE).await?;
-        let (_, document) = turn.system_document(&address.path).await.ok()?;
-        Some(document)
+    /// Reads the system of a host; `None`: its BMC does not answer as it should. Also returns the time at which the BMC
+    /// was asked.
+    async fn document(&self, host: &HostTarget) -> (Timestamp, Option<serde_json::Value>) {
+        let address = BmcAddress::parse(&host.address).ok();
+        let client = address.as_ref().and_then(|address| self.inner.clients.client(host, address).ok());
+        let Some((address, client)) = address.zip(client) else { return (clock::now(), None) };
+        let turn = client.turn_within(PATIENCE).await;
+        let asked_at = clock::now();
+        let Some(mut turn) = turn else { return (asked_at, None) };
+        let read = turn.system_document(&address.path).await;
+        (asked_at, read.ok().map(|(_, document)| document))
     }
 
     pub(crate) async fn carry_out(
@@ -122,6 +128,7 @@ impl RedfishHostDriver {
 
     /// Ends all sessions, as far as possible within `patience`. To be called last.
     pub(crate) async fn close(&self, patience: Duration) {
+        self.inner.looks.end().await;
         self.inner.clients.close(patience).await;
     }
 }
