@@ -287,6 +287,8 @@ pub const TARGETS: &[RowTarget] = &[
     lower("H3.p50", "from a wish for a host to the decision about it, 200/s, seen by a watcher", "ms", 25.0),
     lower("H3.p99", "the same, 99th percentile", "ms", 150.0),
     lower("H4", "memory per host without inventory, of the mesh and the rack together", "KiB", 4.0),
+    lower("H5", "GET of all hosts over the Kubernetes API, over a GET of as many components", "x", 1.0),
+    lower("H5.watch", "all hosts to a new watcher of the Kubernetes API, over the same", "x", 1.0),
     lower("O1.1k", "GET of all 1,000 components", "s", 0.008).originally(0.08, 0.08, PowerSource::None),
     lower("O1", "GET of all 10,000 components", "s", 0.033).originally(0.33, 0.71, PowerSource::None),
     lower("O1.50k", "GET of all 50,000 components", "s", 0.17).originally(1.7, 2.9, PowerSource::None),

@@ -1,4 +1,5 @@
-//! Bare-metal hosts of a rack without hardware delay: from creation to available, at rest, and in memory.
+//! Bare-metal hosts of a rack without hardware delay: from creation to available, at rest, in memory, and as clients of
+//! Kubernetes read them.
 
 use std::{
     collections::HashMap,
@@ -10,8 +11,9 @@ use integration_tests::hosts::RackHosts;
 use proto::host::{Host, HostSpec};
 use tokio::time::{interval, sleep, timeout};
 
-use super::BenchRun;
+use super::{BenchRun, lists};
 use crate::{
+    records::{self, RecordSize},
     samples::{milliseconds, percentile, timed},
     stage::Server,
 };
@@ -38,7 +40,7 @@ pub async fn measure(bench: &mut BenchRun<'_>) {
     if bench.wants_full(&["H1.10k"]) {
         bench.attempt("10,000 hosts", &["H1.10k"], 30, many).await;
     }
-    bench.attempt("memory of hosts", &["H4"], 15, memory).await;
+    bench.attempt("hosts at rest", &["H4", "H5", "H5.watch"], 15, at_rest).await;
 }
 
 async fn few(bench: &mut BenchRun<'_>) {
@@ -65,7 +67,7 @@ async fn many(bench: &mut BenchRun<'_>) {
     }
 }
 
-async fn memory(bench: &mut BenchRun<'_>) {
+async fn at_rest(bench: &mut BenchRun<'_>) {
     let count = bench.command.scale.of(FEW, MANY);
     let server = Server::empty(bench.stage).await;
     sleep(REST).await;
@@ -73,7 +75,28 @@ async fn memory(bench: &mut BenchRun<'_>) {
     become_available(&server.hosts(), count, do_not_inspect).await;
     sleep(REST).await;
     bench.note("H4", count, (server.memory() - empty) / count as f64 / 1024.0);
+
+    records::fill(&server, count, RecordSize::Usual, |_| false).await;
+    let client = reqwest::Client::new();
+    let hosts = server.kubernetes_hosts_url();
+    for _ in 0..bench.runs() {
+        let components = lists::rest(&client, &server.components_url()).await.1.as_secs_f64();
+        let listed = lists::rest(&client, &hosts).await.1.as_secs_f64();
+        let watched = timed(watch_all(&client, &hosts, count)).await.1.as_secs_f64();
+        bench.note("H5", count, listed / components);
+        bench.note("H5.watch", count, watched / components);
+    }
     server.stop().await;
+}
+
+/// Watches until so many hosts have arrived.
+async fn watch_all(client: &reqwest::Client, url: &str, count: usize) {
+    let mut answer = client.get(format!("{url}?watch=true")).send().await.expect("a watch");
+    let mut lines = 0;
+    while lines < count {
+        let part = answer.chunk().await.expect("a watch").expect("a watch without end");
+        lines += part.iter().filter(|byte| **byte == b'\n').count();
+    }
 }
 
 fn do_not_inspect(index: usize, spec: &mut HostSpec) {

@@ -208,6 +208,11 @@ impl Server {
         RackHosts::at(&self.settings.component_registry.url, &self.settings.simulator.url)
     }
 
+    /// Address of all hosts for clients of Kubernetes.
+    pub fn kubernetes_hosts_url(&self) -> String {
+        format!("{}/kubernetes/apis/metal3.io/v1alpha1/baremetalhosts", self.settings.gateway.url)
+    }
+
     /// Address of all components over REST.
     pub fn components_url(&self) -> String {
         format!("{}/apis/bos/v2/components", self.settings.gateway.url)
