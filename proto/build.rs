@@ -22,6 +22,7 @@ const FILES: &[&str] = &[
     "reveille/configuration/v1/configuration.proto",
     "reveille/device/v1/device_service.proto",
     "reveille/device/v1/report_service.proto",
+    "reveille/device/v1/sight.proto",
     "reveille/evaluation/v1/evaluation.proto",
     "reveille/event/v1/event.proto",
     "reveille/fleet/v1/enrolment.proto",
@@ -54,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut generator = prost_build::Config::new();
     generator.include_file("packages.rs").service_generator(Box::new(Services::new(&files)));
     // Equal records have equal bytes.
-    generator.btree_map([".reveille.host"]);
+    generator.btree_map([".reveille.host", ".reveille.device"]);
     generator.compile_fds(files)?;
     Ok(())
 }

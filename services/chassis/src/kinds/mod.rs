@@ -6,6 +6,7 @@
 
 pub mod component;
 pub mod configuration;
+pub mod device;
 mod digest;
 pub mod host;
 mod intern;

@@ -9,6 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 mod database;
+mod device_records;
 mod duration;
 mod host_operations;
 mod host_records;
@@ -19,6 +20,7 @@ mod upstreams;
 
 pub use database::DatabaseSettings;
 pub(crate) use database::without_password;
+pub use device_records::DeviceSettings;
 pub use duration::seconds;
 pub use host_operations::{HostDriverName, HostOperationSettings, IronicBackendSettings, IronicSettings};
 pub use host_records::{HostSettings, SecretKeys};
@@ -81,6 +83,8 @@ pub struct Settings {
     pub hosts: HostSettings,
     /// Operations on bare-metal hosts.
     pub host_operations: HostOperationSettings,
+    /// Records of edge devices and decisions about them.
+    pub devices: DeviceSettings,
     /// Conditions for the end of sessions.
     pub sessions: SessionSettings,
     /// Use of the database by each part.
@@ -269,6 +273,7 @@ impl Default for Settings {
             tenants: TenantSettings::default(),
             hosts: HostSettings::default(),
             host_operations: HostOperationSettings::default(),
+            devices: DeviceSettings::default(),
             sessions: SessionSettings { complete_applied: false },
             database: DatabaseSettings::default(),
             leases: LeaseSettings::default(),

@@ -152,15 +152,25 @@ impl<T: Table> Ledger<T> {
         page: usize,
         message: impl Fn(&[Arc<T::Kind>]) -> M + Send + 'static,
     ) -> Response<Responses<M>> {
-        let pages = ListPages {
+        let pages = self.pages(selection, page);
+        self.respond(pages.map(move |page| message(&page)))
+    }
+
+    /// Reads the selected resources, at most `page` at a time: a writer never waits for a long read. The first page may be
+    /// empty, and no other.
+    pub fn pages(
+        &self,
+        selection: Selection<T::Kind>,
+        page: usize,
+    ) -> impl Iterator<Item = Vec<Arc<T::Kind>>> + Send + use<T> {
+        ListPages {
             view: Arc::clone(&self.view),
             left: selection.most,
             after: Some(selection.after.as_str().into()),
             selection,
             page,
             is_begun: false,
-        };
-        self.respond(pages.map(move |page| message(&page)))
+        }
     }
 
     /// An answer of all these messages. It fails when the service stops before the last of them: a truncated answer

@@ -42,6 +42,11 @@ impl DeviceName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The name as a text to keep.
+    pub fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
 }
 
 impl Borrow<str> for DeviceName {

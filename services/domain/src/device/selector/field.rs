@@ -83,6 +83,17 @@ impl<F: SelectorField> FieldSelector<F> {
         Ok(Self(requirements.collect::<Result<_, _>>()?))
     }
 
+    /// Returns conditions for an index of fields: each field of the result has one of these texts in every resource that
+    /// matches. Requirements that an index does not help with are left out.
+    pub fn index_conditions(&self) -> impl Iterator<Item = (F, &[String])> {
+        self.0.iter().filter_map(|FieldRequirement { field, operator, wanted }| match (operator, wanted) {
+            (SelectorOperator::Equals | SelectorOperator::In, WantedValues::Texts(texts)) => {
+                Some((*field, texts.as_slice()))
+            }
+            (_, WantedValues::Texts(_) | WantedValues::Times(_)) => None,
+        })
+    }
+
     /// Returns whether every requirement holds for the resource whose fields have these values.
     pub fn matches<'a>(&self, value: impl Fn(F) -> FieldValue<'a>) -> bool {
         self.0

@@ -34,6 +34,30 @@ impl LabelSelector {
             holds(requirement, requirement.operator, value)
         })
     }
+
+    /// Returns conditions for an index of labels: resources that match have at least one text of each, which is a label as
+    /// `key=value`, or its key alone. Requirements that an index does not help with are left out.
+    pub fn index_conditions(&self) -> Vec<Vec<String>> {
+        self.0.iter().filter_map(index_condition).collect()
+    }
+}
+
+fn index_condition(RawRequirement { key, operator, values }: &RawRequirement) -> Option<Vec<String>> {
+    match operator {
+        SelectorOperator::Exists => Some(vec![key.clone()]),
+        SelectorOperator::Equals | SelectorOperator::In => {
+            Some(values.iter().map(|value| format!("{key}={value}")).collect())
+        }
+        SelectorOperator::DoesNotExist
+        | SelectorOperator::NotEquals
+        | SelectorOperator::NotIn
+        | SelectorOperator::Contains
+        | SelectorOperator::NotContains
+        | SelectorOperator::Greater
+        | SelectorOperator::GreaterOrEqual
+        | SelectorOperator::Less
+        | SelectorOperator::LessOrEqual => None,
+    }
 }
 
 fn holds(requirement: &RawRequirement, operator: SelectorOperator, value: Option<&str>) -> bool {
