@@ -56,6 +56,9 @@ async fn every_part_lists_its_services_as_serving() {
         component registry: SERVING
             reveille.component.v1.ComponentService: SERVING
             reveille.component.v1.ReportService: SERVING
+            reveille.device.v1.DeviceAgentService: SERVING
+            reveille.device.v1.DeviceReportService: SERVING
+            reveille.device.v1.DeviceService: SERVING
             reveille.event.v1.EventService: SERVING
             reveille.host.v1.HostDocumentService: SERVING
             reveille.host.v1.HostReportService: SERVING

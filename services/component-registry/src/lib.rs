@@ -9,11 +9,12 @@
 //! - `rpc`: gRPC services; `store`: tables; `convert`: conversion between messages and domain types
 //! - `inventory`: the hardware inventory; `discovery`, `locks`, `presence`: its parts in the records; `hints`:
 //!   earlier polls
-//! - `hosts`: bare-metal hosts, their companions and secrets
+//! - `hosts`: bare-metal hosts, their companions and secrets; `devices`: edge devices
 //! - `expiry`: deletes expired reports of nodes; `compaction`: deletes unused boot artifacts
 
 mod compaction;
 mod convert;
+mod devices;
 mod discovery;
 mod expiry;
 mod hints;
@@ -56,8 +57,8 @@ use hosts::HostLedgers;
 use inventory::{InventoryHandle, InventorySource, subscription};
 use rpc::TimeStampRenewals;
 pub use store::{
-    BootToken, BootTokens, ComponentTable, DocumentTable, HostTable, RegistryMigrator, SecretTable,
-    StoredOptions, StoredSecret,
+    BootToken, BootTokens, ComponentTable, DeviceTable, DocumentTable, HostTable, RegistryMigrator,
+    SecretTable, SightTable, StoredOptions, StoredSecret,
 };
 
 /// State that the calls and tasks of the registry share.
@@ -110,6 +111,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         compatibility: Compatibility { strict_bos: settings.compat.strict_bos },
     });
     registry.store_default_options().await?;
+    let devices = Box::pin(devices::start(&context, database.clone())).await?;
 
     let mut server = Server::default();
     server.add(
@@ -120,8 +122,10 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     server.add(OptionsServiceServer::from_arc(Arc::clone(&registry)));
     server.add(InventoryServiceServer::from_arc(Arc::clone(&registry)));
     add_hosts(&mut server, &registry.hosts);
+    devices::serve(&mut server, &devices);
     let histories = EventHistories::default().with(&registry.components).with(&registry.options);
-    server.add(registry.hosts.with_events(histories).service());
+    let histories = devices.with_events(registry.hosts.with_events(histories));
+    server.add(histories.service());
     let ready = chassis::serve(&context, "component-registry", listener, server).await?;
     let tasks = &context.tasks;
     tasks.spawn_until_shutdown("logging-level", registry.options.clone().log_as_they_say());

@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod components;
+mod devices;
 mod hosts;
 mod options;
 mod tokens;
@@ -12,6 +13,7 @@ use sea_orm_migration::{MigrationTrait, MigratorTrait};
 
 pub use components::ComponentTable;
 pub(crate) use components::create;
+pub use devices::{DeviceTable, SightTable};
 pub use hosts::{DocumentTable, HostTable, SecretTable, StoredSecret};
 pub use options::StoredOptions;
 pub use tokens::{BootToken, BootTokens};
@@ -31,6 +33,8 @@ impl MigratorTrait for RegistryMigrator {
             .kind::<HostTable>()
             .kind::<DocumentTable>()
             .kind::<SecretTable>()
+            .kind::<DeviceTable>()
+            .kind::<SightTable>()
             .with(lease::Migration)
             .with(lease::RoleMigration)
             .into_vec()
