@@ -12,6 +12,7 @@
 //! which is harmless: a report about an outdated record changes nothing.
 
 mod convert;
+mod devices;
 mod evaluator;
 mod hosts;
 mod mirrors;
@@ -60,6 +61,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let ready = chassis::serve(&context, "status-evaluator", listener, server).await?;
 
     hosts::start(&context, role.clone())?;
+    devices::start(&context, role.clone())?;
     let peers = EvaluatorPeers { mirrors: mirrors.clone(), queue, registry, announced, compatibility };
     let complete = mirrors.clone();
     context.tasks.spawn_until_shutdown("evaluator-readiness", async move {
