@@ -120,3 +120,22 @@ fn write_sight(draft: &mut Draft<'_, SightRecord>, name: &Arc<str>, noted: Noted
         NotedSight::Seen(_) => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sights_of_a_failed_transaction_are_in_the_next_one() {
+        let mut noted = NotedSights::default();
+        let seen = |at| NotedSight::Seen(Timestamp(at));
+        noted.waiting.extend([("a".into(), seen(1)), ("b".into(), seen(1)), ("c".into(), seen(1))]);
+        assert_eq!(noted.begin().len(), 3);
+        noted.waiting.extend([("a".into(), seen(2)), ("c".into(), NotedSight::Gone)]);
+        let shown = ["a", "b", "c", "d"].map(|name| noted.get(name));
+        assert_eq!(shown, [Some(seen(2)), Some(seen(1)), Some(NotedSight::Gone), None]);
+        let next = noted.begin();
+        assert_eq!(["a", "b", "c"].map(|name| next[name]), [seen(2), seen(1), NotedSight::Gone]);
+        assert!(noted.waiting.is_empty());
+    }
+}

@@ -10,7 +10,7 @@ use domain::{
             condition::{ConditionKind, ConditionReason, DeviceCondition},
             report::{
                 AgentReport, DeviceIntegrity, DeviceResources, IntegrityStatus, OsMode, ResourceStatus,
-                RunningOs, SystemInfo,
+                RunningOs, SystemFacts, SystemInfo,
             },
             status::{ApplicationsStatus, StatusEntry},
         },
@@ -45,9 +45,11 @@ pub fn document_from_wire(
 /// Names the field that no report can have.
 pub fn from_wire(report: wire::AgentReport, texts: &mut Interner) -> Result<AgentReport, Invalid> {
     let verdict = report.applications_verdict;
-    let applications =
-        report.applications.into_iter().map(|application| application_from_wire(application, texts));
-    let applications = applications.collect::<Result<_, _>>()?;
+    // Of exactly that length, because a collected vector would have room to grow.
+    let mut applications = Vec::with_capacity(report.applications.len());
+    for application in report.applications {
+        applications.push(application_from_wire(application, texts)?);
+    }
     let os = report.os.unwrap_or_default();
     let mode = report.os_mode;
     Ok(AgentReport {
@@ -143,11 +145,11 @@ pub fn condition_to_wire(condition: &DeviceCondition) -> wire::DeviceCondition {
     }
 }
 
-fn facts(facts: BTreeMap<String, String>, texts: &mut Interner) -> BTreeMap<Arc<str>, Arc<str>> {
+fn facts(facts: BTreeMap<String, String>, texts: &mut Interner) -> SystemFacts {
     facts.into_iter().map(|(name, value)| (texts.share(&name), texts.share(&value))).collect()
 }
 
-fn facts_to_wire(facts: &BTreeMap<Arc<str>, Arc<str>>) -> BTreeMap<String, String> {
+fn facts_to_wire(facts: &SystemFacts) -> BTreeMap<String, String> {
     facts.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Report of an agent: everything that it writes about its device (device reference 1.3, 2.2).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use crate::{
     core::{condition::ConditionStatus, time::Timestamp},
@@ -51,6 +51,9 @@ impl AgentReport {
     }
 }
 
+/// Facts by name, in the order of the names.
+pub type SystemFacts = Box<[(Arc<str>, Arc<str>)]>;
+
 /// Facts about a running system. No rule reads them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SystemInfo {
@@ -63,9 +66,9 @@ pub struct SystemInfo {
     /// Version of the agent.
     pub agent_version: Arc<str>,
     /// Facts that an administrator lets the agent collect; `None`: not reported.
-    pub custom_info: Option<BTreeMap<Arc<str>, Arc<str>>>,
+    pub custom_info: Option<SystemFacts>,
     /// Further facts by name.
-    pub others: BTreeMap<Arc<str>, Arc<str>>,
+    pub others: SystemFacts,
 }
 
 /// Running system of a device.
