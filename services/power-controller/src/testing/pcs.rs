@@ -88,10 +88,12 @@ impl FakePcs {
         self.world.lock().transitions.last().expect("a transition").clone()
     }
 
-    /// Changes the age of the newest transition.
+    /// Makes the newest transition older by this number of seconds.
     pub(crate) fn age_transition(&self, seconds: i64) {
-        let created = (chrono::Utc::now() - chrono::Duration::seconds(seconds)).to_rfc3339();
-        self.world.lock().transitions.last_mut().expect("a transition")["createTime"] = created.into();
+        let mut world = self.world.lock();
+        let time = &mut world.transitions.last_mut().expect("a transition")["createTime"];
+        let created = chrono::DateTime::parse_from_rfc3339(time.as_str().expect("a time")).expect("a time");
+        *time = (created - chrono::Duration::seconds(seconds)).to_rfc3339().into();
     }
 
     /// Sets the status of one transition.
