@@ -40,7 +40,7 @@ async fn administrated() -> ControllerMesh {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn transition_of_another_client_is_given_up_by_its_id_or_by_a_node() {
+async fn foreign_transition_is_given_up_by_id_or_node() {
     let mut mesh = administrated().await;
     let first = mesh.abandon("admin1", "").await.unwrap();
     let members: Vec<_> = first.members.iter().map(|member| member.id.as_str()).collect();

@@ -207,6 +207,22 @@ async fn a_foreign_transition_that_began_before_ours_is_not_adopted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn shutdown_that_ended_before_the_start_may_have_its_effect() {
+    let mut mesh = ControllerMesh::new(Options::default()).await;
+    mesh.pcs.add_transition(foreign("admin", "Soft-Off", "x1"));
+    mesh.pcs.set_tasks(&["x1"], "failed", "", "Timeout waiting for transition");
+    mesh.pcs.set_status("completed");
+    mesh.power_off(&["x1"]);
+    mesh.start().await;
+    mesh.until_called("POST /power-status", 3).await;
+    assert_eq!(mesh.pcs.taken(), ["Soft-Off x1"], "no shutdown of ours beside it");
+    assert_eq!(mesh.state("x1").await.unwrap().generation, 0, "'on' is no evidence for the generation");
+    mesh.pcs.set_power(&["x1"], "off", &later());
+    let off = || async { mesh.state("x1").await.filter(|state| state.generation == 1) };
+    assert_eq!(until("a reading of the generation", off).await.reading(), PowerReading::Off);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn released_nodes_do_not_wait_for_nodes_that_are_held() {
     let mesh = ControllerMesh::started().await;
     mesh.pcs.add_transition(foreign("admin1", "Soft-Off", "x1"));

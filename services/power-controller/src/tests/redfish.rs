@@ -106,7 +106,7 @@ async fn endless_reset_is_shown_and_can_be_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reset_that_the_database_loses_is_neither_repeated_nor_in_the_way() {
+async fn lost_reset_is_neither_repeated_nor_in_the_way() {
     let Some(url) = test_databases::on_postgres().await else { return };
     let mut mesh = ControllerMesh::new(Options::default()).await;
     mesh.settings.power_controller.database_url.clone_from(&url);

@@ -36,7 +36,7 @@ mod tests {
     const NOW: Timestamp = Timestamp(1_732_119_000_000);
 
     #[test]
-    fn an_effect_may_come_while_the_longest_transition_and_its_shutdown_may_last() {
+    fn effect_may_come_while_transition_and_shutdown_may_last() {
         for (wait, age) in [(0, 330), (300, 630), (7_200, 7_530)] {
             let options = Options { max_power_off_wait_time: wait, ..Options::default() };
             let since = effect_may_come_since(&options, NOW);

@@ -114,7 +114,7 @@ fn lived(words: &str) -> Life {
 }
 
 #[test]
-fn the_number_of_a_call_is_new_to_the_record_and_to_the_reports() {
+fn number_of_a_call_is_new_to_record_and_reports() {
     for (name, calls, reported, expected) in [
         ("the first call", 0, None, 1),
         ("the last one was answered", 6, Some(6), 7),

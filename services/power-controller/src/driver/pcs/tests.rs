@@ -444,7 +444,7 @@ async fn foreign_transitions_are_the_open_ones_and_the_recent_ones() {
 }
 
 #[tokio::test]
-async fn an_id_that_the_service_cannot_have_given_is_not_looked_up() {
+async fn impossible_id_is_not_looked_up() {
     let fake = FakePcs::start().await;
     let pcs = driver(&fake);
     for id in ["../power-status", "a/b", "t 1"] {
