@@ -12,6 +12,12 @@ use parking_lot::Mutex;
 /// Part of its bytes that a record may take as a difference; one that takes more becomes the sample of later ones.
 const WORTH: usize = 2;
 
+/// Part of its bytes that a difference may take for no other sample to be tried.
+const GOOD: usize = 4;
+
+/// Times as long as a sample that a record may be. A longer one has more to say, and becomes a sample itself.
+const RICHER: usize = 2;
+
 /// Most samples of a packer: records of one kind may have a few forms, such as hosts that are new and hosts that are
 /// provisioned, which resemble one another little.
 const MOST_SAMPLES: usize = 4;
@@ -40,12 +46,20 @@ impl SimilarBytes {
     pub fn pack(&self, plain: &[u8]) -> PackedBytes {
         let length = u32::try_from(plain.len()).expect("records are of a few kilobytes");
         let samples = self.samples.lock().clone();
+        let mut best: Option<(Vec<u8>, Arc<Box<[u8]>>)> = None;
         for sample in samples {
             let difference = compress_with_dict(plain, &sample);
-            if difference.len() <= plain.len() / WORTH {
-                self.put_first(&sample);
-                return PackedBytes { difference: difference.into(), sample, length };
+            let is_worth = difference.len() <= plain.len() / WORTH && plain.len() / RICHER <= sample.len();
+            if is_worth && best.as_ref().is_none_or(|(least, _)| difference.len() < least.len()) {
+                best = Some((difference, sample));
             }
+            if best.as_ref().is_some_and(|(least, _)| least.len() <= plain.len() / GOOD) {
+                break;
+            }
+        }
+        if let Some((difference, sample)) = best {
+            self.put_first(&sample);
+            return PackedBytes { difference: difference.into(), sample, length };
         }
         let sample = Arc::new(Box::from(plain));
         self.put_first(&sample);
@@ -100,11 +114,8 @@ impl PackedBytes {
 
 impl PartialEq for PackedBytes {
     fn eq(&self, other: &Self) -> bool {
-        // Equal bytes have equal differences from the same sample.
-        match Arc::ptr_eq(&self.sample, &other.sample) {
-            true => self.difference == other.difference,
-            false => self.length == other.length && self.unpack() == other.unpack(),
-        }
+        let is_same = Arc::ptr_eq(&self.sample, &other.sample) && self.difference == other.difference;
+        is_same || (self.length == other.length && self.unpack() == other.unpack())
     }
 }
 
