@@ -72,6 +72,18 @@ mod tests {
             };
             format!("{name}: {outlook}\n")
         });
-        expect![[r#""#]].assert_eq(&rows.concat());
+        expect![[r#"
+            gone: over
+            gone, switched: lasts
+            enabled: lasts
+            never switched: over
+            switched: lasts
+            set up: over
+            on, not seen: lasts for 120s
+            on, seen: over
+            off, not yet: lasts for 300s
+            on, long ago: over
+        "#]]
+        .assert_eq(&rows.concat());
     }
 }
