@@ -1,5 +1,7 @@
 //! Hosts behind BMCs that take their time.
 
+use std::sync::Arc;
+
 use chassis::settings::HostDriverName;
 use domain::host::{
     evidence::DriverView,
