@@ -22,12 +22,15 @@ const RICHER: usize = 2;
 /// provisioned, which resemble one another little.
 const MOST_SAMPLES: usize = 4;
 
+/// Bytes of a record that others are held as differences from.
+type RecordSample = Arc<Box<[u8]>>;
+
 /// Bytes of a record.
 #[derive(Clone)]
 pub struct PackedBytes {
     /// Difference from the sample; empty: the record is the sample.
     difference: Box<[u8]>,
-    sample: Arc<Box<[u8]>>,
+    sample: RecordSample,
     length: u32,
 }
 
@@ -35,7 +38,7 @@ pub struct PackedBytes {
 #[derive(Debug, Default)]
 pub struct SimilarBytes {
     /// The one that was of use last comes first.
-    samples: Mutex<VecDeque<Arc<Box<[u8]>>>>,
+    samples: Mutex<VecDeque<RecordSample>>,
 }
 
 impl SimilarBytes {
@@ -46,7 +49,7 @@ impl SimilarBytes {
     pub fn pack(&self, plain: &[u8]) -> PackedBytes {
         let length = u32::try_from(plain.len()).expect("records are of a few kilobytes");
         let samples = self.samples.lock().clone();
-        let mut best: Option<(Vec<u8>, Arc<Box<[u8]>>)> = None;
+        let mut best: Option<(Vec<u8>, RecordSample)> = None;
         for sample in samples {
             let difference = compress_with_dict(plain, &sample);
             let is_worth = difference.len() <= plain.len() / WORTH && plain.len() / RICHER <= sample.len();
@@ -66,7 +69,7 @@ impl SimilarBytes {
         PackedBytes { difference: Box::default(), sample, length }
     }
 
-    fn put_first(&self, sample: &Arc<Box<[u8]>>) {
+    fn put_first(&self, sample: &RecordSample) {
         let mut samples = self.samples.lock();
         if samples.front().is_some_and(|first| Arc::ptr_eq(first, sample)) {
             return;
