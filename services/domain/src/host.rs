@@ -19,7 +19,7 @@ mod deprovisioning;
 mod detach;
 pub mod dispatch;
 pub mod evidence;
-mod firmware;
+pub mod firmware;
 pub mod guard;
 mod hints;
 pub mod image;

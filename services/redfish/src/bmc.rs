@@ -16,6 +16,7 @@ use upstream::{Answer, CredentialUse, Credentials, Failure, FailureKind, Peer, R
 use crate::{
     access::{self, BmcAccess, BmcSession, TOKEN},
     system::{self, ComputerSystem, ResetAction},
+    task::{self, TaskProgress},
 };
 
 /// Path at which every BMC lists its services. The trailing slash is needed: some BMCs answer with a redirect
@@ -176,7 +177,10 @@ impl BmcTurn<'_> {
     }
 
     /// Reads the service root, which needs no login.
-    async fn root(&self) -> Result<Value, Failure> {
+    ///
+    /// # Errors
+    /// When the BMC does not answer or refuses.
+    pub async fn root(&self) -> Result<Value, Failure> {
         self.peer.json(Request::get("root_get", SERVICE_ROOT).anonymous()).await
     }
 
@@ -186,6 +190,27 @@ impl BmcTurn<'_> {
     /// The failure states the known effect of the call.
     pub async fn send(&mut self, request: Request) -> Result<(), Failure> {
         self.call(request.items(1)).await.map(drop)
+    }
+
+    /// Carries out an action that the BMC may need long for. Returns the path of its task; `None`: the action is over.
+    ///
+    /// # Errors
+    /// The failure states the known effect of the call.
+    pub async fn begin(&mut self, request: Request) -> Result<Option<String>, Failure> {
+        let answer = self.call(request.items(1)).await?;
+        Ok(task::path(&answer.headers, &answer.body))
+    }
+
+    /// Returns how far the task at `path` is. A task that the BMC has forgotten is [`TaskProgress::Forgotten`].
+    ///
+    /// # Errors
+    /// When the BMC does not answer or refuses.
+    pub async fn task(&mut self, path: &str) -> Result<TaskProgress, Failure> {
+        match self.call(Request::get("task_get", path)).await {
+            Ok(answer) => Ok(TaskProgress::read(answer.status, &answer.body)),
+            Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => Ok(TaskProgress::Forgotten),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Reads the document at `path`.

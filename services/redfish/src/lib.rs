@@ -7,7 +7,9 @@ mod access;
 mod bmc;
 mod login;
 mod system;
+mod task;
 
 pub use bmc::{BmcClient, BmcTurn};
 pub use login::{BmcLogin, LoginName, LoginReader};
 pub use system::{ComputerSystem, ResetAction, SystemPower, allowable, choose_reset, link, members, path};
+pub use task::TaskProgress;

@@ -7,6 +7,7 @@ pub mod annotations;
 pub mod call;
 pub mod document;
 pub mod evidence;
+pub mod firmware;
 mod message;
 pub mod progress;
 pub mod record;

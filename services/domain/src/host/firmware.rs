@@ -1,5 +1,9 @@
 //! Firmware settings and versions: what is due by the records that hold the wishes (host reference 1.11).
 
+pub mod judgement;
+pub mod reading;
+pub mod upkeep;
+
 use crate::host::{
     evidence::FirmwareWish,
     pass::HostPass,

@@ -89,7 +89,7 @@ pub fn ramdisk(document: &wire::HostDocument) -> RamdiskSight {
 }
 
 /// Reads what the record itself says about its wishes.
-fn judged(document: &wire::HostDocument, status: &Value) -> FirmwareWish {
+pub(super) fn judged(document: &wire::HostDocument, status: &Value) -> FirmwareWish {
     let generation = document.meta.as_ref().map(|meta| meta.generation);
     let present = |name: &str| {
         let is_present = |one: &&Value| one.get("observedGeneration").and_then(Value::as_u64) == generation;
@@ -109,7 +109,7 @@ fn judged(document: &wire::HostDocument, status: &Value) -> FirmwareWish {
     }
 }
 
-fn condition<'a>(status: &'a Value, name: &str) -> Option<&'a Value> {
+pub(super) fn condition<'a>(status: &'a Value, name: &str) -> Option<&'a Value> {
     let mut conditions = status.get("conditions")?.as_array()?.iter();
     conditions.find(|one| one.get("type").and_then(Value::as_str) == Some(name))
 }
@@ -119,6 +119,6 @@ fn is_true(condition: &Value) -> bool {
 }
 
 /// Reads a text in JSON; an empty or unreadable one has no members.
-fn object(text: &str) -> Value {
+pub(super) fn object(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
