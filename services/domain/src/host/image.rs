@@ -4,6 +4,8 @@ use crate::{core::invalid::Invalid, host::record::spec::HostImage};
 
 /// Schemes of addresses of images.
 const SCHEMES: [&str; 5] = ["http", "https", "ftp", "gopher", "oci"];
+/// Begin of the address of an image in an OCI registry.
+const OCI: &str = "oci://";
 /// Words for kinds of checksums.
 const CHECKSUM_TYPES: [&str; 4] = ["md5", "sha256", "sha512", "auto"];
 /// Words for formats of images.
@@ -11,46 +13,42 @@ const FORMATS: [&str; 5] = ["raw", "qcow2", "vdi", "vmdk", LIVE_ISO];
 /// Format of an image that the host boots, and that leaves its disks alone.
 const LIVE_ISO: &str = "live-iso";
 
-/// Checks an image. One without address counts as none.
-///
-/// # Errors
-/// Names the field of the image that breaks a rule.
-pub fn check_image(image: &HostImage) -> Result<(), Invalid> {
+/// Returns every rule that an image breaks, each with its field. One without address counts as none.
+pub fn image_flaws(image: &HostImage) -> Vec<Invalid> {
     if image.url.is_empty() {
-        return Ok(());
+        return Vec::new();
     }
-    let scheme = check_scheme(&image.url)?;
-    check_word("checksumType", &image.checksum_type, &CHECKSUM_TYPES)?;
-    check_word("format", &image.format, &FORMATS)?;
-    check_checksum(image, scheme == "oci")
+    let flaws = [
+        scheme_flaw(&image.url),
+        word_flaw("checksumType", &image.checksum_type, &CHECKSUM_TYPES),
+        word_flaw("format", &image.format, &FORMATS),
+        checksum_flaw(image),
+    ];
+    flaws.into_iter().flatten().collect()
 }
 
-fn check_scheme(url: &str) -> Result<&str, Invalid> {
+fn scheme_flaw(url: &str) -> Option<Invalid> {
     let (scheme, rest) = url.split_once("://").unwrap_or_default();
-    if rest.is_empty() || !SCHEMES.contains(&scheme) {
-        let reason = format!("'{url}' is not an address that begins with {}", SCHEMES.join("://, ") + "://");
-        return Err(Invalid::new("url", reason));
-    }
-    Ok(scheme)
+    let is_known = !rest.is_empty() && SCHEMES.contains(&scheme);
+    let reason = || format!("'{url}' is not an address that begins with {}", SCHEMES.join("://, ") + "://");
+    (!is_known).then(|| Invalid::new("url", reason()))
 }
 
-fn check_word(field: &str, word: &str, words: &[&str]) -> Result<(), Invalid> {
-    if word.is_empty() || words.contains(&word) {
-        return Ok(());
-    }
-    Err(Invalid::new(field, format!("'{word}' is none of {}", words.join(", "))))
+fn word_flaw(field: &str, word: &str, words: &[&str]) -> Option<Invalid> {
+    let is_known = word.is_empty() || words.contains(&word);
+    (!is_known).then(|| Invalid::new(field, format!("'{word}' is none of {}", words.join(", "))))
 }
 
 /// An OCI registry vouches for its images itself, and a live image is not written.
-fn check_checksum(image: &HostImage, is_oci: bool) -> Result<(), Invalid> {
+fn checksum_flaw(image: &HostImage) -> Option<Invalid> {
     let has_checksum = !image.checksum.is_empty();
+    let is_oci = image.url.starts_with(OCI);
     if is_oci && has_checksum {
-        return Err(Invalid::new("checksum", "must be empty for an OCI image"));
+        return Some(Invalid::new("checksum", "must be empty for an OCI image"));
     }
-    if !is_oci && !has_checksum && &*image.format != LIVE_ISO {
-        return Err(Invalid::new("checksum", "is required unless the image is an OCI image or a live ISO"));
-    }
-    Ok(())
+    let is_needed = !is_oci && &*image.format != LIVE_ISO;
+    let reason = "is required unless the image is an OCI image or a live ISO";
+    (is_needed && !has_checksum).then(|| Invalid::new("checksum", reason))
 }
 
 #[cfg(test)]
@@ -58,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_are_refused_by_field() {
+    fn every_flaw_of_an_image_is_named() {
         for (url, checksum, kind, format, refused) in [
             ("", "", "", "", ""),
             ("http://a/b", "c", "", "", ""),
@@ -75,6 +73,7 @@ mod tests {
             ("oci://a/b", "c", "", "", "checksum"),
             ("http://a/b", "c", "crc", "", "checksumType"),
             ("http://a/b", "c", "", "iso", "format"),
+            ("file:///a", "", "crc", "iso", "url checksumType format checksum"),
         ] {
             let image = HostImage {
                 url: url.into(),
@@ -83,8 +82,8 @@ mod tests {
                 format: format.into(),
                 ..HostImage::default()
             };
-            let field = check_image(&image).err().map_or(String::new(), |invalid| invalid.field);
-            assert_eq!(field, refused, "{image:?}");
+            let fields: Vec<_> = image_flaws(&image).into_iter().map(|invalid| invalid.field).collect();
+            assert_eq!(fields.join(" "), refused, "{image:?}");
         }
     }
 }

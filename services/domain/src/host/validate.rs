@@ -7,7 +7,7 @@ use crate::{
     host::{
         address::{BmcAddress, BmcFamily},
         detach,
-        image::check_image,
+        image::image_flaws,
         inspection,
         record::{
             Host,
@@ -43,11 +43,8 @@ pub fn violations(wanted: &Host, before: Option<&Host>) -> Vec<Invalid> {
     check_mac(&mut found, wanted, family);
     check_power(&mut found, &wanted.spec);
     check_abilities(&mut found, &wanted.spec, family);
-    if let Some(image) = &wanted.spec.image
-        && let Err(invalid) = check_image(image)
-    {
-        found.0.push(invalid.within("spec.image"));
-    }
+    let image_flaws = wanted.spec.image.iter().flat_map(image_flaws);
+    found.0.extend(image_flaws.map(|invalid| invalid.within("spec.image")));
     let reason = "is deprecated: use HostFirmwareSettings";
     found.add(wanted.spec.wishes_firmware, "spec.firmware", reason);
     lists::check_interfaces(&mut found, &wanted.spec);
@@ -380,7 +377,7 @@ mod tests {
             never-off off: spec.online: cannot be false for a host that may never be off
             bmc=ipmi://bmc secure fast: spec.bootMode: the BMC does not support secure boot; spec.inspectionMode: the BMC cannot report an inventory
             bmc=redfish://bmc secure fast: -
-            image=file:///a: spec.image.url: 'file:///a' is not an address that begins with http://, https://, ftp://, gopher://, oci://
+            image=file:///a: spec.image.url: 'file:///a' is not an address that begins with http://, https://, ftp://, gopher://, oci://; spec.image.checksum: is required unless the image is an OCI image or a live ISO
             image=http://a/b: spec.image.checksum: is required unless the image is an OCI image or a live ISO
             hint=/dev/sda: -
             hint=/dev/disk/by-path/pci-1: -
