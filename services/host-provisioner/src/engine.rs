@@ -22,7 +22,7 @@ use tonic::Status;
 use crate::{
     convert::{self, HostIdentity},
     documents,
-    driver::{DeployDocuments, HostTarget, WorkOrder},
+    driver::{DeployDocuments, FirmwareOrder, HostTarget, WorkOrder},
     sources::HostSources,
     tasks::HostTasks,
 };
@@ -65,7 +65,7 @@ impl HostEngine {
         self.term.took_over();
         let _open = self.sources.queue.open();
         self.sources.mark_everything();
-        tokio::join!(Arc::clone(&self).dispatch(), self.keep_listing());
+        tokio::join!(Arc::clone(&self).dispatch(), self.keep_listing(), Arc::clone(&self).keep_firmware());
         std::future::pending().await
     }
 
@@ -136,7 +136,7 @@ impl HostEngine {
     async fn call(&self, call: DueCall) -> Result<(), CallFault> {
         let DueCall { host, identity, work, intent, was_recorded } = call;
         let number = work.number;
-        let (target, documents) = match self.inputs(&identity, &host, &work.call).await {
+        let (target, documents, firmware) = match self.inputs(&identity, &host, &work).await {
             Ok(inputs) => inputs,
             Err(unread) => {
                 return self.report(&identity, intent, was_recorded, number, without_secrets(&unread)).await;
@@ -149,7 +149,8 @@ impl HostEngine {
             return Err(CallFault::TermOver);
         }
         let kind = work.call.kind();
-        let order = WorkOrder { work, asked_before: was_recorded.then_some(intent.at), documents };
+        let asked_before = was_recorded.then_some(intent.at);
+        let order = WorkOrder { work, asked_before, documents, firmware };
         let answer = self.sources.driver.carry_out(&target, &order).await;
         tracing::debug!(host = %identity.key, kind = kind.word(), number, ?answer, "driver answered");
         let is_listing_wanted = wants_listing(&answer);
@@ -176,7 +177,8 @@ impl HostEngine {
         Ok(self.store(host, report).await?)
     }
 
-    /// Reads what a call needs: the host with its login, and the documents of a system to be deployed.
+    /// Reads what a call needs: the host with its login, the documents of a system to be deployed, and wishes about
+    /// firmware.
     ///
     /// # Errors
     /// The registry does not answer, or lacks a document.
@@ -184,17 +186,23 @@ impl HostEngine {
         &self,
         identity: &HostIdentity,
         host: &wire::Host,
-        call: &DriverCall,
-    ) -> Result<(HostTarget, DeployDocuments), Status> {
+        work: &HostWork,
+    ) -> Result<(HostTarget, DeployDocuments, FirmwareOrder), Status> {
         let target = self.target(identity, host).await?;
-        let documents = match call {
+        let firmware = self.sources.firmware.order(&target.key, work.parts.or(work.call.parts())).await?;
+        let documents = match &work.call {
             DriverCall::Provision(_) => documents::read(&self.sources.logins, host).await?,
             _ => DeployDocuments::default(),
         };
-        Ok((target, documents))
+        Ok((target, documents, firmware))
     }
 
-    async fn target(&self, identity: &HostIdentity, host: &wire::Host) -> Result<HostTarget, Status> {
+    /// Returns the host with its login.
+    pub(crate) async fn target(
+        &self,
+        identity: &HostIdentity,
+        host: &wire::Host,
+    ) -> Result<HostTarget, Status> {
         let login = match LoginName::of(host) {
             Some(name) => self.sources.logins.read(&identity.key, name).await?,
             None => None,

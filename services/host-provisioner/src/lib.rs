@@ -2,8 +2,8 @@
 //!
 //! The service owns the news of the drivers: the last look at each host, and the last report about a call. It mirrors
 //! the hosts; for each call that their records make due it asks the driver of the host and reports the answer. One
-//! replica acts at a time, for one term: the `engine` asks, `listings` looks at the backend, `driver` alone knows the
-//! backend.
+//! replica acts at a time, for one term: the `engine` asks, `listings` looks at the backend, `firmware` keeps the records
+//! about the firmware of hosts, `driver` alone knows the backend.
 //!
 //! Invariants, whatever fails and whenever the process dies:
 //! - a host has one call under way at most;
@@ -16,6 +16,7 @@ mod convert;
 mod documents;
 mod driver;
 mod engine;
+mod firmware;
 mod listings;
 mod rpc;
 mod sources;
@@ -47,7 +48,10 @@ mod tests;
 
 pub use store::{HostSightTable, Migrator};
 
-use crate::{driver::HostDriver, engine::HostEngine, rpc::HostSightRpc, sources::HostSources};
+use crate::{
+    driver::HostDriver, engine::HostEngine, firmware::FirmwareRecords, rpc::HostSightRpc,
+    sources::HostSources,
+};
 
 /// Starts the host provisioner on `listener`. Without a driver it only serves: it is switched off.
 ///
@@ -76,9 +80,11 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     };
     context.tasks.spawn("host-backend", close(context.clone(), driver.clone()));
     let queue = WorkQueue::closed();
-    let changed = queue.clone();
+    let firmware_queue = WorkQueue::closed();
+    let (changed, readable) = (queue.clone(), firmware_queue.clone());
     let hosts = Mirror::start(&context, registry.clone(), move |changes: &[Change<HostRecord>]| {
         changed.mark(changes.iter().map(|change| change.key().into()));
+        readable.mark(firmware::concerned(changes));
     });
     let hosts_replaced = Arc::new(Notify::new());
     let replaced = Arc::clone(&hosts_replaced);
@@ -87,9 +93,11 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         hosts,
         hosts_replaced,
         sights,
-        logins: LoginReader::new(registry),
+        logins: LoginReader::new(registry.clone()),
+        firmware: FirmwareRecords::new(registry),
         driver,
         queue,
+        firmware_queue,
         listing_wanted: Notify::new(),
         listing_period,
     });

@@ -10,7 +10,7 @@ use chassis::{
 use redfish::LoginReader;
 use tokio::sync::Notify;
 
-use crate::{driver::HostDriver, store::HostSightTable};
+use crate::{driver::HostDriver, firmware::FirmwareRecords, store::HostSightTable};
 
 /// Data that every replica keeps ready, including standbys.
 pub(crate) struct HostSources {
@@ -19,9 +19,12 @@ pub(crate) struct HostSources {
     pub(crate) hosts_replaced: Arc<Notify>,
     pub(crate) sights: Ledger<HostSightTable>,
     pub(crate) logins: LoginReader,
+    pub(crate) firmware: FirmwareRecords,
     pub(crate) driver: HostDriver,
     /// Hosts for which something may be due, by their keys.
     pub(crate) queue: WorkQueue<Arc<str>>,
+    /// Hosts whose firmware may have to be read, by their keys.
+    pub(crate) firmware_queue: WorkQueue<Arc<str>>,
     /// Notified when a call has ended, so that its effect is seen.
     pub(crate) listing_wanted: Notify,
     pub(crate) listing_period: Duration,

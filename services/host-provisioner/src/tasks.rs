@@ -23,6 +23,11 @@ impl<T: Send + 'static> HostTasks<T> {
         self.under_way.contains(key)
     }
 
+    /// Number of tasks under way.
+    pub(crate) fn len(&self) -> usize {
+        self.under_way.len()
+    }
+
     /// Begins a task of a host that has none.
     pub(crate) fn spawn(&mut self, key: Arc<str>, task: impl Future<Output = T> + Send + 'static) {
         self.under_way.insert(Arc::clone(&key));

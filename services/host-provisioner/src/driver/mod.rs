@@ -7,6 +7,7 @@
 //!   only by another operation.
 //! - A backend that could not be asked, so that nothing was begun, is [`DriverAnswer::Trouble`]. A call with an unknown
 //!   effect is in progress: the next poll shows what came of it.
+//! - [`HostDriver::read_firmware`] changes nothing, and says what the hardware does not offer.
 //! - [`HostDriver::list`] is one listing of everything that a backend knows about hosts.
 //!
 //! The future of either may be dropped anywhere.
@@ -25,6 +26,7 @@ use domain::{
     host::{
         address::{AddressFlaw, BmcAddress},
         evidence::DriverView,
+        firmware::reading::FirmwareReading,
         record::{HostKey, call::DriverAnswer, operation::OperationKind},
     },
 };
@@ -34,7 +36,7 @@ pub(crate) use ::redfish::BmcLogin;
 pub(crate) use ironic::IronicHostDriver;
 pub(crate) use redfish::RedfishHostDriver;
 pub(crate) use simulated::SimulatedRackDriver;
-pub(crate) use target::{DeployDocuments, HostTarget, WorkOrder};
+pub(crate) use target::{DeployDocuments, FirmwareOrder, HostTarget, WorkOrder};
 
 /// Driver of the hosts of one backend. Clones share it.
 #[derive(Clone)]
@@ -107,6 +109,24 @@ impl HostDriver {
             }
         }
         Ok(listing)
+    }
+
+    /// Reads the firmware of a host; `with_rules`: also the rules for its settings, which are large.
+    ///
+    /// # Errors
+    /// The backend could not be asked, for people.
+    pub(crate) async fn read_firmware(
+        &self,
+        host: &HostTarget,
+        with_rules: bool,
+    ) -> Result<FirmwareReading, BackendOutage> {
+        let address = BmcAddress::parse(&host.address).map_err(|flaw| BackendOutage(flaw.words().into()))?;
+        match self {
+            // The hosts of the rack have no firmware.
+            Self::Simulated(_) => Ok(FirmwareReading::default()),
+            Self::Redfish(driver) => driver.read_firmware(host, &address, with_rules).await,
+            Self::Ironic(driver) => driver.read_firmware(host).await,
+        }
     }
 
     /// Ends what the driver holds at its backend, as far as possible within `patience`. To be called last.

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use domain::{
     core::time::Timestamp,
-    host::record::{HostKey, operation::OperationKind, progress::HostWork},
+    host::{
+        firmware::reading::{FirmwareComponent, FirmwareWishes},
+        record::{HostKey, call::PreparationParts, operation::OperationKind, progress::HostWork},
+    },
 };
 use redfish::BmcLogin;
 use upstream::SecretText;
@@ -40,6 +43,17 @@ pub(crate) struct WorkOrder {
     pub(crate) asked_before: Option<Timestamp>,
     /// Documents for the system, of a provisioning.
     pub(crate) documents: DeployDocuments,
+    /// Firmware, of a preparation or servicing that changes it.
+    pub(crate) firmware: FirmwareOrder,
+}
+
+/// Firmware that an operation is to change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FirmwareOrder {
+    /// Wishes that were not begun before the operation.
+    pub(crate) wishes: FirmwareWishes,
+    /// Components as they were before the operation.
+    pub(crate) known: Vec<FirmwareComponent>,
 }
 
 /// Documents that a system reads when it first starts.
@@ -53,9 +67,21 @@ pub(crate) struct DeployDocuments {
     pub(crate) meta_data: Option<SecretText>,
 }
 
+impl FirmwareOrder {
+    /// Returns whether nothing is to be changed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.wishes == FirmwareWishes::default()
+    }
+}
+
 impl WorkOrder {
     /// Kind of the operation.
     pub(crate) fn kind(&self) -> OperationKind {
         self.work.call.kind()
+    }
+
+    /// Changes that calls of the operation are about, this one and earlier ones.
+    pub(crate) fn parts(&self) -> PreparationParts {
+        self.work.parts.or(self.work.call.parts())
     }
 }

@@ -2,6 +2,7 @@
 
 mod begun_once;
 mod conformance;
+mod firmware;
 mod ironic_life;
 mod life;
 mod looks;

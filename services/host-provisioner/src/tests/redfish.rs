@@ -12,7 +12,7 @@ use upstream::SecretText;
 
 use super::*;
 use crate::{
-    driver::{BmcLogin, DeployDocuments, HostDriver, HostTarget, WorkOrder},
+    driver::{BmcLogin, DeployDocuments, FirmwareOrder, HostDriver, HostTarget, WorkOrder},
     testing::bmc::FakeBmc,
 };
 
@@ -33,7 +33,12 @@ impl BmcScene {
         let parts = PreparationParts::default();
         let work =
             HostWork { number: 1, call, since: clock::now(), parts, changed_by: 0, is_accepted: false };
-        let order = WorkOrder { work, asked_before: None, documents: DeployDocuments::default() };
+        let order = WorkOrder {
+            work,
+            asked_before: None,
+            documents: DeployDocuments::default(),
+            firmware: FirmwareOrder::default(),
+        };
         Self { driver, bmc: FakeBmc::start().await, order, story: String::new() }
     }
 

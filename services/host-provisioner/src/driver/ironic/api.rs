@@ -142,6 +142,17 @@ impl IronicBackend {
         found(self.json(Request::get("inventory_get", path(node, "/inventory"))).await)
     }
 
+    /// Reads the firmware settings of a node, with their rules; `None`: there are none.
+    pub(super) async fn bios(&self, node: &IronicNode) -> Result<Option<Value>, Failure> {
+        let request = Request::get("bios_get", path(node, "/bios")).query("detail", "true");
+        found(self.json(request).await)
+    }
+
+    /// Reads the firmware versions of a node; `None`: there are none.
+    pub(super) async fn firmware(&self, node: &IronicNode) -> Result<Option<Value>, Failure> {
+        found(self.json(Request::get("firmware_get", path(node, "/firmware"))).await)
+    }
+
     /// Reads the last failure that the history of a node has kept.
     pub(super) async fn last_failure(&self, node: &IronicNode) -> Result<Option<String>, Failure> {
         let request = Request::get("history_get", path(node, "/history")).query("detail", "true");

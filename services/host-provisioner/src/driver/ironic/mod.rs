@@ -8,6 +8,7 @@ mod answers;
 mod api;
 mod deployment;
 mod enrolment;
+mod firmware;
 mod fleet;
 mod inventory;
 mod media;
@@ -35,7 +36,7 @@ use domain::host::{
 use super::{BackendListing, BackendOutage, HostTarget, WorkOrder};
 
 use self::{
-    answers::{LATER, SOON, Step, failed, running, unreachable},
+    answers::{LATER, SOON, Step, running, unreachable},
     fleet::IronicFleet,
     operation::{HostOperation, operation_name, sight},
     power::PowerGoal,
@@ -87,7 +88,7 @@ impl IronicHostDriver {
     fn answer_from_listing(&self, host: &HostTarget, order: &WorkOrder) -> Option<DriverAnswer> {
         let node = self.fleet.listed(&host.key)?;
         let sight = sight(&node, &operation_name(order));
-        match next_step(goal(&order.work.call)?, sight) {
+        match next_step(goal(order)?, sight) {
             NodeStep::Wait { is_short } => {
                 Some(running(if is_short { SOON } else { LATER }, sight.begun.is_some()))
             }
@@ -98,9 +99,6 @@ impl IronicHostDriver {
 
 async fn carry_out(operation: &HostOperation<'_>) -> Step<DriverAnswer> {
     let call = &operation.order.work.call;
-    if call.parts().has_firmware() {
-        return Err(failed("this driver changes no firmware"));
-    }
     match call {
         DriverCall::Register(call) => operation.register(call).await,
         DriverCall::PowerOn { .. } => operation.switch(PowerGoal::On, RebootMode::Hard).await,
@@ -117,7 +115,7 @@ async fn carry_out(operation: &HostOperation<'_>) -> Step<DriverAnswer> {
         | DriverCall::Adopt { .. }
         | DriverCall::Deprovision { .. }
         | DriverCall::Detach { .. }
-        | DriverCall::Delete => match goal(call) {
+        | DriverCall::Delete => match goal(operation.order) {
             Some(goal) => operation.lead(goal).await,
             None => Ok(answers::done()),
         },

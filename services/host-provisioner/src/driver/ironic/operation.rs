@@ -3,6 +3,7 @@
 use domain::{core::time::Timestamp, host::address::BmcAddress};
 use http::StatusCode;
 use serde_json::Value;
+use upstream::Failure;
 
 use super::{
     answers::{SOON, Step, after_change, after_read, running, unreachable},
@@ -33,13 +34,7 @@ impl HostOperation<'_> {
 
     /// Reads the node of the host; `None`: the Ironic has none.
     pub(super) async fn node(&self) -> Step<Option<IronicNode>> {
-        if !self.host.driver_id.is_empty() {
-            let node = self.backend.node(&self.host.driver_id).await.map_err(after_read)?;
-            if node.is_some() {
-                return Ok(node);
-            }
-        }
-        self.backend.node(&node_name(self.host)).await.map_err(after_read)
+        node_of(self.backend, self.host).await.map_err(after_read)
     }
 
     /// Returns the mark of a request that is about to be made.
@@ -91,6 +86,20 @@ impl HostOperation<'_> {
         let kept = self.backend.last_failure(node).await.map_err(after_read)?;
         Ok(kept.unwrap_or_else(|| format!("the node is in the state '{}'", node.state.word())))
     }
+}
+
+/// Reads the node of a host; `None`: the Ironic has none.
+pub(super) async fn node_of(
+    backend: &IronicBackend,
+    host: &HostTarget,
+) -> Result<Option<IronicNode>, Failure> {
+    if !host.driver_id.is_empty() {
+        let node = backend.node(&host.driver_id).await?;
+        if node.is_some() {
+            return Ok(node);
+        }
+    }
+    backend.node(&node_name(host)).await
 }
 
 /// Returns the name of an operation in marks.

@@ -15,12 +15,16 @@ use super::{
     answers::{LATER, SOON, Step, after_change, after_read, busy, done, failed, running},
     deployment::{config_drive, deploy_interface, instance_info, procedure_steps},
     enrolment::{raid_interface, set, set_capabilities},
-    inventory,
+    firmware, inventory,
     node::{IronicNode, OperationMark, ProvisionVerb},
     operation::{HostOperation, sight},
     raid::{RaidChange, raid_change},
     step::{NodeGoal, NodeStep, next_step},
 };
+use crate::driver::WorkOrder;
+
+/// API version from which a node is serviced without a ramdisk.
+const SERVICE_WITHOUT_RAMDISK: u32 = 108;
 
 /// Settings and members of the request that begins an operation.
 #[derive(Default)]
@@ -102,7 +106,8 @@ impl HostOperation<'_> {
         {
             return Ok(inspected(&inventory::of_inspection(&known)));
         }
-        let OperationRequest { mut changes, members, raid } = self.beginning(node, verb)?;
+        let version = self.backend.version().await.map_err(after_read)?;
+        let OperationRequest { mut changes, members, raid } = self.beginning(node, verb, version)?;
         changes.push(self.mark(&node.state_changed_at, verb, self.is_forced()).patch());
         let node = self.change(node, &changes).await?;
         if let Some(raid) = raid {
@@ -130,11 +135,12 @@ impl HostOperation<'_> {
         }
     }
 
-    fn beginning(&self, node: &IronicNode, verb: ProvisionVerb) -> Step<OperationRequest> {
+    fn beginning(&self, node: &IronicNode, verb: ProvisionVerb, version: u32) -> Step<OperationRequest> {
         let none = || Ok(OperationRequest { members: json!({}), ..OperationRequest::default() });
         match (&self.order.work.call, verb) {
             (DriverCall::Inspect(call), ProvisionVerb::Inspect) => self.inspection(node, call),
             (DriverCall::Prepare(call), ProvisionVerb::Clean) => Ok(self.cleaning(call)),
+            (DriverCall::Service(_), ProvisionVerb::Service) => Ok(self.servicing(version)),
             (DriverCall::Provision(call), ProvisionVerb::Active) => self.deployment(node, call),
             (DriverCall::Deprovision { cleaning_disabled, .. }, _) => {
                 let changes = vec![set("automated_clean", &json!(!cleaning_disabled))];
@@ -167,8 +173,29 @@ impl HostOperation<'_> {
             let interface = if raid.is_software { "agent" } else { raid_interface(self.address.family) };
             changes.push(set("raid_interface", &interface.into()));
         }
-        let steps = raid.as_ref().map(|raid| raid.steps.clone()).unwrap_or_default();
-        OperationRequest { changes, members: json!({ "clean_steps": steps }), raid }
+        let mut steps = raid.as_ref().map(|raid| raid.steps.clone()).unwrap_or_default();
+        steps.extend(firmware::steps(&self.order.firmware));
+        let mut members = json!({ "clean_steps": steps });
+        if raid.is_none() && self.can_do_without_ramdisk() {
+            members["disable_ramdisk"] = true.into();
+        }
+        OperationRequest { changes, members, raid }
+    }
+
+    fn servicing(&self, version: u32) -> OperationRequest {
+        let mut members = json!({"service_steps": firmware::steps(&self.order.firmware)});
+        if version >= SERVICE_WITHOUT_RAMDISK && self.can_do_without_ramdisk() {
+            members["disable_ramdisk"] = true.into();
+        }
+        OperationRequest { members, ..OperationRequest::default() }
+    }
+
+    /// Returns whether the BMC alone changes the firmware, which spares the host the boot of a ramdisk. Ironic changes
+    /// settings so, and no versions.
+    fn can_do_without_ramdisk(&self) -> bool {
+        self.order.firmware.wishes.updates.is_empty()
+            && self.address.family.is_redfish()
+            && self.fleet.site.hardware.is_none()
     }
 
     fn deployment(&self, node: &IronicNode, call: &ProvisionCall) -> Step<OperationRequest> {
@@ -210,15 +237,17 @@ impl HostOperation<'_> {
     }
 }
 
-/// Returns the goal of a call; `None`: the call leads a node through no states.
-pub(super) fn goal(call: &DriverCall) -> Option<NodeGoal> {
-    Some(match call {
+/// Returns the goal of an operation; `None`: its calls lead a node through no states.
+pub(super) fn goal(order: &WorkOrder) -> Option<NodeGoal> {
+    Some(match &order.work.call {
         DriverCall::Register(call) => {
             NodeGoal::Register { is_leaving: call.state == HostState::PoweringOffBeforeDelete }
         }
         DriverCall::Inspect(call) => NodeGoal::Inspect { force: call.force_reboot },
-        DriverCall::Prepare(call) => NodeGoal::Prepare { has_steps: raid_change(call).is_some() },
-        DriverCall::Service(call) => NodeGoal::Service { has_steps: !call.parts.is_empty() },
+        DriverCall::Prepare(call) => {
+            NodeGoal::Prepare { has_steps: raid_change(call).is_some() || !order.firmware.is_empty() }
+        }
+        DriverCall::Service(_) => NodeGoal::Service { has_steps: !order.firmware.is_empty() },
         DriverCall::Provision(call) => NodeGoal::Provision { force: call.force_reboot },
         DriverCall::Deprovision { .. } => NodeGoal::Deprovision,
         DriverCall::Adopt { state, .. } => {

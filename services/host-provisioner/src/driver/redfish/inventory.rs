@@ -35,7 +35,8 @@ pub(super) async fn collect(turn: &mut Turn<'_>, system: Value) -> Result<Value,
     Ok(inventory(&documents))
 }
 
-async fn collection(
+/// Reads the members of a collection.
+pub(super) async fn collection(
     turn: &mut Turn<'_>,
     operation: &'static str,
     reference: &Value,
@@ -50,7 +51,7 @@ async fn collection(
 }
 
 /// Returns a document that a BMC may lack, or fail to show. A BMC that gave no answer at all may have it.
-fn optional(read: Result<Value, Failure>) -> Result<Option<Value>, Failure> {
+pub(super) fn optional(read: Result<Value, Failure>) -> Result<Option<Value>, Failure> {
     let failure = match read {
         Ok(document) => return Ok(Some(document)),
         Err(failure) => failure,

@@ -6,14 +6,21 @@
 //! stands for the first reset. Only the insertion of the image and the power-on at the end of provisioning may be
 //! requested again after a restart, which has no effect where the image is inserted, or the host is on.
 //!
+//! Settings of the BIOS show both what is and what is to be. An update of firmware runs as a task of the BMC, which is
+//! remembered; after a restart the versions, or a task that still runs, show what came of it.
+//!
 //! Sessions at BMCs end when no host uses them any more, and with the process.
 
+mod bios;
 mod clients;
+mod components;
+mod firmware;
 mod inventory;
 mod looks;
 mod media;
 mod operations;
 mod requests;
+mod updates;
 mod view;
 
 use std::{sync::Arc, time::Duration};
@@ -34,7 +41,10 @@ use upstream::{Failure, FailureKind};
 
 use super::{BackendListing, HostTarget, WorkOrder, cannot_reach};
 
-use self::{clients::BmcClients, looks::BmcLooks, operations::HostOperation, requests::ChangeRequests};
+use self::{
+    clients::BmcClients, looks::BmcLooks, operations::HostOperation, requests::ChangeRequests,
+    updates::UpdateRuns,
+};
 
 /// Time until a BMC is asked again about an effect that shows soon.
 const SOON: Duration = Duration::from_secs(3);
@@ -55,6 +65,7 @@ struct RedfishState {
     clients: BmcClients,
     looks: BmcLooks,
     requests: ChangeRequests,
+    updates: UpdateRuns,
     /// Time for the effect of a reset.
     effect: Duration,
     /// Time for the effect of a soft power-off.
@@ -73,7 +84,8 @@ impl RedfishHostDriver {
         let looks = BmcLooks::new(patience, settings.redfish.calls_in_flight as usize);
         let clients = BmcClients::new(&settings.redfish)?;
         let requests = ChangeRequests::default();
-        Ok(Self { inner: Arc::new(RedfishState { clients, looks, requests, effect, soft_off }) })
+        let updates = UpdateRuns::default();
+        Ok(Self { inner: Arc::new(RedfishState { clients, looks, requests, updates, effect, soft_off }) })
     }
 
     /// Reads the hosts of `hosts` that are registered, as far as their BMCs answer in time. A BMC in trouble gives its
@@ -83,6 +95,7 @@ impl RedfishHostDriver {
         let listing = self.inner.looks.list(self, &known, clock::now()).await;
         self.inner.clients.keep_only(hosts, LOG_OUT).await;
         self.inner.requests.keep_only(hosts);
+        self.inner.updates.keep_only(hosts);
         listing
     }
 
@@ -122,6 +135,7 @@ impl RedfishHostDriver {
         let answer = HostOperation { state: &self.inner, host, address, order }.carry_out(&mut turn).await;
         if !matches!(answer, DriverAnswer::InProgress { .. } | DriverAnswer::Trouble { .. }) {
             self.inner.requests.forget(&host.key);
+            self.inner.updates.forget(&host.key);
         }
         answer
     }

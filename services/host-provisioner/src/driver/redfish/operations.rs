@@ -9,10 +9,7 @@ use domain::{
         address::BmcAddress,
         record::{
             annotations::RebootMode,
-            call::{
-                DoneFacts, DriverAnswer, DriverCall, DriverTrouble, PreparationParts, PrepareCall,
-                ProvisionCall,
-            },
+            call::{DoneFacts, DriverAnswer, DriverCall, DriverTrouble, PrepareCall, ProvisionCall},
             spec::{BootMode, RaidVolume, image_url},
             status::HostInventory,
         },
@@ -41,15 +38,15 @@ pub(super) struct HostOperation<'a> {
 }
 
 /// System as it was just read.
-struct SeenSystem {
+pub(super) struct SeenSystem {
     path: String,
-    document: Value,
-    power: SystemPower,
+    pub(super) document: Value,
+    pub(super) power: SystemPower,
 }
 
 /// Reset that a step needs.
 #[derive(Clone, Copy)]
-struct WantedReset {
+pub(super) struct WantedReset {
     step: ChangeStep,
     /// Kinds of reset with this effect, best first.
     kinds: &'static [&'static str],
@@ -59,15 +56,15 @@ struct WantedReset {
     word: &'static str,
 }
 
-type Step<T> = Result<T, DriverAnswer>;
+pub(super) type Step<T> = Result<T, DriverAnswer>;
 
 impl HostOperation<'_> {
     pub(super) async fn carry_out(&self, turn: &mut Turn<'_>) -> DriverAnswer {
         let answered = match &self.order.work.call {
             DriverCall::Register(_) => self.register(turn).await,
             DriverCall::Inspect(_) => self.inspect(turn).await,
-            DriverCall::Prepare(call) => prepare(call.parts, wants_volumes(call)),
-            DriverCall::Service(call) => prepare(call.parts, false),
+            DriverCall::Prepare(call) => self.prepare(turn, wants_volumes(call)).await,
+            DriverCall::Service(_) => self.prepare(turn, false).await,
             DriverCall::Provision(call) => self.provision(turn, call).await,
             DriverCall::Adopt { .. } => self.read(turn).await.map(|_| done()),
             DriverCall::Deprovision { .. } => self.deprovision(turn).await,
@@ -194,7 +191,7 @@ impl HostOperation<'_> {
         HARD_OFF.step(ChangeStep::First, self.state.effect)
     }
 
-    async fn read(&self, turn: &mut Turn<'_>) -> Step<SeenSystem> {
+    pub(super) async fn read(&self, turn: &mut Turn<'_>) -> Step<SeenSystem> {
         let read = turn.system_document(&self.address.path).await;
         let (path, document) = read.map_err(after_read)?;
         let power = ComputerSystem::read(&document).power;
@@ -202,7 +199,7 @@ impl HostOperation<'_> {
     }
 
     /// Requests a reset, unless the step has requested it: then waits for its effect.
-    async fn reset(
+    pub(super) async fn reset(
         &self,
         turn: &mut Turn<'_>,
         system: &SeenSystem,
@@ -222,7 +219,7 @@ impl HostOperation<'_> {
     }
 
     /// Waits for the effect of a change that was requested at `at`.
-    fn await_effect(&self, change: &str, at: Timestamp, patience: Duration) -> Step<DriverAnswer> {
+    pub(super) fn await_effect(&self, change: &str, at: Timestamp, patience: Duration) -> Step<DriverAnswer> {
         if clock::now().since(at) < patience {
             Ok(running(SOON))
         } else {
@@ -230,12 +227,16 @@ impl HostOperation<'_> {
         }
     }
 
+    /// Returns whether the operation may have requested a change.
+    pub(super) fn has_begun(&self) -> bool {
+        self.order.asked_before.is_some()
+            || self.state.requests.has_any(&self.host.key, self.order.work.since)
+    }
+
     /// Waits while the power is neither on nor off. An operation that has requested nothing yet was not begun: taken for
     /// one under way, it would never request its first reset.
-    fn while_changing(&self, state: &str) -> Step<DriverAnswer> {
-        let has_begun = self.order.asked_before.is_some()
-            || self.state.requests.has_any(&self.host.key, self.order.work.since);
-        if has_begun {
+    pub(super) fn while_changing(&self, state: &str) -> Step<DriverAnswer> {
+        if self.has_begun() {
             return Ok(running(SOON));
         }
         let text = format!("the power is changing: {state}").into();
@@ -257,7 +258,7 @@ impl HostOperation<'_> {
         after_change(failure)
     }
 
-    fn requested_at(&self, step: ChangeStep) -> Option<Timestamp> {
+    pub(super) fn requested_at(&self, step: ChangeStep) -> Option<Timestamp> {
         let noted = self.state.requests.requested_at(&self.host.key, self.order.work.since, step);
         let recorded = self.order.asked_before.filter(|_| step == ChangeStep::First);
         noted.or(recorded)
@@ -282,32 +283,24 @@ impl HostOperation<'_> {
     }
 }
 
-const ON: ResetWords = ResetWords { kinds: &["On", "ForceOn"], word: "power-on" };
+pub(super) const ON: ResetWords = ResetWords { kinds: &["On", "ForceOn"], word: "power-on" };
 const SOFT_OFF: ResetWords =
     ResetWords { kinds: &["GracefulShutdown", "Off", "ForceOff"], word: "soft power-off" };
-const HARD_OFF: ResetWords = ResetWords { kinds: &["ForceOff"], word: "hard power-off" };
-const RESTART: ResetWords =
+pub(super) const HARD_OFF: ResetWords = ResetWords { kinds: &["ForceOff"], word: "hard power-off" };
+pub(super) const RESTART: ResetWords =
     ResetWords { kinds: &["GracefulRestart", "ForceRestart", "PowerCycle"], word: "restart" };
 
 /// Kinds of reset with an effect, and a word for it.
 #[derive(Clone, Copy)]
-struct ResetWords {
+pub(super) struct ResetWords {
     kinds: &'static [&'static str],
     word: &'static str,
 }
 
 impl ResetWords {
-    fn step(self, step: ChangeStep, patience: Duration) -> WantedReset {
+    pub(super) fn step(self, step: ChangeStep, patience: Duration) -> WantedReset {
         WantedReset { step, kinds: self.kinds, patience, word: self.word }
     }
-}
-
-/// Answers a preparation: it is done where nothing but hints changes, which need no call. The driver can do no more.
-fn prepare(parts: PreparationParts, wants_volumes: bool) -> Step<DriverAnswer> {
-    if parts.settings || parts.components || (parts.storage && wants_volumes) {
-        return Err(failed("this driver changes neither RAID volumes nor firmware"));
-    }
-    Ok(done())
 }
 
 fn wants_volumes(call: &PrepareCall) -> bool {
@@ -334,14 +327,14 @@ fn tolerate(sent: Result<(), Failure>) -> Result<(), Failure> {
     }
 }
 
-fn done() -> DriverAnswer {
+pub(super) fn done() -> DriverAnswer {
     DriverAnswer::Done(DoneFacts { started: true, ..DoneFacts::default() })
 }
 
-fn running(again_in: Duration) -> DriverAnswer {
+pub(super) fn running(again_in: Duration) -> DriverAnswer {
     DriverAnswer::InProgress { again_in, started: true }
 }
 
-fn failed(text: &str) -> DriverAnswer {
+pub(super) fn failed(text: &str) -> DriverAnswer {
     DriverAnswer::Failed { text: text.into() }
 }

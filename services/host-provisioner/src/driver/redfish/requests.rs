@@ -19,6 +19,10 @@ pub(super) enum ChangeStep {
     Insert,
     /// The host boots the inserted image.
     Boot,
+    /// The host is reset so that a firmware update goes on.
+    Update,
+    /// A host that was on for a change of its firmware is left off.
+    LeaveOff,
 }
 
 /// Latest request for each host.

@@ -20,7 +20,8 @@ use crate::tests::until;
 /// Set where the tools of the tests have to be there.
 const TOOLS: &str = "REVEILLE_TEST_TOOLS";
 
-/// The emulator's program, with CPUs and disks, changes of power after a second, and a record of every reset.
+/// The emulator's program, with CPUs and disks, changes of power after a second, settings of the BIOS that hold once a reset
+/// is over, and a record of every reset. An Ironic names the system to update only where there are several.
 const CONFIGURATION: &str = r#"
 import bcrypt
 from sushy_tools.emulator.resources.systems import fakedriver
@@ -37,6 +38,23 @@ def note_and_switch(driver, system, kind):
         notes.write(kind + "\n")
     switch(driver, system, kind)
 fake.set_power_state = note_and_switch
+BIOS = {"ProcTurboMode": "Enabled", "BootMode": "Uefi", "EmbeddedSata": "Raid"}
+fake.get_bios = lambda self, system: self._get(system).get("bios", BIOS)
+fake.set_bios = lambda self, system, changes: self._update(system, staged={**self.get_bios(system), **changes})
+fake.get_versions = lambda self, system: {"BiosVersion": self._get(system).get("version", "1.0.0")}
+fake.set_versions = lambda self, system, versions: self._update(system, version=versions["BiosVersion"])
+def test_itself(driver, system, settle=fake._update_if_needed):
+    system = settle(driver, system)
+    if system.get("tested") and system["power_state"] == "On":
+        driver._update(system, bios=system["tested"], tested=None)
+    return system
+fake._update_if_needed = test_itself
+def note_and_start(driver, system, kind, switch=fake.set_power_state):
+    staged = driver._get(system).get("staged")
+    if staged and ("On" in kind or "Restart" in kind):
+        driver._update(system, tested=staged, staged=None)
+    switch(driver, system, kind)
+fake.set_power_state = note_and_start
 with open(DIRECTORY + "/users", "w") as users:
     users.write("admin:" + bcrypt.hashpw(b"password", bcrypt.gensalt(4)).decode())
 SYSTEM = "5e7a11e0-0000-4000-8000-000000000001"
@@ -47,7 +65,8 @@ SUSHY_EMULATOR_FEATURE_SET = "full"
 SUSHY_EMULATOR_STATE_DIR = DIRECTORY
 SUSHY_EMULATOR_AUTH_FILE = DIRECTORY + "/users"
 SUSHY_EMULATOR_FAKE_SYSTEMS = [{"uuid": SYSTEM, "name": "h", "power_state": "Off", "external_notifier": False,
-    "nics": [{"mac": "00:5c:52:31:00:01", "ip": "172.22.0.1"}]}]
+    "nics": [{"mac": "00:5c:52:31:00:01", "ip": "172.22.0.1"}]},
+    {"uuid": SYSTEM[:-1] + "2", "name": "other", "power_state": "Off", "external_notifier": False, "nics": []}]
 SUSHY_EMULATOR_STORAGE = {SYSTEM: [{"Id": "1", "Name": "Local Storage Controller",
     "StorageControllers": [{"MemberId": "0", "Name": "RAID", "SpeedGbps": 12}], "Drives": ["D1"]}]}
 SUSHY_EMULATOR_DRIVES = {(SYSTEM, "1"): [{"Id": "D1", "Name": "Drive 1", "CapacityBytes": 107374182400, "Protocol": "SAS"}]}

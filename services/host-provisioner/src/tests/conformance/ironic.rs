@@ -28,11 +28,11 @@ my_ip = 127.0.0.1
 state_path = DIRECTORY
 log_file = DIRECTORY/log
 enabled_hardware_types = fake-hardware,redfish
-enabled_bios_interfaces = fake,no-bios
+enabled_bios_interfaces = fake,no-bios,redfish
 enabled_boot_interfaces = fake,redfish-virtual-media
 enabled_console_interfaces = fake,no-console
 enabled_deploy_interfaces = fake,direct,ramdisk
-enabled_firmware_interfaces = fake,no-firmware
+enabled_firmware_interfaces = fake,no-firmware,redfish
 enabled_inspect_interfaces = fake,no-inspect,agent,redfish
 enabled_management_interfaces = fake,redfish
 enabled_network_interfaces = noop
@@ -71,6 +71,8 @@ instance_master_path = DIRECTORY/images/master
 [redfish]
 connection_attempts = 1
 connection_retry_interval = 1
+firmware_update_status_interval = 2
+firmware_update_fail_interval = 2
 [service_catalog]
 endpoint_override = http://127.0.0.1:PORT
 ";

@@ -3,22 +3,25 @@
 pub(super) mod emulator;
 pub(super) mod ironic;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use chassis::settings::{HostDriverName, IronicBackendSettings};
-use domain::host::record::{
-    HostKey,
-    annotations::RebootMode,
-    call::{DoneFacts, DriverTrouble},
-    progress::HostWork,
-    spec::InspectionMode,
-    status::HostInventory,
+use domain::host::{
+    firmware::reading::{FirmwareComponent, FirmwareReading, FirmwareUpdate, FirmwareWishes},
+    record::{
+        HostKey,
+        annotations::RebootMode,
+        call::{DoneFacts, DriverTrouble, PrepareCall},
+        progress::HostWork,
+        spec::InspectionMode,
+        status::HostInventory,
+    },
 };
 use expect_test::{Expect, expect};
 use upstream::SecretText;
 
 use super::*;
-use crate::driver::{BmcLogin, HostDriver, HostTarget, WorkOrder};
+use crate::driver::{BmcLogin, FirmwareOrder, HostDriver, HostTarget, WorkOrder};
 use emulator::RedfishEmulator;
 use ironic::IronicServer;
 
@@ -79,7 +82,29 @@ impl DriverSubject {
     }
 
     async fn carry_out_on(&mut self, host: &HostTarget, call: DriverCall) -> DriverAnswer {
-        let mut order = order(call);
+        self.carry_out_order(host, order(call)).await
+    }
+
+    /// Prepares the host with that firmware.
+    async fn prepare(&mut self, firmware: FirmwareOrder) -> DriverAnswer {
+        let parts = PreparationParts {
+            storage: false,
+            settings: !firmware.wishes.settings.is_empty(),
+            components: !firmware.wishes.updates.is_empty(),
+        };
+        let call = PrepareCall {
+            target_raid: None,
+            actual_raid: None,
+            hints: None,
+            parts,
+            unprepared: true,
+            restart: false,
+        };
+        let order = WorkOrder { firmware, ..order(DriverCall::Prepare(Box::new(call))) };
+        self.carry_out_order(&self.target("password"), order).await
+    }
+
+    async fn carry_out_order(&mut self, host: &HostTarget, mut order: WorkOrder) -> DriverAnswer {
         let mut answer = self.ask(host, &order).await;
         order.asked_before = Some(clock::now());
         self.restart();
@@ -122,7 +147,7 @@ fn is_open(answer: &DriverAnswer) -> bool {
 fn order(call: DriverCall) -> WorkOrder {
     let parts = PreparationParts::default();
     let work = HostWork { number: 1, call, since: clock::now(), parts, changed_by: 0, is_accepted: false };
-    WorkOrder { work, asked_before: None, documents: Default::default() }
+    WorkOrder { work, asked_before: None, documents: Default::default(), firmware: Default::default() }
 }
 
 /// Begins of `text` that tell what it is about, without the names that differ.
@@ -154,6 +179,50 @@ fn inventory_of(answer: &DriverAnswer) -> String {
     )
 }
 
+/// Changes a setting and a version as far as the backend offers that, and describes what was seen.
+async fn change_firmware(subject: &mut DriverSubject, note: &mut impl FnMut(&str, &str)) {
+    let host = subject.target("password");
+    let read = subject.driver.read_firmware(&host, true).await.unwrap();
+    note("firmware", &firmware_of(&read));
+    if read.settings.is_some() {
+        let settings = BTreeMap::from([("ProcTurboMode".into(), "Disabled".into())]);
+        let wishes = FirmwareWishes { settings, ..FirmwareWishes::default() };
+        let order = FirmwareOrder { wishes, ..FirmwareOrder::default() };
+        for what in ["settings", "settings again"] {
+            let answer = subject.prepare(order.clone()).await;
+            let now = subject.driver.read_firmware(&host, false).await.unwrap().settings.unwrap_or_default();
+            note(what, &format!("{}, {}", show(&answer), now.values["ProcTurboMode"]));
+        }
+    }
+    // An Ironic changes versions from a ramdisk alone.
+    if let Some(known) = read.components.filter(|_| !subject.has_no_ramdisk) {
+        let update = FirmwareUpdate { component: "bios".into(), url: subject.image.as_str().into() };
+        let wishes = FirmwareWishes { updates: vec![update], ..FirmwareWishes::default() };
+        let answer = subject.prepare(FirmwareOrder { wishes, known }).await;
+        let now = subject.driver.read_firmware(&host, false).await.unwrap();
+        note("update", &format!("{}, {}", show(&answer), firmware_of(&now)));
+    }
+}
+
+fn firmware_of(reading: &FirmwareReading) -> String {
+    let settings = reading.settings.as_ref().map_or_else(
+        || "no settings".to_owned(),
+        |settings| {
+            let rule = settings.rules.as_ref().and_then(|rules| rules.get("ProcTurboMode"));
+            let allowed = rule.map_or("no rule".to_owned(), |rule| format!("{:?}", rule.allowed));
+            format!("{} settings, {allowed}", settings.values.len())
+        },
+    );
+    let components = reading.components.as_ref().map_or_else(
+        || "no updates".to_owned(),
+        |components| {
+            let one = |one: &FirmwareComponent| format!("{} {}", one.name, one.version);
+            components.iter().map(one).collect::<Vec<_>>().join(" ")
+        },
+    );
+    format!("{settings}, {components}")
+}
+
 /// Walks a host through its life, and compares what was seen.
 async fn conforms(mut subject: DriverSubject, dead: &str, expected: Expect) {
     let mut seen = String::new();
@@ -168,6 +237,7 @@ async fn conforms(mut subject: DriverSubject, dead: &str, expected: Expect) {
     let DriverAnswer::Done(DoneFacts { id: Some(id), .. }) = registered else { panic!("no id") };
     subject.driver_id = id;
     note("inspect", &inventory_of(&subject.carry_out(inspect).await));
+    change_firmware(&mut subject, &mut note).await;
     let image =
         HostImage { url: subject.image.as_str().into(), format: "live-iso".into(), ..HostImage::default() };
     let provision = DriverCall::Provision(Box::new(ProvisionCall {
@@ -217,20 +287,21 @@ async fn simulated_driver_conforms() {
         subject,
         "redfish://nobody/redfish/v1/Systems/1",
         expect![[r#"
-        dead BMC: failed
-        wrong password: wrong login
-        register: done, id
-        inspect: x86_64, CPUs true, memory true, 1 NICs, 1 disks
-        power on: done, on
-        power on again: done, on
-        soft power off: done, off
-        provision: done, on
-        hard power off: done, off
-        deprovision: done, off
-        delete: done
-        delete again: done
-        begun: register inspect power_on power_on soft_power_off provision hard_power_off deprovision delete
-    "#]],
+            dead BMC: failed
+            wrong password: wrong login
+            register: done, id
+            inspect: x86_64, CPUs true, memory true, 1 NICs, 1 disks
+            firmware: no settings, no updates
+            power on: done, on
+            power on again: done, on
+            soft power off: done, off
+            provision: done, on
+            hard power off: done, off
+            deprovision: done, off
+            delete: done
+            delete again: done
+            begun: register inspect power_on power_on soft_power_off provision hard_power_off deprovision delete
+        "#]],
     )
     .await;
     mesh.end().await;
@@ -251,20 +322,24 @@ async fn redfish_driver_conforms() {
         subject,
         "redfish+http://127.0.0.1:9/redfish/v1/Systems/1",
         expect![[r#"
-        dead BMC: failed
-        wrong password: wrong login
-        register: done, id
-        inspect: x86_64, CPUs true, memory true, 1 NICs, 1 disks
-        power on: done, on
-        power on again: done, on
-        soft power off: done, off
-        provision: done, on
-        hard power off: done, off
-        deprovision: done, off
-        delete: done, off
-        delete again: done, off
-        begun: On GracefulShutdown On ForceOff
-    "#]],
+            dead BMC: failed
+            wrong password: wrong login
+            register: done, id
+            inspect: x86_64, CPUs true, memory true, 1 NICs, 1 disks
+            firmware: 3 settings, ["Enabled", "Disabled"], bios 1.0.0 bmc 1.00
+            settings: done, Disabled
+            settings again: done, Disabled
+            update: done, 3 settings, no rule, bios 1.1.0 bmc 1.00
+            power on: done, on
+            power on again: done, on
+            soft power off: done, off
+            provision: done, on
+            hard power off: done, off
+            deprovision: done, off
+            delete: done, off
+            delete again: done, off
+            begun: On ForceOff On GracefulShutdown On ForceOff
+        "#]],
     )
     .await;
 }
@@ -297,6 +372,9 @@ async fn ironic_driver_conforms() {
             wrong password: failed
             register: done, id
             inspect: x86_64, CPUs true, memory true, 1 NICs, 1 disks
+            firmware: 3 settings, ["Enabled", "Disabled"], bios 1.0.0 bmc 1.00
+            settings: done, Disabled
+            settings again: done, Disabled
             power on: done, on
             power on again: done, on
             soft power off: done, off
@@ -309,4 +387,37 @@ async fn ironic_driver_conforms() {
         "#]],
     )
     .await;
+}
+
+/// Fake hardware of an Ironic takes every step, and shows the settings that it was given.
+#[tokio::test(flavor = "multi_thread")]
+async fn ironic_changes_firmware_by_cleaning_steps() {
+    let Some(ironic) = IronicServer::start("http://127.0.0.1:9").await else {
+        eprintln!("not tested: Ironic is missing, which integration-tests/run installs");
+        return;
+    };
+    let mut settings = Settings::default();
+    settings.host_operations.driver = HostDriverName::Ironic;
+    settings.host_operations.ironic.calls.plain_http = true;
+    settings.host_operations.ironic.hardware = "fake-hardware".to_owned();
+    let backend = IronicBackendSettings { url: ironic.url.clone(), ..Default::default() };
+    settings.host_operations.ironic.backends.insert("one".to_owned(), backend);
+    let mut subject = DriverSubject::new(settings, "redfish://h.bmc/redfish/v1/Systems/1", "", Vec::new);
+    subject.has_no_ramdisk = true;
+    let register = subject.register();
+    let DriverAnswer::Done(DoneFacts { id: Some(id), .. }) = subject.carry_out(register).await else {
+        panic!("not registered");
+    };
+    subject.driver_id = id;
+    let host = subject.target("password");
+    let read = subject.driver.read_firmware(&host, true).await.unwrap();
+    assert_eq!(firmware_of(&read), "no settings, no updates");
+    let wishes = FirmwareWishes {
+        settings: BTreeMap::from([("ProcTurboMode".into(), "Disabled".into())]),
+        updates: vec![FirmwareUpdate { component: "bios".into(), url: "http://i/b".into() }],
+    };
+    let answer = subject.prepare(FirmwareOrder { wishes, known: Vec::new() }).await;
+    assert_eq!(show(&answer), "done");
+    let read = subject.driver.read_firmware(&host, true).await.unwrap().settings.unwrap();
+    assert_eq!(read.values["ProcTurboMode"], "Disabled".into());
 }
