@@ -26,7 +26,7 @@ fn services_do_not_know_each_other() {
     expect![[r#"
         chassis: domain proto; tests: test-databases
         component-registry: chassis domain proto upstream; tests: test-databases
-        config-coordinator: chassis domain proto upstream; tests: test-databases
+        config-coordinator: chassis domain proto upstream; tests: test-databases test-registry
         domain:
         gateway: chassis proto
         host-provisioner: chassis domain proto redfish upstream; tests: component-registry simulator status-evaluator test-databases
@@ -40,6 +40,7 @@ fn services_do_not_know_each_other() {
         simulator: chassis proto
         status-evaluator: chassis domain proto; tests: component-registry
         test-databases:
+        test-registry: chassis component-registry domain proto
         upstream: chassis domain
         upstreams: proto simulator
     "#]].assert_eq(&lines.concat());

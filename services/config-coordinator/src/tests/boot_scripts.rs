@@ -28,18 +28,14 @@ async fn a_prepared_node_gets_the_script_of_its_newest_token() {
     })
     .await;
     let mut scripts = Vec::new();
-    for generation in [7, 8] {
-        site.registry.put(Component { generation, ..pending("x1", "base") });
-        let token = eventually("a token", async || {
-            let component = site.registry.get("x1");
-            let shown = preparation(&component);
-            let prepared = component.preparation_of(1).is_some_and(|done| done.trouble.is_none());
-            if prepared { Ok(component.wish.desired_state.unwrap().bss_token.unwrap()) } else { Err(shown) }
-        })
-        .await;
+    for _ in 0..2 {
+        site.pending(["x1"], "base").await;
+        let is_prepared = |one: &Component| one.preparation_of(1).is_some_and(|done| done.trouble.is_none());
+        site.registry.until("x1", "a token", is_prepared).await;
+        let token = site.token("x1").await.unwrap();
         let by = [Node::Id("x1".into()), Node::Mac("A4-BF-01-2E-7C-10".into()), Node::Nid(17)];
         for node in by {
-            scripts.push(site.script(node).await.unwrap().replace(&*token, "TOKEN"));
+            scripts.push(site.script(node).await.unwrap().replace(&token, "TOKEN"));
         }
     }
     scripts.dedup();
@@ -70,30 +66,25 @@ async fn what_no_script_can_be_made_of_is_refused_before_anybody_boots() {
         settings.configuration.driver = ConfigurationDriver::None;
     })
     .await;
-    let with = |id: &str, kernel: &str, parameters: &str| {
-        let mut component = pending(id, "base");
-        let artifacts = BootArtifacts { initrd: None, ..artifacts(kernel, parameters) };
-        component.wish.desired_state.as_mut().unwrap().boot_artifacts = Some(artifacts.into());
-        component
-    };
-    for component in [
-        with("x1", "s3://boot-images/i1/kernel", ""),
-        with("x2", "tftp://host/kernel", ""),
-        with("x3", "https://host/kernel", "a\u{1b}b"),
-        with("x4", "https://host/kernel", "quiet"),
+    for (id, kernel, parameters) in [
+        ("x1", "s3://boot-images/i1/kernel", ""),
+        ("x2", "tftp://host/kernel", ""),
+        ("x3", "https://host/kernel", "a\u{1b}b"),
+        ("x4", "https://host/kernel", "quiet"),
     ] {
-        site.registry.put(component);
+        let boot_artifacts = BootArtifacts { initrd: None, ..artifacts(kernel, parameters) };
+        let wish = SessionWish { boot_artifacts, ..wish("base") };
+        site.assign([id], &wish, Phase::PoweringOn).await;
     }
     let mut told = String::new();
     for id in ["x1", "x2", "x3", "x4"] {
         let shown = eventually("a preparation", async || {
-            let shown = preparation(&site.registry.get(id));
+            let shown = site.preparation(id).await;
             if shown.starts_with("none") { Err(shown) } else { Ok(shown) }
         })
         .await;
-        let known = site.registry.get(id).wish.desired_state.unwrap().bss_token.unwrap_or_default();
-        told +=
-            &format!("{id}: {}\n", if known.is_empty() { shown } else { shown.replace(&*known, "TOKEN") });
+        let known = site.token(id).await.unwrap_or_default();
+        told += &format!("{id}: {}\n", if known.is_empty() { shown } else { shown.replace(&known, "TOKEN") });
     }
     expect_test::expect![[r#"
         x1: 1 "waiting for the built-in boot scripts: boot_parameters.built_in.artifact_url is not set, and nodes cannot fetch 's3://boot-images/i1/kernel' without" token None, Some(0) spent

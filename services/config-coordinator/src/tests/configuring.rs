@@ -24,30 +24,24 @@ async fn with_cfs() -> CoordinatorSite {
 }
 
 async fn audited_each_second() -> CoordinatorSite {
-    let options = Options { polling_frequency: 1, ..Options::default() };
+    let options = Options { polling_frequency: Some(1), ..Options::default() };
     CoordinatorSite::start(options, |settings| settings.configuration.driver = ConfigurationDriver::Cfs).await
-}
-
-fn ids(count: usize) -> impl Iterator<Item = String> {
-    (0..count).map(|index| format!("x{index:03}"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_are_followed_while_they_matter_and_not_afterwards() {
     let site = with_cfs().await;
     site.peers.configure(ids(1), "base", "pending");
-    site.registry.put(booted("x000", "base"));
-    site.shows("x000", "known Some(\"base\") \"pending\" of 7 \"\"").await;
+    site.booted(["x000"], "base").await;
+    site.shows("x000", "known Some(\"base\") \"pending\" of now \"\"").await;
     site.peers.configure(ids(1), "base", "configured");
-    site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;
+    site.shows("x000", "known Some(\"base\") \"configured\" of now \"\"").await;
 
     // One node is settled; the other has not booted yet.
-    site.registry.put(booted("x000", "base").with(|one| one.wish.enabled = Some(false)));
+    site.registry.settle(["x000"]).await;
     site.peers.configure(["x001".to_owned()], "base", "pending");
-    site.registry.put(pending("x001", "base").with(|one| {
-        one.evaluation.status = Some(Status { phase: Some(Phase::PoweringOff), status_override: None })
-    }));
-    site.shows("x001", "known Some(\"base\") \"pending\" of 7 \"\"").await;
+    site.assign(["x001"], &wish("base"), Phase::PoweringOff).await;
+    site.shows("x001", "known Some(\"base\") \"pending\" of now \"\"").await;
     let asked = site.peers.heard("GET /cfs");
     // The absence of calls shows only over time: several periods of it.
     tokio::time::sleep(Duration::from_millis(600)).await;
@@ -59,17 +53,17 @@ async fn changes_are_followed_while_they_matter_and_not_afterwards() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_configured_is_not_looked_at_while_something_else_is_awaited() {
     // The period is longer than the test, so only polls for changes happen. A handful is requested one by one.
-    let options = Options { polling_frequency: 3600, ..Options::default() };
+    let options = Options { polling_frequency: Some(3600), ..Options::default() };
     let adjust = |settings: &mut Settings| settings.configuration.driver = ConfigurationDriver::Cfs;
     let site = CoordinatorSite::start(options, adjust).await;
     site.peers.configure(ids(3), "base", "pending");
-    site.registry.put_all(ids(3).map(|id| booted(&id, "base")).collect());
+    site.booted(ids(3), "base").await;
     for id in ids(3) {
-        site.shows(&id, "known Some(\"base\") \"pending\" of 7 \"\"").await;
+        site.shows(&id, "known Some(\"base\") \"pending\" of now \"\"").await;
     }
     site.peers.configure(ids(2), "base", "configured");
     for id in ids(2) {
-        site.shows(&id, "known Some(\"base\") \"configured\" of 7 \"\"").await;
+        site.shows(&id, "known Some(\"base\") \"configured\" of now \"\"").await;
     }
     eventually("looks at the last one only", async || {
         let heard = site.peers.state().heard.iter().rev().take(2).cloned().collect::<Vec<_>>();
@@ -77,7 +71,7 @@ async fn who_is_configured_is_not_looked_at_while_something_else_is_awaited() {
     })
     .await;
     site.peers.configure(ids(3), "base", "configured");
-    site.shows("x002", "known Some(\"base\") \"configured\" of 7 \"\"").await;
+    site.shows("x002", "known Some(\"base\") \"configured\" of now \"\"").await;
     let asked = site.peers.heard("GET /cfs");
     // The absence of calls shows only over time: several periods of it.
     tokio::time::sleep(Duration::from_millis(600)).await;
@@ -92,12 +86,9 @@ async fn one_fetch_answers_for_all_nodes() {
     site.peers.state().page = 100;
     site.peers.configure(ids(300), "base", "pending");
     // The nodes do not run yet, so the calls are not polls for changes.
-    let status = Some(Status { phase: Some(Phase::PoweringOff), status_override: None });
-    site.registry.put_all(
-        ids(300).map(|id| pending(&id, "base").with(|one| one.evaluation.status = status.clone())).collect(),
-    );
+    site.assign(ids(300), &wish("base"), Phase::PoweringOff).await;
     for id in ids(300) {
-        site.shows(&id, "known Some(\"base\") \"pending\" of 7 \"\"").await;
+        site.shows(&id, "known Some(\"base\") \"pending\" of now \"\"").await;
     }
     let calls = site.peers.heard("GET /cfs");
     // Three pages, and as many if the changes from before the service listened had to be requested again.
@@ -113,34 +104,24 @@ async fn nodes_that_have_to_boot_are_asked_about_when_they_have() {
     })
     .await;
     site.peers.configure(ids(10), "old", "configured");
-    let put = |component: fn(&str, &str) -> Component, phase: Phase, generation: u64| {
-        let status = Some(Status { phase: Some(phase), status_override: Some("".into()) });
-        let component = |id: String| {
-            component(&id, "base").with(|one| {
-                one.evaluation.status = status.clone();
-                one.generation = generation;
-            })
-        };
-        site.registry.put_all(ids(10).map(component).collect());
-    };
     let all_show = async |expected: &str| {
         for id in ids(10) {
             site.shows(&id, expected).await;
         }
     };
-    put(pending, Phase::PoweringOff, 7);
-    all_show("known Some(\"old\") \"configured\" of 7 \"\"").await;
+    site.assign(ids(10), &wish("base"), Phase::PoweringOff).await;
+    all_show("known Some(\"old\") \"configured\" of now \"\"").await;
 
     // The service has the nodes, and answers when it takes the configuration for their boot.
     let asked = site.peers.heard("GET /cfs");
-    put(pending, Phase::PoweringOff, 8);
-    put(pending, Phase::PoweringOn, 8);
-    all_show("known Some(\"base\") \"\" of 8 \"\"").await;
+    site.assign(ids(10), &wish("base"), Phase::PoweringOff).await;
+    site.registry.report_phase(ids(10), Phase::PoweringOn).await;
+    all_show("known Some(\"base\") \"\" of now \"\"").await;
     assert_eq!(site.peers.heard("GET /cfs"), asked);
 
     // These nodes run the wanted artifacts without a preparation for that.
-    put(booted, Phase::Configuring, 9);
-    all_show("known Some(\"base\") \"pending\" of 9 \"\"").await;
+    site.booted(ids(10), "base").await;
+    all_show("known Some(\"base\") \"pending\" of now \"\"").await;
     site.stop().await;
 }
 
@@ -149,13 +130,13 @@ async fn a_change_that_nobody_told_of_is_found() {
     let site = audited_each_second().await;
     // There are more nodes than a handful, and they lack the tag by which the nodes of a session are found.
     site.peers.configure(ids(10), "base", "pending");
-    site.registry.put_all(ids(10).map(|id| booted(&id, "base")).collect());
+    site.booted(ids(10), "base").await;
     for id in ids(10) {
-        site.shows(&id, "known Some(\"base\") \"pending\" of 7 \"\"").await;
+        site.shows(&id, "known Some(\"base\") \"pending\" of now \"\"").await;
     }
     site.peers.configure(ids(10), "base", "configured");
     for id in ids(10) {
-        site.shows(&id, "known Some(\"base\") \"configured\" of 7 \"\"").await;
+        site.shows(&id, "known Some(\"base\") \"configured\" of now \"\"").await;
     }
     site.stop().await;
 }
@@ -164,26 +145,26 @@ async fn a_change_that_nobody_told_of_is_found() {
 async fn what_is_known_counts_for_nothing_while_nobody_answers() {
     let site = audited_each_second().await;
     site.peers.configure(ids(1), "base", "pending");
-    site.registry.put(booted("x000", "base"));
-    site.shows("x000", "known Some(\"base\") \"pending\" of 7 \"\"").await;
+    site.booted(["x000"], "base").await;
+    site.shows("x000", "known Some(\"base\") \"pending\" of now \"\"").await;
     site.peers.state().trouble.insert("cfs", PlayedTrouble::Status(500));
     let text = "waiting for CFS at HOST (failing since TIME: 500 Internal Server Error: out of order)";
-    site.shows("x000", &format!("unknown None \"\" of 7 {text:?}")).await;
+    site.shows("x000", &format!("unknown None \"\" of now {text:?}")).await;
     site.peers.configure(ids(1), "base", "configured");
     site.peers.state().trouble.clear();
-    site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;
+    site.shows("x000", "known Some(\"base\") \"configured\" of now \"\"").await;
     site.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn looks_for_changes_that_are_refused_take_nothing_away() {
     // The period is longer than the test, so only polls for changes happen.
-    let options = Options { polling_frequency: 3600, ..Options::default() };
+    let options = Options { polling_frequency: Some(3600), ..Options::default() };
     let adjust = |settings: &mut Settings| settings.configuration.driver = ConfigurationDriver::Cfs;
     let site = CoordinatorSite::start(options, adjust).await;
     site.peers.configure(ids(1), "base", "pending");
-    site.registry.put(booted("x000", "base"));
-    site.shows("x000", "known Some(\"base\") \"pending\" of 7 \"\"").await;
+    site.booted(["x000"], "base").await;
+    site.shows("x000", "known Some(\"base\") \"pending\" of now \"\"").await;
     eventually("looks for changes only", async || {
         let heard = site.peers.heard("GET /cfs");
         if heard > 10 { Ok(()) } else { Err(format!("{heard} looks")) }
@@ -195,10 +176,10 @@ async fn looks_for_changes_that_are_refused_take_nothing_away() {
     // The last poll but one was refused after a longer silence than a request for states would be allowed. The pauses
     // between polls grow.
     site.looks("looks that are refused later", 3).await;
-    assert_eq!(site.shown("x000").await, "known Some(\"base\") \"pending\" of 7 \"\"");
+    assert_eq!(site.shown("x000").await, "known Some(\"base\") \"pending\" of now \"\"");
     site.peers.configure(ids(1), "base", "configured");
     site.peers.state().trouble.clear();
-    site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;
+    site.shows("x000", "known Some(\"base\") \"configured\" of now \"\"").await;
     site.stop().await;
 }
 
@@ -208,14 +189,12 @@ async fn only_a_complete_answer_says_that_a_node_is_missing() {
     site.peers.state().page = 5;
     site.peers.configure(ids(10), "base", "pending");
     site.peers.state().trouble.insert("cfs", PlayedTrouble::SecondPage);
-    for id in ids(12) {
-        site.registry.put(booted(&id, "base"));
-    }
+    site.booted(ids(12), "base").await;
     let text = "waiting for CFS at HOST (failing since TIME: 500 Internal Server Error)";
-    site.shows("x011", &format!("unknown None \"\" of 7 {text:?}")).await;
+    site.shows("x011", &format!("unknown None \"\" of now {text:?}")).await;
     site.peers.state().trouble.clear();
-    site.shows("x011", "missing None \"\" of 7 \"\"").await;
-    site.shows("x009", "known Some(\"base\") \"pending\" of 7 \"\"").await;
+    site.shows("x011", "missing None \"\" of now \"\"").await;
+    site.shows("x009", "known Some(\"base\") \"pending\" of now \"\"").await;
     site.stop().await;
 }
 
@@ -223,8 +202,8 @@ async fn only_a_complete_answer_says_that_a_node_is_missing() {
 async fn nodes_that_are_missing_are_asked_about_together() {
     let site = audited_each_second().await;
     for id in ids(3) {
-        site.registry.put(booted(&id, "base"));
-        site.shows(&id, "missing None \"\" of 7 \"\"").await;
+        site.booted([&id], "base").await;
+        site.shows(&id, "missing None \"\" of now \"\"").await;
     }
     let alone = site.peers.heard("GET /cfs/v3/components/");
     site.looks("more questions", 3).await;
@@ -236,15 +215,15 @@ async fn nodes_that_are_missing_are_asked_about_together() {
 async fn a_running_node_is_told_its_configuration_once() {
     let site = with_cfs().await;
     site.peers.configure(ids(1), "old", "configured");
-    site.registry.put(booted("x000", "base"));
-    site.shows("x000", "known Some(\"base\") \"pending\" of 7 \"\"").await;
+    site.booted(["x000"], "base").await;
+    site.shows("x000", "known Some(\"base\") \"pending\" of now \"\"").await;
     {
         let state = site.peers.state();
         let component = &state.cfs["x000"];
         assert_eq!((&component["enabled"], component.get("state")), (&true.into(), None));
     }
     site.peers.configure(ids(1), "base", "configured");
-    site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;
+    site.shows("x000", "known Some(\"base\") \"configured\" of now \"\"").await;
     assert_eq!(site.peers.heard("PATCH /cfs"), 1);
     site.stop().await;
 }
@@ -253,10 +232,10 @@ async fn a_running_node_is_told_its_configuration_once() {
 async fn where_nobody_configures_a_booted_node_is_configured() {
     let adjust = |settings: &mut Settings| settings.configuration.driver = ConfigurationDriver::None;
     let site = CoordinatorSite::start(Options::default(), adjust).await;
-    site.registry.put(booted("x000", "base"));
-    site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;
-    site.registry.put(Component { generation: 8, ..booted("x000", "other") });
-    site.shows("x000", "known Some(\"other\") \"configured\" of 8 \"\"").await;
+    site.booted(["x000"], "base").await;
+    site.shows("x000", "known Some(\"base\") \"configured\" of now \"\"").await;
+    site.booted(["x000"], "other").await;
+    site.shows("x000", "known Some(\"other\") \"configured\" of now \"\"").await;
     assert_eq!(site.peers.heard(""), 0);
     site.stop().await;
 }
@@ -270,15 +249,11 @@ async fn what_the_last_boot_left_is_forgotten_even_if_it_is_read_while_the_next_
     .await;
     site.peers.configure(ids(1), "base", "configured");
     // The node has reported this boot before, so its configuration is followed.
-    site.registry.put(booted("x000", "base"));
-    site.shows("x000", "known Some(\"base\") \"configured\" of 7 \"\"").await;
+    site.booted(["x000"], "base").await;
+    site.shows("x000", "known Some(\"base\") \"configured\" of now \"\"").await;
     site.peers.state().late_change = Some(Duration::from_millis(500));
-    let status = pending("x000", "base").evaluation.status;
-    site.registry.put(booted("x000", "base").with(|one| one.evaluation.status = status));
-    eventually("a preparation", async || {
-        site.registry.get("x000").preparation.outcome.map(drop).ok_or_else(|| "none".to_owned())
-    })
-    .await;
-    assert_eq!(site.shown("x000").await, "known Some(\"base\") \"\" of 7 \"\"");
+    site.registry.report_phase(["x000"], Phase::PoweringOn).await;
+    site.registry.until("x000", "a preparation", |one| one.preparation.outcome.is_some()).await;
+    assert_eq!(site.shown("x000").await, "known Some(\"base\") \"\" of now \"\"");
     site.stop().await;
 }

@@ -1,12 +1,13 @@
-//! The whole service between a registry and peers of this process.
+//! The whole service between the real registry, played upstreams and a played power controller.
+//!
+//! - `preparing`: power-ons with BSS, CFS and IMS; `boot_scripts`: with boot scripts of this service
+//! - `configuring`: configuration states with CFS, or without any
+//! - `peers`: BSS, CFS and IMS; `power`: the power controller
 
 use std::{future::Future, time::Duration};
 
 use chassis::{Context, Settings};
-use domain::boot::{
-    bos::options::Options,
-    component::{ActualState, Component, DesiredState, Phase, Status, artifacts::BootArtifacts},
-};
+use domain::boot::component::{Component, Phase, artifacts::BootArtifacts};
 use futures_util::StreamExt;
 use proto::{
     boot::{
@@ -17,25 +18,28 @@ use proto::{
         ConfigurationReading, ConfigurationState, ListConfigurationStatesRequest,
         configuration_service_client::ConfigurationServiceClient,
     },
+    option::Options,
 };
+use test_registry::{SessionWish, TestRegistry};
 use tokio::net::TcpListener;
 
 pub(crate) mod peers;
-mod registry;
+mod power;
 
 mod boot_scripts;
 mod configuring;
 mod preparing;
 
 use peers::PlayedPeers;
-use registry::PlayedRegistry;
+use power::PlayedPower;
 
 /// Longest wait for any event, far longer than it takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Service with its surroundings.
 struct CoordinatorSite {
-    registry: PlayedRegistry,
+    registry: TestRegistry,
+    power: PlayedPower,
     peers: PlayedPeers,
     settings: Settings,
     context: Context,
@@ -50,21 +54,55 @@ impl CoordinatorSite {
         let directory = tempfile::tempdir().unwrap();
         settings.data_dir = directory.path().to_owned();
         settings.configuration.poll_seconds = 0.1;
-        let (registry, own) = (listener().await, listener().await);
-        settings.component_registry.url = format!("http://{}", registry.local_addr().unwrap());
-        settings.power_controller.url.clone_from(&settings.component_registry.url);
+        let registry = TestRegistry::start().await;
+        registry.set_options(options).await;
+        let (power, own) = (listener().await, listener().await);
+        settings.component_registry.url = registry.url();
+        settings.power_controller.url = format!("http://{}", power.local_addr().unwrap());
         settings.config_coordinator.url = format!("http://{}", own.local_addr().unwrap());
         adjust(&mut settings);
         let context = Context::new(settings.clone());
-        let registry = PlayedRegistry::serve(options, &context, registry).await;
+        let power = PlayedPower::serve(&context, registry.channel(), power).await;
         crate::start(context.clone(), own).await.unwrap();
-        Self { registry, peers, settings, context, directory }
+        Self { registry, power, peers, settings, context, directory }
     }
 
     async fn stop(self) {
         self.context.tasks.shutdown().cancel();
         self.context.tasks.finished(PATIENCE).await.unwrap();
         self.directory.close().unwrap();
+        self.registry.stop().await;
+    }
+
+    /// Has a session assign nodes that are then in `phase`.
+    async fn assign(&self, ids: impl IntoIterator<Item: AsRef<str>>, wish: &SessionWish, phase: Phase) {
+        let ids: Vec<String> = ids.into_iter().map(|id| id.as_ref().to_owned()).collect();
+        self.registry.assign(&ids, wish).await;
+        self.registry.report_phase(&ids, phase).await;
+    }
+
+    /// Has a session assign nodes that then wait to be switched on.
+    async fn pending(&self, ids: impl IntoIterator<Item: AsRef<str>>, configuration: &str) {
+        self.assign(ids, &wish(configuration), Phase::PoweringOn).await;
+    }
+
+    /// Has a session assign nodes that run the wanted artifacts already and are to be configured.
+    async fn booted(&self, ids: impl IntoIterator<Item: AsRef<str>>, configuration: &str) {
+        let ids: Vec<String> = ids.into_iter().map(|id| id.as_ref().to_owned()).collect();
+        self.registry.assign(&ids, &wish(configuration)).await;
+        self.registry.report_boots(&ids).await;
+        self.registry.report_phase(&ids, Phase::Configuring).await;
+    }
+
+    /// Returns the preparation of a component in the registry, as one line.
+    async fn preparation(&self, id: &str) -> String {
+        self.peers.plain(&preparation(&self.registry.get(id).await))
+    }
+
+    /// Returns the token that a component has been prepared with.
+    async fn token(&self, id: &str) -> Option<String> {
+        let desired = self.registry.get(id).await.wish.desired_state;
+        desired.and_then(|desired| desired.bss_token).map(|token| token.to_string())
     }
 
     /// Returns the service's configuration state of a component.
@@ -76,7 +114,7 @@ impl CoordinatorSite {
         pages.next().await.and_then(|page| page.unwrap().configuration_states.into_iter().next())
     }
 
-    /// Returns the state as one line.
+    /// Returns the state as one line. A state of the component's newest generation is one of now.
     async fn shown(&self, id: &str) -> String {
         let Some(state) = self.state(id).await else { return "none".to_owned() };
         let reading = match state.reading() {
@@ -86,7 +124,9 @@ impl CoordinatorSite {
         };
         let ConfigurationState { desired_configuration, status, generation, error, .. } = state;
         let error = self.peers.plain(&error);
-        format!("{reading} {desired_configuration:?} {status:?} of {generation} {error:?}")
+        let is_newest = generation == self.registry.get(id).await.generation;
+        let of = if is_newest { "now".to_owned() } else { generation.to_string() };
+        format!("{reading} {desired_configuration:?} {status:?} of {of} {error:?}")
     }
 
     /// Waits until the state of a component is as `expected`.
@@ -130,31 +170,16 @@ fn artifacts(kernel: &str, parameters: &str) -> BootArtifacts {
     }
 }
 
-/// Returns a component that waits to be switched on.
-fn pending(id: &str, configuration: &str) -> Component {
-    registry::component(id).with(|one| {
-        one.wish.desired_state = Some(DesiredState {
-            boot_artifacts: Some(artifacts("s3://boot-images/i1/kernel", "quiet").into()),
-            configuration: Some(configuration.into()),
-            ..DesiredState::default()
-        });
-        one.evaluation.status =
-            Some(Status { phase: Some(Phase::PoweringOn), status_override: Some("".into()) });
-    })
+fn wish(configuration: &str) -> SessionWish {
+    SessionWish {
+        session: "s1".to_owned(),
+        boot_artifacts: artifacts("s3://boot-images/i1/kernel", "quiet"),
+        configuration: configuration.to_owned(),
+    }
 }
 
-/// Returns a component that runs the wanted artifacts and is to be configured.
-fn booted(id: &str, configuration: &str) -> Component {
-    let component = pending(id, configuration);
-    let wanted = component.desired_artifacts().cloned();
-    component.with(|one| {
-        one.reported.actual_state =
-            Some(ActualState { boot_artifacts: wanted.map(Into::into), ..ActualState::default() });
-        one.evaluation.status = Some(Status {
-            phase: Some(Phase::Configuring),
-            status_override: Some(std::sync::Arc::default()),
-        });
-    })
+fn ids(count: usize) -> impl Iterator<Item = String> {
+    (0..count).map(|index| format!("x{index:03}"))
 }
 
 /// Returns the preparation of a component in the registry, as one line.

@@ -2,7 +2,7 @@
 
 use chassis::settings::{BootParametersDriver, CatalogueDriver, ConfigurationDriver};
 
-use proto::power::PowerReading;
+use proto::{component::ReportPreparationsRequest, power::PowerReading};
 
 use super::{peers::PlayedTrouble, *};
 
@@ -14,17 +14,14 @@ async fn with_bss_and_cfs(options: Options) -> CoordinatorSite {
     .await
 }
 
-fn ids(count: usize) -> impl Iterator<Item = String> {
-    (0..count).map(|index| format!("x{index:03}"))
+fn is_prepared(component: &Component) -> bool {
+    component.preparation.outcome.as_ref().is_some_and(|preparation| preparation.trouble.is_none())
 }
 
 async fn prepared(site: &CoordinatorSite, count: usize) {
     eventually("preparations", async || {
-        let all = site.registry.all();
-        let ready = |component: &&Component| {
-            component.preparation.outcome.as_ref().is_some_and(|preparation| preparation.trouble.is_none())
-        };
-        let ready = all.iter().filter(ready).count();
+        let all = site.registry.all().await;
+        let ready = all.iter().filter(|component| is_prepared(component)).count();
         if ready == count { Ok(()) } else { Err(format!("{ready} of {count}")) }
     })
     .await;
@@ -34,26 +31,25 @@ async fn prepared(site: &CoordinatorSite, count: usize) {
 async fn one_call_to_each_peer_prepares_all_that_boot_the_same() {
     let site = with_bss_and_cfs(Options::default()).await;
     site.peers.configure(ids(100), "old", "configured");
-    for id in ids(100) {
-        site.registry.put(pending(&id, "base"));
-    }
+    site.pending(ids(100), "base").await;
     prepared(&site, 100).await;
-    let tokens = site.registry.tokens();
+    let reports = site.registry.proxy.requests::<ReportPreparationsRequest>("ReportPreparations");
+    let tokens: Vec<_> = reports.into_iter().flat_map(|report| report.tokens).collect();
     assert!(tokens.iter().all(|token| token.boot_artifacts.is_some()), "{tokens:?}");
     for id in ids(100) {
+        let token = site.token(&id).await;
         let state = site.peers.state();
         let component = &state.cfs[&id];
         assert_eq!(
             (&component["desired_config"], &component["enabled"], &component["tags"]["bos_session"]),
             (&"base".into(), &false.into(), &"s1".into())
         );
-        let token = site.registry.get(&id).wish.desired_state.and_then(|desired| desired.bss_token);
         assert_eq!(token.as_deref(), Some(state.bss[&id].0.as_str()));
     }
     // The registry shows the components in several pieces, each of which may begin a round.
     let (bss, cfs) = (site.peers.heard("PUT /bss"), site.peers.heard("PATCH /cfs"));
     assert!(bss <= 20 && cfs <= 20, "{bss} {cfs}");
-    site.shows("x042", "known Some(\"base\") \"\" of 7 \"\"").await;
+    site.shows("x042", "known Some(\"base\") \"\" of now \"\"").await;
     site.stop().await;
 }
 
@@ -61,43 +57,40 @@ async fn one_call_to_each_peer_prepares_all_that_boot_the_same() {
 async fn a_node_that_runs_is_not_prepared() {
     let site = with_bss_and_cfs(Options::default()).await;
     site.peers.configure(ids(3), "base", "configured");
-    site.registry.set_power("x000", PowerReading::On);
-    site.registry.set_power("x001", PowerReading::Unspecified);
-    site.registry.put_all(ids(3).map(|id| pending(&id, "base")).collect());
+    site.power.set("x000", PowerReading::On);
+    site.power.set("x001", PowerReading::Unspecified);
+    site.pending(ids(3), "base").await;
     prepared(&site, 1).await;
-    assert!(site.registry.get("x002").preparation.outcome.is_some());
+    assert!(site.registry.get("x002").await.preparation.outcome.is_some());
     // A round that has begun ends before the shutdown.
     assert_eq!((site.peers.heard("PUT /bss"), site.peers.heard("PATCH /cfs")), (1, 1));
     assert_eq!(site.peers.state().cfs["x000"]["configuration_status"], "configured");
-    site.registry.set_power("x000", PowerReading::Off);
+    site.power.set("x000", PowerReading::Off);
     prepared(&site, 2).await;
-    assert!(site.registry.get("x001").preparation.outcome.is_none());
+    assert!(site.registry.get("x001").await.preparation.outcome.is_none());
     site.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_is_refused_spends_its_attempts_and_all_others_go_on() {
     // The pause after a refusal is at most this long.
-    let options = Options { max_power_on_wait_time: 1, ..Options::default() };
+    let options = Options { max_power_on_wait_time: Some(1), ..Options::default() };
     let site = with_bss_and_cfs(options).await;
     site.peers.configure(ids(100), "", "unconfigured");
     site.peers.state().refused.insert("x042".to_owned());
-    for id in ids(100) {
-        site.registry.put(pending(&id, "base"));
-    }
+    site.pending(ids(100), "base").await;
     prepared(&site, 99).await;
-    let shown = eventually("the last attempt", async || {
-        let component = site.registry.get("x042");
-        let spent = component.power.event_stats.clone().and_then(|stats| stats.power_on_attempts);
-        if spent == Some(3) { Ok(preparation(&component)) } else { Err(preparation(&component)) }
-    })
-    .await;
+    let is_last = |one: &Component| {
+        one.power.event_stats.as_ref().is_some_and(|stats| stats.power_on_attempts == Some(3))
+    };
+    let last = site.registry.until("x042", "the last attempt", is_last).await;
     assert_eq!(
-        site.peers.plain(&shown),
+        site.peers.plain(&preparation(&last)),
         "3 \"Error encountered setting BSS information: BSS at HOST (refused PUT /bootparameters: 400 Bad \
          Request: x042 is not known)\" token None, Some(3) spent"
     );
-    let others: Vec<_> = site.registry.all().into_iter().filter(|one| one.id.as_str() != "x042").collect();
+    let others: Vec<_> =
+        site.registry.all().await.into_iter().filter(|one| one.id.as_str() != "x042").collect();
     assert!(others.iter().all(|one| one.power.event_stats.as_ref().unwrap().power_on_attempts == Some(0)));
     site.stop().await;
 }
@@ -107,26 +100,18 @@ async fn a_configuration_that_is_refused_for_one_node_spends_its_attempt_only() 
     let site = with_bss_and_cfs(Options::default()).await;
     site.peers.configure(ids(30), "", "unconfigured");
     site.peers.state().trouble.insert("bss", PlayedTrouble::Status(500));
-    for id in ids(30) {
-        site.registry.put(pending(&id, "base"));
-    }
-    eventually("trouble", async || match site.registry.reports() {
-        0 => Err("no report".to_owned()),
-        _ => Ok(()),
-    })
-    .await;
+    site.pending(ids(30), "base").await;
+    site.registry.proxy.called("ReportPreparations", 1).await;
     {
         let mut state = site.peers.state();
         state.refused.insert("x017".to_owned());
         state.trouble.clear();
     }
     // Only CFS refuses the node.
-    eventually("boot data", async || {
-        let refused =
-            site.registry.get("x017").preparation.outcome.is_some_and(|one| one.error().starts_with("Error"));
-        if refused { Ok(()) } else { Err(preparation(&site.registry.get("x017"))) }
-    })
-    .await;
+    let is_refused = |one: &Component| {
+        one.preparation.outcome.as_ref().is_some_and(|outcome| outcome.error().starts_with("Error"))
+    };
+    site.registry.until("x017", "boot data", is_refused).await;
     prepared(&site, 29).await;
     site.stop().await;
 }
@@ -134,25 +119,32 @@ async fn a_configuration_that_is_refused_for_one_node_spends_its_attempt_only() 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_a_peer_is_out_of_order_nothing_is_spent_and_the_text_says_who_is_waited_for() {
     let site = with_bss_and_cfs(Options::default()).await;
-    site.peers.configure(ids(3), "", "unconfigured");
-    for (peer, text) in [
-        ("bss", "waiting for BSS at HOST (failing since TIME: 503 Service Unavailable: out of order)"),
-        ("cfs", "waiting for CFS at HOST (failing since TIME: 503 Service Unavailable: out of order)"),
+    site.peers.configure(ids(6), "", "unconfigured");
+    for (peer, nodes, text) in [
+        (
+            "bss",
+            ["x000", "x001", "x002"],
+            "waiting for BSS at HOST (failing since TIME: 503 Service Unavailable: out of order)",
+        ),
+        (
+            "cfs",
+            ["x003", "x004", "x005"],
+            "waiting for CFS at HOST (failing since TIME: 503 Service Unavailable: out of order)",
+        ),
     ] {
         site.peers.state().trouble.insert(peer, PlayedTrouble::Status(503));
-        let generation = site.registry.all().iter().map(|one| one.generation).max().unwrap_or(6) + 1;
-        for id in ids(3) {
-            site.registry.put(Component { generation, ..pending(&id, "base") });
-        }
-        for id in ids(3) {
+        site.pending(nodes, "base").await;
+        for id in nodes {
             let shown = eventually(text, async || {
-                let shown = site.peers.plain(&preparation(&site.registry.get(&id)));
+                let shown = site.preparation(id).await;
                 if shown.contains("waiting for") { Ok(shown) } else { Err(shown) }
             });
             assert_eq!(shown.await, format!("1 {text:?} token None, Some(0) spent"));
         }
         site.peers.state().trouble.clear();
-        prepared(&site, 3).await;
+        for id in nodes {
+            site.registry.until(id, "a preparation", is_prepared).await;
+        }
     }
     site.stop().await;
 }
@@ -169,7 +161,7 @@ async fn heard(site: &CoordinatorSite, like: &str, times: usize) {
 /// Waits until the registry shows that a component waits for an upstream.
 async fn waits(site: &CoordinatorSite, id: &str, expected: &str) {
     eventually(expected, async || {
-        let shown = site.peers.plain(&preparation(&site.registry.get(id)));
+        let shown = site.preparation(id).await;
         if shown == format!("1 {expected:?} token None, Some(0) spent") { Ok(()) } else { Err(shown) }
     })
     .await;
@@ -180,9 +172,7 @@ async fn an_outage_repeats_only_the_step_that_waits() {
     let site = with_bss_and_cfs(Options::default()).await;
     site.peers.configure(ids(4), "", "unconfigured");
     site.peers.state().trouble.insert("cfs", PlayedTrouble::Status(503));
-    for id in ids(3) {
-        site.registry.put(pending(&id, "base"));
-    }
+    site.pending(ids(3), "base").await;
     for id in ids(3) {
         waits(
             &site,
@@ -196,12 +186,12 @@ async fn an_outage_repeats_only_the_step_that_waits() {
     assert_eq!(site.peers.heard("PUT /bss"), puts, "the accepted boot data were put again");
     // A call for another node meets the trouble of BSS, which may have lost its earlier data.
     site.peers.state().trouble.insert("bss", PlayedTrouble::Status(503));
-    site.registry.put(pending("x003", "base"));
+    site.pending(["x003"], "base").await;
     heard(&site, "PUT /bss", puts + 1).await;
     site.peers.state().trouble.clear();
     prepared(&site, 4).await;
     for id in ids(4) {
-        let token = site.registry.get(&id).wish.desired_state.and_then(|desired| desired.bss_token);
+        let token = site.token(&id).await;
         assert_eq!(token.as_deref(), Some(site.peers.state().bss[&id].0.as_str()), "{id}");
     }
     assert!(site.peers.heard("PUT /bss") > puts + 1, "boot data that may be lost were not put again");
@@ -214,12 +204,11 @@ async fn what_is_taken_during_an_outage_is_not_repeated_while_others_fail() {
     site.peers.configure(ids(4), "", "unconfigured");
     site.peers.state().failing.insert("x003".to_owned());
     site.peers.state().trouble.insert("cfs", PlayedTrouble::Status(503));
-    let mut other = pending("x003", "base");
-    let artifacts = BootArtifacts { kernel: Some("k2".into()), ..BootArtifacts::default() };
-    other.wish.desired_state.as_mut().unwrap().boot_artifacts = Some(artifacts.into());
-    site.registry.put(other);
+    let boot_artifacts = BootArtifacts { kernel: Some("k2".into()), ..BootArtifacts::default() };
+    let other = SessionWish { boot_artifacts, ..wish("base") };
+    site.assign(["x003"], &other, Phase::PoweringOn).await;
     heard(&site, "PUT /bss", 1).await;
-    site.registry.put_all(ids(3).map(|id| pending(&id, "base")).collect());
+    site.pending(ids(3), "base").await;
     for id in ids(3) {
         let text = "waiting for CFS at HOST (failing since TIME: 503 Service Unavailable: out of order)";
         waits(&site, &id, text).await;
@@ -241,12 +230,10 @@ async fn a_service_that_refuses_everybody_is_waited_for() {
         ("bss", "PUT /bss", "BSS at HOST (refused PUT /bootparameters: 400 Bad Request: out of order)"),
         ("cfs", "PATCH /cfs", "CFS at HOST (refused PATCH /components: 400 Bad Request: out of order)"),
     ] {
-        let site = with_bss_and_cfs(Options { default_retry_policy: 1, ..Options::default() }).await;
+        let site = with_bss_and_cfs(Options { default_retry_policy: Some(1), ..Options::default() }).await;
         site.peers.configure(ids(40), "", "unconfigured");
         site.peers.state().trouble.insert(peer, PlayedTrouble::Status(400));
-        for id in ids(40) {
-            site.registry.put(pending(&id, "base"));
-        }
+        site.pending(ids(40), "base").await;
         for id in ids(40) {
             waits(&site, &id, &format!("waiting for {text}")).await;
         }
@@ -254,8 +241,8 @@ async fn a_service_that_refuses_everybody_is_waited_for() {
         heard(&site, call, before + 1).await;
         site.peers.state().trouble.clear();
         prepared(&site, 40).await;
-        let spent =
-            site.registry.all().into_iter().filter_map(|one| one.power.event_stats?.power_on_attempts);
+        let all = site.registry.all().await;
+        let spent = all.into_iter().filter_map(|one| one.power.event_stats?.power_on_attempts);
         assert_eq!(spent.max(), Some(0));
         site.stop().await;
     }
@@ -265,23 +252,20 @@ async fn a_service_that_refuses_everybody_is_waited_for() {
 async fn who_is_no_longer_known_when_its_configuration_is_set_does_not_boot_until_it_is() {
     let site = with_bss_and_cfs(Options::default()).await;
     site.peers.configure(ids(3), "old", "configured");
-    let switched_off = Some(Status { phase: Some(Phase::PoweringOff), status_override: None });
+    site.assign(ids(3), &wish("base"), Phase::PoweringOff).await;
     for id in ids(3) {
-        site.registry.put(pending(&id, "base").with(|one| one.evaluation.status = switched_off.clone()));
-    }
-    for id in ids(3) {
-        site.shows(&id, "known Some(\"old\") \"configured\" of 7 \"\"").await;
+        site.shows(&id, "known Some(\"old\") \"configured\" of now \"\"").await;
     }
     let gone = ["x001", "x002"];
     site.peers.state().cfs.retain(|id, _| !gone.contains(&id.as_str()));
     for (id, configuration) in ids(3).zip(["base", "base", ""]) {
-        site.registry.put(Component { generation: 8, ..pending(&id, configuration) });
+        site.pending([id], configuration).await;
     }
     prepared(&site, 1).await;
     for id in gone {
-        site.shows(id, "missing None \"\" of 8 \"\"").await;
+        site.shows(id, "missing None \"\" of now \"\"").await;
         let shown = eventually("why it is not prepared", async || {
-            let shown = preparation(&site.registry.get(id));
+            let shown = site.preparation(id).await;
             if shown.starts_with("none") { Err(shown) } else { Ok(shown) }
         });
         let expected = "1 \"Component information was not returned by cfs\" token None, Some(0) spent";
@@ -297,16 +281,16 @@ async fn who_wants_no_configuration_is_prepared_without_the_service() {
     let site = with_bss_and_cfs(Options::default()).await;
     site.peers.configure(ids(2), "", "unconfigured");
     site.peers.state().trouble.insert("cfs", PlayedTrouble::Status(500));
-    site.registry.put(pending("x000", ""));
-    site.registry.put(pending("x001", "base"));
+    site.pending(["x000"], "").await;
+    site.pending(["x001"], "base").await;
     prepared(&site, 1).await;
-    assert_eq!(site.registry.get("x000").preparation.outcome.unwrap().trouble, None);
+    assert_eq!(site.registry.get("x000").await.preparation.outcome.unwrap().trouble, None);
     site.stop().await;
 }
 
 /// Returns a site with five nodes of which the last two have images that cannot be projected.
 async fn with_images(must_exist: bool, trouble: Option<PlayedTrouble>) -> CoordinatorSite {
-    let options = Options { ims_images_must_exist: must_exist, ..Options::default() };
+    let options = Options { ims_images_must_exist: Some(must_exist), ..Options::default() };
     let site = CoordinatorSite::start(options, |settings| {
         settings.boot_parameters.driver = BootParametersDriver::Bss;
         settings.configuration.driver = ConfigurationDriver::None;
@@ -315,22 +299,19 @@ async fn with_images(must_exist: bool, trouble: Option<PlayedTrouble>) -> Coordi
     .await;
     site.peers.state().refused.insert("gone".to_owned());
     site.peers.state().trouble.extend(trouble.map(|trouble| ("ims", trouble)));
-    let with = |id: &str, image: &str, parameters: &str| {
-        let mut component = pending(id, "base");
+    let with = |image: &str, parameters: &str| {
         let kernel = format!("s3://boot-images/{image}/kernel");
-        component.wish.desired_state.as_mut().unwrap().boot_artifacts =
-            Some(artifacts(&kernel, parameters).into());
-        component
+        SessionWish { boot_artifacts: artifacts(&kernel, parameters), ..wish("base") }
     };
     let projected = "root=sbps-s3:s3://boot-images/i1/rootfs";
-    for component in [
-        with("x1", "i1", projected),
-        with("x2", "i1", &format!("{projected} quiet")),
-        with("x3", "i2", "root=live"),
-        with("x4", "gone", projected),
-        with("x5", "deleted/i1", projected),
+    for (id, wish) in [
+        ("x1", with("i1", projected)),
+        ("x2", with("i1", &format!("{projected} quiet"))),
+        ("x3", with("i2", "root=live")),
+        ("x4", with("gone", projected)),
+        ("x5", with("deleted/i1", projected)),
     ] {
-        site.registry.put(component);
+        site.assign([id], &wish, Phase::PoweringOn).await;
     }
     site
 }
@@ -371,10 +352,10 @@ async fn no_node_boots_from_an_unprojected_image_where_images_must_exist() {
     let mut told = String::new();
     for id in ["x4", "x5"] {
         let shown = eventually("a refusal", async || {
-            let shown = preparation(&site.registry.get(id));
+            let shown = site.preparation(id).await;
             if shown.contains("Error") { Ok(shown) } else { Err(shown) }
         });
-        told += &format!("{id}: {}\n", site.peers.plain(&shown.await));
+        told += &format!("{id}: {}\n", shown.await);
     }
     expect_test::expect![[r#"
         x4: 1 "Error encountered tagging images IMS at HOST (refused PATCH /images/gone: 404 Not Found: image does not exist)" token None, Some(1) spent
@@ -390,13 +371,13 @@ async fn a_token_that_is_missing_is_no_acceptance() {
     let site = with_bss_and_cfs(Options::default()).await;
     site.peers.configure(ids(1), "", "unconfigured");
     site.peers.state().trouble.insert("bss", PlayedTrouble::Bare);
-    site.registry.put(pending("x000", "base"));
+    site.pending(["x000"], "base").await;
     let shown = eventually("trouble", async || {
-        let shown = preparation(&site.registry.get("x000"));
+        let shown = site.preparation("x000").await;
         if shown.contains("waiting") { Ok(shown) } else { Err(shown) }
     });
     assert_eq!(
-        site.peers.plain(&shown.await),
+        shown.await,
         "1 \"waiting for BSS at http://HOST/bss/boot/v1: the answer has no header BSS-Referral-Token\" \
          token None, Some(0) spent"
     );
@@ -406,13 +387,17 @@ async fn a_token_that_is_missing_is_no_acceptance() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn more_attempts_are_prepared_as_soon_as_the_options_allow_them() {
-    let site = with_bss_and_cfs(Options { default_retry_policy: 0, ..Options::default() }).await;
+    let site = with_bss_and_cfs(Options { default_retry_policy: Some(0), ..Options::default() }).await;
     site.peers.configure(ids(2), "", "unconfigured");
-    site.registry.put(pending("x000", "base"));
+    site.pending(["x000"], "base").await;
     // This component is handled after the first.
-    site.registry.put(pending("x001", "base").with(|one| one.wish.retry_policy = Some(1)));
+    site.registry.list(["x001"]).await;
+    let policy =
+        proto::component::Component { id: "x001".to_owned(), retry_policy: Some(1), ..Default::default() };
+    site.registry.patch(vec![policy]).await;
+    site.pending(["x001"], "base").await;
     prepared(&site, 1).await;
-    site.registry.set_options(Options::default());
+    site.registry.set_options(Options { default_retry_policy: Some(3), ..Options::default() }).await;
     prepared(&site, 2).await;
     site.stop().await;
 }
