@@ -250,7 +250,7 @@ impl TestRegistry {
         let booted = all.iter().filter(|one| ids.contains(one.id.as_str())).map(|one| wire::Component {
             id: one.id.as_str().to_owned(),
             actual_state: Some(wire::ActualState {
-                boot_artifacts: one.desired_artifacts().map(|artifacts| artifacts_to_wire(artifacts)),
+                boot_artifacts: one.desired_artifacts().map(artifacts_to_wire),
                 ..wire::ActualState::default()
             }),
             ..wire::Component::default()

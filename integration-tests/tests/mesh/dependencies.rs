@@ -35,7 +35,7 @@ fn services_do_not_know_each_other() {
         proto:
         redfish: chassis proto upstream; tests: chassis
         reveille: chassis component-registry config-coordinator domain gateway host-provisioner power-controller proto session-manager simulator status-evaluator upstreams
-        session-manager: chassis domain proto upstream; tests: test-databases
+        session-manager: chassis domain proto upstream; tests: test-databases test-registry
         simulation: chassis component-registry config-coordinator domain power-controller proto session-manager simulator status-evaluator
         simulator: chassis proto
         status-evaluator: chassis domain proto; tests: component-registry

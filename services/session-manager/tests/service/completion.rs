@@ -1,10 +1,12 @@
 //! Completion of running sessions, and their status afterwards.
 
 use proto::{
-    component::{Phase, StagedState, Status},
+    component::{Component, Phase, Status},
     option::Options,
     session::{Operation, Progress, SaveSessionStatusRequest, SessionFilter, UpdateSessionRequest},
 };
+
+use test_registry::CallFault;
 
 use crate::world::{World, asked, once, wish};
 
@@ -18,19 +20,13 @@ async fn a_session_is_complete_when_its_last_member_has_settled() {
     world.template("t", &["n1", "n2"]).await;
     world.boot("s", "t").await.unwrap();
     world.running("s").await;
-    world.peers.change("n1", |one| {
-        one.status = Some(Status { phase: Some(Phase::PoweringOn.into()), ..Status::default() });
-        one.error = Some("slow".to_owned());
-    });
-    world.peers.settle("n2");
+    world.report("n1", Phase::PoweringOn, "slow").await;
+    world.registry.settle(["n2"]).await;
     let status = once(async || world.status("s").await, |status| status.percent_powering_on > 0.0).await;
     assert_eq!((status.managed_components_count, status.percent_powering_on), (2, 50.0));
     assert_eq!((status.percent_successful, status.progress()), (50.0, Progress::Running));
     assert_eq!(status.error_summary[0].error, "slow");
-    world.peers.change("n1", |one| {
-        one.enabled = Some(false);
-        one.status = None;
-    });
+    world.registry.settle(["n1"]).await;
     let complete = world.complete("s").await;
     assert_eq!(complete.components, ["n1", "n2"]);
     assert!(complete.end_time.is_some() && complete.error.is_none(), "{complete:?}");
@@ -42,7 +38,7 @@ async fn the_status_of_a_complete_session_stays_as_saved() {
     world.template("t", &["n1"]).await;
     world.boot("s", "t").await.unwrap();
     world.running("s").await;
-    world.peers.settle("n1");
+    world.registry.settle(["n1"]).await;
     world.complete("s").await;
     let saved = world.status("s").await;
     assert_eq!((saved.progress(), saved.percent_successful), (Progress::Complete, 100.0));
@@ -68,7 +64,7 @@ async fn a_complete_session_shows_its_saved_status() {
     let saved = save().await.unwrap().status.unwrap();
     assert_eq!(saved.progress(), Progress::Running);
     // The saved status does not count while the session runs.
-    world.peers.change("n1", |one| one.error = Some("on fire".to_owned()));
+    world.report("n1", Phase::Unspecified, "on fire").await;
     let seen = once(async || world.status("s").await, |status| !status.error_summary.is_empty()).await;
     assert_ne!(seen, saved);
     // Set by a user: the status is not saved then.
@@ -86,15 +82,17 @@ async fn an_enabled_member_holds_its_session_unless_kept_enabled() {
     world.boot("s", "t").await.unwrap();
     let revision = world.running("s").await.revision;
     // Set by a user, before the evaluator has evaluated the node.
-    world.peers.change("n1", |one| one.status = Some(Status::default()));
+    let unheld = Status { status_override: Some(String::new()), ..Status::default() };
+    let patch = Component { id: "n1".to_owned(), status: Some(unheld), ..Component::default() };
+    world.registry.patch(vec![patch]).await;
     world.template("u", &["n2"]).await;
     world.boot("other", "u").await.unwrap();
     world.running("other").await;
-    world.peers.settle("n2");
+    world.registry.settle(["n2"]).await;
     world.complete("other").await;
     assert_eq!(world.running("s").await.revision, revision);
     let kept = Options { disable_components_on_completion: Some(false), ..Options::default() };
-    world.peers.set_options(kept);
+    world.registry.set_options(kept).await;
     world.complete("s").await;
 }
 
@@ -104,25 +102,22 @@ async fn lost_history_completes_no_session() {
     world.template("t", &["n1"]).await;
     world.boot("s", "t").await.unwrap();
     let revision = world.running("s").await.revision;
-    world.peers.restore();
-    world.peers.settle("n1");
-    let asked = world.peers.lists();
-    once(async || tokio::task::yield_now().await, |()| world.peers.lists() > asked).await;
+    let before = world.registry.copy().await;
+    // The watch shows the end of the work. The registry loses it before it is asked to confirm that.
+    let proxy = &world.registry.proxy;
+    proxy.fault("ListComponents", CallFault::Held);
+    let asked = proxy.count("ListComponents");
+    world.registry.settle(["n1"]).await;
+    proxy.called("ListComponents", asked + 1).await;
+    proxy.fault("WatchComponents", CallFault::Held);
+    world.registry.restore(&before).await;
+    let asked = proxy.count("ListComponents");
+    proxy.mend("ListComponents");
+    proxy.called("ListComponents", asked + 1).await;
     assert_eq!(world.running("s").await.revision, revision);
-    world.peers.show_restored();
+    proxy.mend("WatchComponents");
+    world.registry.settle(["n1"]).await;
     world.complete("s").await;
-}
-
-#[tokio::test]
-async fn a_session_that_the_registry_lost_ends_with_an_error() {
-    let world = World::start().await;
-    world.template("t", &["n1", "n2"]).await;
-    world.boot("s", "t").await.unwrap();
-    world.running("s").await;
-    world.peers.lose_assignments(&["n1", "n2"]);
-    let error = world.complete("s").await.error.unwrap_or_default();
-    assert!(error.starts_with("The component registry lost commits at "), "{error}");
-    assert!(error.ends_with("Z, and with them the assignment of 2 of 2 components"), "{error}");
 }
 
 #[tokio::test]
@@ -134,9 +129,18 @@ async fn a_session_whose_nodes_were_taken_after_a_loss_has_no_error() {
     world.template("u", &["n3"]).await;
     world.boot("other", "u").await.unwrap();
     world.running("other").await;
-    world.peers.lose_assignments(&[]);
+    let before = world.registry.copy().await;
+    world
+        .registry
+        .patch(vec![Component {
+            id: "n9".to_owned(),
+            error: Some("lost".to_owned()),
+            ..Component::default()
+        }])
+        .await;
+    world.registry.restore(&before).await;
     // The end of the other session shows that the new history has arrived.
-    world.peers.settle("n3");
+    world.registry.settle(["n3"]).await;
     assert_eq!(world.complete("other").await.error, None);
     world.create(wish(Operation::Shutdown, "taker", "t")).await.unwrap();
     assert_eq!(world.complete("s").await.error, None);
@@ -151,7 +155,7 @@ async fn a_session_whose_members_were_reassigned_is_complete() {
     world.create(wish(Operation::Shutdown, "second", "t")).await.unwrap();
     assert_eq!(world.complete("first").await.components, ["n1"]);
     world.running("second").await;
-    world.peers.settle("n1");
+    world.registry.settle(["n1"]).await;
     world.complete("second").await;
 }
 
@@ -163,7 +167,7 @@ async fn a_staged_session_lasts_as_long_as_its_stage() {
     world.create(staged).await.unwrap();
     assert_eq!(world.running("s").await.components, ["n1"]);
     assert_eq!(world.status("s").await.percent_staged, 100.0);
-    world.peers.change("n1", |one| one.staged_state = Some(StagedState::default()));
+    world.registry.unstage("n1").await;
     world.complete("s").await;
 }
 
@@ -173,7 +177,7 @@ async fn a_session_set_running_again_completes_again() {
     world.template("t", &["n1"]).await;
     world.boot("s", "t").await.unwrap();
     world.running("s").await;
-    world.peers.settle("n1");
+    world.registry.settle(["n1"]).await;
     world.complete("s").await;
     let again = UpdateSessionRequest {
         progress: Progress::Running.into(),
@@ -206,8 +210,8 @@ async fn complete_sessions_are_deleted_after_their_time_to_live() {
     let left = once(async || world.list(SessionFilter::default()).await, |left| left.len() < 3).await;
     assert_eq!(left, ["/running", "/young"]);
     let never = Options { cleanup_completed_session_ttl: Some("0".to_owned()), ..Options::default() };
-    world.peers.set_options(never);
-    world.peers.settle("n1");
+    world.registry.set_options(never).await;
+    world.registry.settle(["n1"]).await;
     world.complete("running").await;
 }
 
@@ -218,7 +222,7 @@ async fn the_oldest_complete_sessions_are_deleted_beyond_the_limit() {
     for name in ["first", "second", "third"] {
         world.boot(name, "t").await.unwrap();
         world.running(name).await;
-        world.peers.settle("n1");
+        world.registry.settle(["n1"]).await;
         world.complete(name).await;
     }
     let left = once(async || world.list(SessionFilter::default()).await, |left| left.len() < 3).await;

@@ -57,13 +57,13 @@ async fn left_out_nodes_are_deleted_with_their_session() {
     let before = shown(&left_out(&world, "s").await.unwrap());
     expected.assert_eq(&before);
 
-    let world = world.restart(|_| {}).await;
+    let world = world.restart(async |_| {}).await;
     assert_eq!(shown(&left_out(&world, "s").await.unwrap()), before);
     let gone = DeleteSessionRequest { name: "s".to_owned(), tenant: String::new() };
     asked(world.sessions.clone().delete_session(gone)).await.unwrap();
     assert_eq!(left_out(&world, "s").await, Err(Fault::not_found("session", "s")));
 
-    world.peers.inventory_answers(false);
+    world.fleet.inventory_answers(false);
     world.create(limited("s")).await.unwrap();
     world.waiting("s").await;
     assert_eq!(left_out(&world, "s").await, Ok(Vec::new()), "an earlier session of that name has left some");
@@ -88,7 +88,7 @@ async fn a_session_without_members_lists_all_left_out_nodes() {
 async fn a_whole_machine_can_be_left_out() {
     let world = World::start().await;
     let ids: Vec<_> = (0..100_000).map(|number| format!("x{number:06}")).collect();
-    world.peers.paint_blue(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+    world.fleet.paint_blue(&ids.iter().map(String::as_str).collect::<Vec<_>>());
     let mut template = template("", "t", &["n1"]);
     template.boot_sets.values_mut().for_each(|set| set.node_groups = list(&["blue"]));
     world.put_template(template).await.unwrap();

@@ -41,7 +41,7 @@ async fn world(seconds: f64) -> (World, Site) {
     let world = World::start_with(change).await;
     world.template("t", &["n1"]).await;
     site.has_image(COMPUTE);
-    world.peers.hold_inventory(true);
+    world.fleet.hold_inventory(true);
     (world, site)
 }
 
@@ -59,7 +59,7 @@ async fn sessions_with_a_silent_store_delay_no_others() {
         site.answers(&format!("{image}/manifest.json"), Answer::Hangs);
     }
     let before = site.calls().len();
-    world.peers.hold_inventory(false);
+    world.fleet.hold_inventory(false);
     // The number is that of concurrent calls to the store.
     site.called(before + 16).await;
     world.create(wish(Operation::Shutdown, "shutdown", "t")).await.unwrap();
@@ -73,12 +73,16 @@ async fn sessions_with_a_silent_store_delay_no_others() {
 #[tokio::test]
 async fn sessions_that_want_the_same_image_read_it_together() {
     let (world, site) = world(2.0).await;
-    for n in 0..10 {
-        world.boot(&format!("s{n}"), "t").await.unwrap();
+    let nodes: Vec<_> = (0..10).map(|n| format!("n{n}")).collect();
+    world.template("t", &nodes.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    for (n, node) in nodes.iter().enumerate() {
+        let limit = node.clone();
+        let session = CreateSessionRequest { limit, ..wish(Operation::Boot, &format!("s{n}"), "t") };
+        world.create(session).await.unwrap();
     }
     let before = site.calls().len();
     site.answers(MANIFEST, Answer::Hangs);
-    world.peers.hold_inventory(false);
+    world.fleet.hold_inventory(false);
     site.called(before + 1).await;
     // All ten sessions share the outage that the first call meets.
     for n in 0..10 {
@@ -87,9 +91,8 @@ async fn sessions_that_want_the_same_image_read_it_together() {
     }
     assert!(site.calls().len() <= before + 2, "{:?}", site.calls());
     site.has_image(COMPUTE);
-    // Each session takes the node from the previous one.
-    for n in 0..10 {
-        world.session_when(&format!("s{n}"), |session| !session.components.is_empty()).await;
+    for (n, node) in nodes.iter().enumerate() {
+        assert_eq!(world.running(&format!("s{n}")).await.components, [node.as_str()]);
     }
 }
 
@@ -99,7 +102,7 @@ async fn a_session_reports_its_wait_once() {
     let created = world.boot("s", "t").await.unwrap();
     let before = site.calls().len();
     site.says(MANIFEST, 503, "try later");
-    world.peers.hold_inventory(false);
+    world.fleet.hold_inventory(false);
     let waiting = world.waiting("s").await;
     assert!(waiting.waiting_for.starts_with("image store: S3 at 127.0.0.1:"), "{}", waiting.waiting_for);
     assert!(waiting.waiting_for.contains("Z: 503 Service Unavailable: try later) (waiting since "));
@@ -115,10 +118,10 @@ async fn a_session_reports_its_wait_once() {
 async fn an_outage_ends_a_session_in_strict_mode() {
     let world = World::start_with(|settings| settings.compat.strict_bos = true).await;
     world.template("t", &["n1"]).await;
-    world.peers.hold_inventory(true);
+    world.fleet.hold_inventory(true);
     world.boot("s", "t").await.unwrap();
-    world.peers.images_answer(false);
-    world.peers.hold_inventory(false);
+    world.fleet.images_answer(false);
+    world.fleet.hold_inventory(false);
     let error = world.complete("s").await.error.unwrap();
     assert!(error.starts_with("image store: "), "{error}");
 }
@@ -146,7 +149,7 @@ async fn sessions_in_every_way(world: &World) -> [&'static str; 3] {
 #[tokio::test]
 async fn empty_inventory_is_confirmed_before_a_session_ends() {
     let world = World::start().await;
-    world.peers.inventory_is_empty(true);
+    world.fleet.inventory_is_empty(true);
     let names = sessions_in_every_way(&world).await;
     for name in names {
         let shown = |session: &Session| session.end_time.is_some() || !session.waiting_for.is_empty();
@@ -155,7 +158,7 @@ async fn empty_inventory_is_confirmed_before_a_session_ends() {
                       (waiting since ";
         assert!(session.waiting_for.starts_with(wanted), "{session:?}");
     }
-    world.peers.inventory_is_empty(false);
+    world.fleet.inventory_is_empty(false);
     for name in names {
         let session = world.session_when(name, |session| !session.components.is_empty()).await;
         assert_eq!((session.waiting_for.as_str(), session.error), ("", None), "{name}");
@@ -166,19 +169,19 @@ async fn empty_inventory_is_confirmed_before_a_session_ends() {
 async fn lone_answer_that_lacks_names_takes_no_node_away() {
     for (unlisted, lacks_groups, lacking) in [(&["n1"][..], false, "n1"), (&[], true, "blue")] {
         let world = World::start().await;
-        world.peers.paint_blue(&["n1", "n2"]);
+        world.fleet.paint_blue(&["n1", "n2"]);
         let mut painted = template("", "t", &["n3"]);
         let groups = StringList { values: vec!["blue".to_owned()] };
         painted.boot_sets.values_mut().for_each(|set| set.node_groups = Some(groups.clone()));
         world.put_template(painted).await.unwrap();
-        world.peers.inventory_lacks(unlisted, lacks_groups);
+        world.fleet.inventory_lacks(unlisted, lacks_groups);
         world.create(wish(Operation::Shutdown, "s", "t")).await.unwrap();
         let waiting = world.waiting("s").await.waiting_for;
         let wanted = format!("content of the inventory: it has no {lacking}; it is read once more");
         assert!(waiting.starts_with(&wanted), "{waiting}");
-        world.peers.inventory_lacks(&[], false);
+        world.fleet.inventory_lacks(&[], false);
         assert_eq!(world.running("s").await.components, ["n1", "n2", "n3"]);
-        assert_eq!(world.peers.listings(), 2, "a doubt costs one more list");
+        assert_eq!(world.registry.proxy.count("ListInventory"), 2, "a doubt costs one more list");
     }
 }
 
@@ -186,7 +189,7 @@ async fn lone_answer_that_lacks_names_takes_no_node_away() {
 async fn confirmed_empty_inventory_ends_a_session_as_in_bos() {
     for strict in [false, true] {
         let world = World::start_with(|settings| settings.compat.strict_bos = strict).await;
-        world.peers.inventory_is_empty(true);
+        world.fleet.inventory_is_empty(true);
         let began = std::time::Instant::now();
         for name in sessions_in_every_way(&world).await {
             let error = world.complete(name).await.error;
@@ -200,10 +203,10 @@ async fn confirmed_empty_inventory_ends_a_session_as_in_bos() {
 async fn short_outage_ends_no_session_in_strict_mode() {
     let world = World::start_with(|settings| settings.compat.strict_bos = true).await;
     world.template("t", &["n1"]).await;
-    world.peers.inventory_answers(false);
+    world.fleet.inventory_answers(false);
     world.boot("s", "t").await.unwrap();
     world.waiting("s").await;
-    world.peers.inventory_answers(true);
+    world.fleet.inventory_answers(true);
     assert_eq!(world.running("s").await.components, ["n1"]);
 }
 
@@ -212,14 +215,14 @@ async fn a_silent_store_gets_the_deadline_of_the_options() {
     let (world, site) = world(60.0).await;
     let options =
         Options { ims_read_timeout: Some(10), session_limit_required: Some(true), ..Options::default() };
-    world.peers.set_options(options);
+    world.registry.set_options(options).await;
     // The template is looked up after the limit was checked.
     let seen = |refused: &Fault| matches!(refused, Fault::Invalid(_));
     once(async || world.boot("unlimited", "missing").await.unwrap_err(), seen).await;
     let limited = CreateSessionRequest { limit: "n1".to_owned(), ..wish(Operation::Boot, "s", "t") };
     world.create(limited).await.unwrap();
     site.answers(MANIFEST, Answer::Hangs);
-    world.peers.hold_inventory(false);
+    world.fleet.hold_inventory(false);
     let waiting = world.waiting("s").await.waiting_for;
     assert!(waiting.contains("Z: no answer within 10s) (waiting since "), "{waiting}");
 }
@@ -229,7 +232,7 @@ async fn absence_of_an_image_is_believed_only_of_the_store() {
     let (world, site) = world(60.0).await;
     world.boot("s", "t").await.unwrap();
     site.says(MANIFEST, 404, "");
-    world.peers.hold_inventory(false);
+    world.fleet.hold_inventory(false);
     let waiting = world.waiting("s").await.waiting_for;
     assert!(waiting.contains("404 Not Found, which is no statement of the store"), "{waiting}");
     site.says(MANIFEST, 404, r#"{"message": "no Route matched with those values"}"#);
@@ -245,7 +248,7 @@ async fn a_refusal_of_the_store_ends_the_session() {
     world.boot("s", "t").await.unwrap();
     let before = site.calls().len();
     site.says(MANIFEST, 404, "<Error><Code>NoSuchKey</Code></Error>");
-    world.peers.hold_inventory(false);
+    world.fleet.hold_inventory(false);
     let error = world.complete("s").await.error.unwrap();
     assert_eq!(error, "the image manifest s3://images/compute/manifest.json does not exist");
     assert_eq!(site.calls()[before..], [MANIFEST]);

@@ -15,7 +15,7 @@ fn owned(tenant: &str, name: &str) -> CreateSessionRequest {
 /// A world where three tenants and no tenant have a template `t`, and sessions cannot run.
 async fn tenants() -> World {
     let world = World::start().await;
-    world.peers.inventory_answers(false);
+    world.fleet.inventory_answers(false);
     for tenant in ["", "a", "a-b", "b"] {
         world.put_template(template(tenant, "t", &["n1"])).await.unwrap();
     }
@@ -69,7 +69,7 @@ async fn sessions_of_all_tenants_are_deleted_by_filter() {
 async fn impossible_sessions_are_refused_with_a_reason() {
     let world = World::start().await;
     world.put_template(template("", "t", &["n1"])).await.unwrap();
-    world.peers.inventory_answers(false);
+    world.fleet.inventory_answers(false);
     world.boot("taken", "t").await.unwrap();
     let limited =
         |limit: &str| CreateSessionRequest { limit: limit.to_owned(), ..wish(Operation::Boot, "s", "t") };
@@ -119,7 +119,7 @@ async fn a_template_is_stored_in_its_one_form() {
     let expected =
         SessionTemplate { description: Some("later".to_owned()), revision: patched.revision, ..stored };
     assert_eq!(patched, expected);
-    let world = world.restart(|_| {}).await;
+    let world = world.restart(async |_| {}).await;
     let request = GetSessionTemplateRequest { name: "t".to_owned(), tenant: String::new() };
     let kept = asked(world.templates.clone().get_session_template(request)).await.unwrap();
     assert_eq!(kept.session_template, Some(expected));

@@ -1,7 +1,10 @@
 //! Setup of pending sessions.
 
 use expect_test::expect;
-use proto::session::{DeleteSessionRequest, Operation, Progress};
+use proto::{
+    component::AssignSessionRequest,
+    session::{DeleteSessionRequest, Operation, Progress},
+};
 
 use crate::world::{World, template, wish};
 
@@ -9,12 +12,13 @@ use crate::world::{World, template, wish};
 async fn members_get_their_target_states() {
     let world = World::start().await;
     world.template("t", &["n3", "n1", "stranger"]).await;
+    let before = world.registry.get("n1").await.revision;
     let created = world.boot("s", "t").await.unwrap();
     assert_eq!((created.progress(), created.components.len()), (Progress::Pending, 0));
     let running = world.running("s").await;
     assert_eq!(running.components, ["n1", "n3"]);
-    assert!(running.assigned_revision > 10, "{running:?}");
-    let mut assignments = world.peers.assignments();
+    assert!(running.assigned_revision > before, "{running:?}");
+    let mut assignments = world.registry.proxy.requests::<AssignSessionRequest>("AssignSession");
     assignments.iter_mut().for_each(|assignment| assignment.assignment_id = String::new());
     expect![[r#"
         [
@@ -59,13 +63,13 @@ async fn members_get_their_target_states() {
 async fn a_session_reports_its_wait_for_the_inventory() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;
-    world.peers.inventory_answers(false);
+    world.fleet.inventory_answers(false);
     world.boot("s", "t").await.unwrap();
     let waiting = world.waiting("s").await;
     let told = &waiting.waiting_for;
     assert!(told.starts_with("inventory: it is being serviced (waiting since 20"), "{told}");
     assert_eq!((waiting.progress(), waiting.error), (Progress::Pending, None));
-    world.peers.inventory_answers(true);
+    world.fleet.inventory_answers(true);
     let running = world.running("s").await;
     assert_eq!((running.components, running.waiting_for), (vec!["n1".to_owned()], String::new()));
 }
@@ -74,17 +78,18 @@ async fn a_session_reports_its_wait_for_the_inventory() {
 async fn a_session_that_waits_for_images_delays_no_others() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;
-    world.peers.hold_inventory(true);
+    world.fleet.hold_inventory(true);
     for n in 0..12 {
         world.boot(&format!("boot-{n}"), "t").await.unwrap();
     }
-    world.peers.images_answer(false);
-    world.peers.hold_inventory(false);
-    world.create(wish(Operation::Shutdown, "shutdown", "t")).await.unwrap();
+    world.fleet.images_answer(false);
+    world.fleet.hold_inventory(false);
+    world.template("other", &["n2"]).await;
+    world.create(wish(Operation::Shutdown, "shutdown", "other")).await.unwrap();
     world.running("shutdown").await;
     let told = world.waiting("boot-11").await.waiting_for;
     assert!(told.starts_with("image store: the store is full (waiting since 20"), "{told}");
-    world.peers.images_answer(true);
+    world.fleet.images_answer(true);
     world.running("boot-11").await;
 }
 
@@ -92,17 +97,23 @@ async fn a_session_that_waits_for_images_delays_no_others() {
 async fn a_session_deleted_during_its_setup_touches_no_node() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;
-    world.peers.hold_inventory(true);
+    world.fleet.hold_inventory(true);
     world.boot("s", "t").await.unwrap();
-    world.peers.hold_images(true);
-    world.peers.hold_inventory(false);
-    world.peers.images_asked().await;
+    world.fleet.hold_images(true);
+    world.fleet.hold_inventory(false);
+    world.fleet.images_asked().await;
     let gone = DeleteSessionRequest { name: "s".to_owned(), tenant: String::new() };
     world.sessions.clone().delete_session(gone).await.unwrap();
-    world.peers.hold_images(false);
+    world.fleet.hold_images(false);
     world.create(wish(Operation::Shutdown, "another", "t")).await.unwrap();
     world.running("another").await;
-    let sessions: Vec<_> = world.peers.assignments().into_iter().map(|one| one.session).collect();
+    let sessions: Vec<_> = world
+        .registry
+        .proxy
+        .requests::<AssignSessionRequest>("AssignSession")
+        .into_iter()
+        .map(|one| one.session)
+        .collect();
     assert_eq!(sessions, ["another"]);
 }
 
@@ -157,7 +168,7 @@ async fn a_missing_image_completes_the_session_with_a_reason() {
         ),
     ] {
         world.template(name, &["n1"]).await;
-        world.peers.inventory_answers(false);
+        world.fleet.inventory_answers(false);
         world.boot(name, name).await.unwrap();
         world.waiting(name).await;
         let mut odd = template("", name, &["n1"]);
@@ -166,7 +177,7 @@ async fn a_missing_image_completes_the_session_with_a_reason() {
             set.r#type = kind.to_owned();
         });
         world.put_template(odd).await.unwrap();
-        world.peers.inventory_answers(true);
+        world.fleet.inventory_answers(true);
         assert_eq!(world.complete(name).await.error.as_deref(), Some(expected));
     }
 }
@@ -175,7 +186,7 @@ async fn a_missing_image_completes_the_session_with_a_reason() {
 async fn the_template_is_read_when_the_session_is_set_up() {
     let world = World::start().await;
     world.template("t", &["n1"]).await;
-    world.peers.inventory_answers(false);
+    world.fleet.inventory_answers(false);
     world.boot("s", "t").await.unwrap();
     world.waiting("s").await;
     let gone = proto::template::DeleteSessionTemplateRequest { name: "t".to_owned(), tenant: String::new() };

@@ -5,7 +5,7 @@ use chassis::{
     settings::{Settings, TenantsDriver},
 };
 use proto::{
-    component::StagedState,
+    option::Options,
     session::{
         ApplyStagedRequest, ApplyStagedResponse, CreateSessionRequest, DeleteSessionRequest, Operation,
         Progress,
@@ -31,6 +31,11 @@ impl World {
         id
     }
 
+    /// Makes applied states go from their stages.
+    async fn clear_stages(&self) {
+        self.registry.set_options(Options { clear_stage: Some(true), ..Options::default() }).await;
+    }
+
     async fn apply(&self, tenant: &str, ids: &[&str]) -> Result<ApplyStagedResponse, Fault> {
         let component_ids = ids.iter().map(|&id| id.to_owned()).collect();
         let request = ApplyStagedRequest { tenant: tenant.to_owned(), component_ids };
@@ -45,30 +50,33 @@ fn lists(answer: &ApplyStagedResponse) -> [String; 3] {
 #[tokio::test]
 async fn a_session_completes_once_its_staged_states_have_settled() {
     let world = World::start().await;
+    world.clear_stages().await;
     world.staged("", "s", &["n1", "n2"]).await;
     let answer = world.apply("", &["n2", "n5", "strange", "n2"]).await.unwrap();
     assert_eq!(lists(&answer), ["n2", "", "n5 strange n2"]);
     let status = world.status("s").await;
     assert_eq!((status.managed_components_count, status.percent_staged), (2, 50.0));
-    world.peers.settle("n2");
+    world.registry.settle(["n2"]).await;
     world.apply("", &["n1"]).await.unwrap();
     assert_eq!(world.status("s").await.percent_staged, 0.0);
     assert_eq!(world.running("s").await.components, ["n1", "n2"]);
-    world.peers.settle("n1");
+    world.registry.settle(["n1"]).await;
     world.complete("s").await;
 }
 
 #[tokio::test]
 async fn the_registry_receives_the_sessions_that_it_requests() {
     let world = World::start().await;
+    world.clear_stages().await;
     world.staged("", "first", &["n1", "n2"]).await;
     world.staged("", "second", &["n3"]).await;
     world.staged("a", "first", &["n4"]).await;
     let deleted = DeleteSessionRequest { name: "second".to_owned(), tenant: String::new() };
     asked(world.sessions.clone().delete_session(deleted)).await.unwrap();
     let answer = world.apply("", &["n3", "n2", "n4", "n1"]).await.unwrap();
-    assert_eq!(lists(&answer), ["n2 n1", "n3", "n4"]);
-    let asked: Vec<_> = world.peers.applications().iter().map(|call| call.sessions.len()).collect();
+    assert_eq!(lists(&answer), ["n2 n1", "n3 n4", ""]);
+    let applications = world.registry.proxy.requests::<proto::component::ApplyStagedRequest>("ApplyStaged");
+    let asked: Vec<_> = applications.iter().map(|call| call.sessions.len()).collect();
     assert_eq!(asked, [0, 3], "however many components there are");
     let none = world.apply("", &[]).await.unwrap();
     assert_eq!(lists(&none), ["", "", ""]);
@@ -80,12 +88,14 @@ async fn namesakes_of_different_tenants_complete_apart() {
     let own = world.staged("", "s", &["n1"]).await;
     let of_a = world.staged("a", "s", &["n2"]).await;
     assert_eq!(world.status("s").await.managed_components_count, 1);
-    assert_eq!(lists(&world.apply("", &["n1", "n2"]).await.unwrap()), ["n1", "", "n2"]);
-    world.peers.settle("n1");
+    assert_eq!(lists(&world.apply("", &["n2"]).await.unwrap()), ["", "n2", ""]);
+    world.clear_stages().await;
+    assert_eq!(lists(&world.apply("", &["n1"]).await.unwrap()), ["n1", "", ""]);
+    world.registry.settle(["n1"]).await;
     let complete = world.session_when("s", |session| session.progress() == Progress::Complete).await;
     assert_eq!(complete.id, own);
     assert_eq!(lists(&world.apply("a", &["n2", "n1"]).await.unwrap()), ["n2", "", "n1"]);
-    world.peers.settle("n2");
+    world.registry.settle(["n2"]).await;
     world.session_when("s", |one| one.id == of_a && one.progress() == Progress::Complete).await;
 }
 
@@ -120,28 +130,16 @@ async fn tenants_apply_to_their_own_nodes() {
 async fn a_kept_stage_holds_its_session_by_default() {
     for complete_applied in [false, true] {
         let world = World::start_with(|settings| settings.sessions.complete_applied = complete_applied).await;
-        let id = world.staged("", "s", &["n1"]).await;
-        let kept = StagedState {
-            session: Some("s".to_owned()),
-            tenant: Some(String::new()),
-            assignment: id.clone(),
-            applied: true,
-            ..StagedState::default()
-        };
-        world.peers.change("n1", |component| {
-            component.staged_state = Some(kept);
-            component.session = Some("s".to_owned());
-            component.assignment = id;
-            component.enabled = Some(true);
-        });
-        world.peers.settle("n1");
+        world.staged("", "s", &["n1"]).await;
+        world.apply("", &["n1"]).await.unwrap();
+        world.registry.settle(["n1"]).await;
         if complete_applied {
             world.complete("s").await;
         } else {
             let revision = world.running("s").await.revision;
             // The completion of another session shows that no work is left for this one.
             world.staged("", "other", &["n2"]).await;
-            world.peers.change("n2", |component| component.staged_state = None);
+            world.registry.unstage("n2").await;
             world.complete("other").await;
             assert_eq!(world.running("s").await.revision, revision);
         }

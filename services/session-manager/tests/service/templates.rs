@@ -58,10 +58,10 @@ impl World {
 
     /// Sets options, and waits until they are in force.
     async fn options(&self, options: Options) {
-        self.peers.set_options(Options { session_limit_required: Some(true), ..options.clone() });
+        self.registry.set_options(Options { session_limit_required: Some(true), ..options.clone() }).await;
         let refused = |fault: &Fault| matches!(fault, Fault::Invalid(_));
         once(async || self.boot("unlimited", "missing").await.unwrap_err(), refused).await;
-        self.peers.set_options(options);
+        self.registry.set_options(options).await;
         let not_found = |fault: &Fault| matches!(fault, Fault::NotFound { .. });
         once(async || self.boot("unlimited", "missing").await.unwrap_err(), not_found).await;
     }
@@ -213,12 +213,12 @@ async fn slow_images_delay_no_other_change_and_lose_none() {
 #[tokio::test]
 async fn a_template_is_stored_without_waiting_for_the_store() {
     let world = World::start().await;
-    world.peers.hold_images(true);
+    world.fleet.hold_images(true);
     for n in 0..40 {
         world.template(&format!("t{n}"), &["n1"]).await;
     }
-    world.peers.images_asked().await;
-    world.peers.hold_images(false);
+    world.fleet.images_asked().await;
+    world.fleet.hold_images(false);
     assert_eq!(world.verdict("t0").await, "Valid");
 }
 
@@ -233,12 +233,12 @@ async fn a_session_needs_the_image_unless_it_shuts_nodes_down() {
         rows += &format!("{operation:?}: {}\n", outcome_text(created));
     }
     world.template("good", &["n1"]).await;
-    world.peers.images_answer(false);
+    world.fleet.images_answer(false);
     rows += &format!("store down: {}\n", outcome_text(world.boot("down", "good").await));
-    world.peers.images_answer(true);
-    world.peers.hold_images(true);
+    world.fleet.images_answer(true);
+    world.fleet.hold_images(true);
     rows += &format!("store silent: {}\n", outcome_text(world.boot("silent", "good").await));
-    world.peers.hold_images(false);
+    world.fleet.hold_images(false);
     rows += &format!("store well: {}\n", outcome_text(world.boot("well", "good").await));
     // A name in use is detected last.
     rows += &format!("twice: {}\n", outcome_text(world.boot("well", "t").await));

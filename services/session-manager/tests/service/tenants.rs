@@ -8,7 +8,7 @@ use chassis::{
 };
 use expect_test::expect;
 use proto::{
-    component::{Phase, Status},
+    component::Phase,
     option::Options,
     session::{
         ApplyStagedRequest, CreateSessionRequest, DeleteSessionsRequest, Operation, Progress, Session,
@@ -110,14 +110,14 @@ async fn a_session_waits_for_its_tenant_service() {
     let (world, site) = world().await;
     has(&site, &["n1"]);
     world.put_template(template("a", "t", &["n1"])).await.unwrap();
-    world.peers.inventory_answers(false);
+    world.fleet.inventory_answers(false);
     world.create(owned("a", "s", "t")).await.unwrap();
     site.says(A, 500, r#"{"message": "etcd is gone"}"#);
     let waits = |session: &Session| session.waiting_for.starts_with("tenant service: ");
     let waiting = world.session_when("s", waits).await.waiting_for;
     assert!(waiting.starts_with("tenant service: TAPMS at 127.0.0.1:"), "{waiting}");
     assert!(waiting.contains("Z: 500 Internal Server Error: etcd is gone) (waiting since "), "{waiting}");
-    world.peers.inventory_answers(true);
+    world.fleet.inventory_answers(true);
     // A tenant without nodes yet, or another document altogether.
     for odd in ["{}", "<html>"] {
         let calls = site.calls().len();
@@ -134,7 +134,7 @@ async fn a_session_of_a_deleted_tenant_fails() {
     let (world, site) = world().await;
     has(&site, &["n1"]);
     world.put_template(template("a", "t", &["n1"])).await.unwrap();
-    world.peers.inventory_answers(false);
+    world.fleet.inventory_answers(false);
     world.create(owned("a", "s", "t")).await.unwrap();
     site.says(A, 404, DENIAL);
     site.says(LIST, 200, "[]");
@@ -148,14 +148,14 @@ async fn a_silent_tenant_service_delays_its_tenants_only() {
     has(&site, &["n1"]);
     world.put_template(template("a", "t", &["n1"])).await.unwrap();
     world.template("t", &["n2"]).await;
-    world.peers.inventory_answers(false);
+    world.fleet.inventory_answers(false);
     for n in 0..10 {
         world.create(owned("a", &format!("s{n}"), "t")).await.unwrap();
     }
     site.answers(A, Answer::Hangs);
     let called = site.calls().len();
     site.called(called + 1).await;
-    world.peers.inventory_answers(true);
+    world.fleet.inventory_answers(true);
     world.create(owned("", "another", "t")).await.unwrap();
     world.running("another").await;
     assert_eq!(site.calls().len(), called + 1, "one question was asked more than once");
@@ -290,10 +290,7 @@ async fn a_tenants_status_counts_the_nodes_that_the_tenant_has() {
     world.create(owned("a", "s", "t")).await.unwrap();
     world.running("s").await;
     for id in ["n1", "n2"] {
-        world.peers.change(id, |one| {
-            one.status = Some(Status { phase: Some(Phase::PoweringOff.into()), ..Status::default() });
-            one.error = Some(format!("{id} is slow"));
-        });
+        world.report(id, Phase::PoweringOff, &format!("{id} is slow")).await;
     }
     let counts = async |wanted: (u32, usize)| {
         let counted = async || {
@@ -313,7 +310,7 @@ async fn a_tenants_status_counts_the_nodes_that_the_tenant_has() {
 /// A running session of the tenant `a` on `n1` and `n2`, in a world that polls the tenant service every second.
 async fn running_session() -> (World, Site) {
     let (world, site) = world().await;
-    world.peers.set_options(Options { polling_frequency: Some(1), ..Options::default() });
+    world.registry.set_options(Options { polling_frequency: Some(1), ..Options::default() }).await;
     has(&site, &["n1", "n2"]);
     world.put_template(template("a", "t", &["n1", "n2"])).await.unwrap();
     world.create(owned("a", "s", "t")).await.unwrap();
@@ -366,7 +363,7 @@ async fn unconfirmed_absence_neither_ends_nor_begins_a_session() {
 #[tokio::test]
 async fn restarted_manager_expects_the_nodes_of_running_sessions() {
     let (world, site) = running_session().await;
-    let world = world.restart(|_| has(&site, &[])).await;
+    let world = world.restart(async |_| has(&site, &[])).await;
     let status = world.status_of("a", "s").await.unwrap();
     assert_eq!(status.managed_components_count, 2);
     let session = world.session_when("s", in_doubt).await;
@@ -379,17 +376,14 @@ async fn nodes_that_left_their_tenant_are_released() {
     has(&site, &["n2"]);
     let node = async || {
         world.tenant("a", &[]).await.unwrap();
-        world.peers.component("n1")
+        world.registry.get("n1").await
     };
-    let released = once(node, |one| one.enabled == Some(false)).await;
-    assert_eq!(
-        released.error.as_deref(),
-        Some("The node has left the tenant whose session was acting on it")
-    );
+    let released = once(node, |one| !one.is_enabled()).await;
+    assert_eq!(released.error_text(), "The node has left the tenant whose session was acting on it");
     let session = world.session_when("s", |session| !in_doubt(session)).await;
     assert_eq!(session.progress(), Progress::Running, "{session:?}");
-    assert_eq!(world.peers.component("n2").enabled, Some(true));
-    world.peers.settle("n2");
+    assert!(world.registry.get("n2").await.is_enabled());
+    world.registry.settle(["n2"]).await;
     world.complete("s").await;
 }
 
@@ -405,8 +399,8 @@ async fn a_session_ends_while_its_tenant_service_is_silent() {
     world.running("another").await;
     site.says(A, 500, "{}");
     once(async || world.tenant("a", &[]).await.is_err(), |refused| *refused).await;
-    world.peers.settle("n1");
-    world.peers.settle("n2");
+    world.registry.settle(["n1"]).await;
+    world.registry.settle(["n2"]).await;
     world.complete("another").await;
     world.complete("s").await;
     assert_eq!(world.status_of("a", "s").await.unwrap().managed_components_count, 1);
@@ -418,10 +412,9 @@ async fn check_end_of_deleted_tenant(world: &World) {
     assert_eq!(session.error.as_deref(), Some("tenant 'a' does not exist"));
     assert_eq!(session.waiting_for, "");
     for id in ["n1", "n2"] {
-        let node = world.peers.component(id);
-        let error = node.error.as_deref();
-        assert_eq!(node.enabled, Some(false), "{id}");
-        assert_eq!(error, Some("The node has left the tenant whose session was acting on it"), "{id}");
+        let node = world.registry.get(id).await;
+        assert_eq!(node.wish.enabled, Some(false), "{id}");
+        assert_eq!(node.error_text(), "The node has left the tenant whose session was acting on it", "{id}");
     }
 }
 
@@ -439,7 +432,7 @@ async fn deleted_tenant_ends_its_running_session() {
 async fn tenant_deleted_during_a_restart_ends_its_running_session() {
     let (world, site) = running_session().await;
     site.says(LIST, 200, "[]");
-    let world = world.restart(|_| site.says(A, 404, DENIAL)).await;
+    let world = world.restart(async |_| site.says(A, 404, DENIAL)).await;
     check_end_of_deleted_tenant(&world).await;
 }
 
@@ -454,7 +447,9 @@ async fn lone_denial_of_a_tenant_ends_no_session() {
     has(&site, &["n1", "n2"]);
     let session = world.session_when("s", |session| !in_doubt(session)).await;
     assert_eq!((session.progress(), session.error), (Progress::Running, None));
-    assert_eq!(["n1", "n2"].map(|id| world.peers.component(id).enabled), [Some(true); 2]);
+    for id in ["n1", "n2"] {
+        assert!(world.registry.get(id).await.is_enabled(), "{id}");
+    }
 }
 
 #[tokio::test]
@@ -516,11 +511,11 @@ async fn restarted_manager_confirms_the_denial_of_a_tenant_with_sessions() {
     let (world, site) = world().await;
     has(&site, &["n1"]);
     world.put_template(template("a", "t", &["n1"])).await.unwrap();
-    world.peers.inventory_answers(false);
+    world.fleet.inventory_answers(false);
     world.create(owned("a", "s", "t")).await.unwrap();
     world.waiting("s").await;
     site.says(LIST, 200, "[]");
-    let world = world.restart(|_| site.says(A, 404, DENIAL)).await;
+    let world = world.restart(async |_| site.says(A, 404, DENIAL)).await;
     let shown = |session: &Session| session.end_time.is_some() || in_doubt(session);
     let session = world.session_when("s", shown).await;
     let wanted =
@@ -547,7 +542,9 @@ async fn denial_that_the_list_of_tenants_does_not_confirm_ends_no_session() {
     has(&site, &["n1", "n2"]);
     let session = world.session_when("s", |session| session.waiting_for.is_empty()).await;
     assert_eq!((session.progress(), session.error), (Progress::Running, None));
-    assert_eq!(["n1", "n2"].map(|id| world.peers.component(id).enabled), [Some(true); 2]);
+    for id in ["n1", "n2"] {
+        assert!(world.registry.get(id).await.is_enabled(), "{id}");
+    }
 }
 
 #[tokio::test]
@@ -587,7 +584,9 @@ async fn failing_tenant_service_ends_no_session() {
         let session = world.session_when("s", |_| true).await;
         assert_eq!((session.progress(), session.error), (Progress::Running, None), "{status}");
     }
-    assert_eq!(["n1", "n2"].map(|id| world.peers.component(id).enabled), [Some(true); 2]);
+    for id in ["n1", "n2"] {
+        assert!(world.registry.get(id).await.is_enabled(), "{id}");
+    }
 }
 
 #[tokio::test]
@@ -611,9 +610,9 @@ async fn a_silent_tenant_service_delays_no_other_completion() {
         |calls| *calls > called,
     )
     .await;
-    world.peers.settle("n1");
+    world.registry.settle(["n1"]).await;
     site.called(called + 2).await;
-    world.peers.settle("n2");
+    world.registry.settle(["n2"]).await;
     world.complete("another").await;
     let waits = world.session_when("s", |_| true).await;
     assert_eq!(waits.progress(), Progress::Running);
@@ -640,7 +639,7 @@ async fn sessions_of_one_name_are_deleted_by_tenant() {
         |running| *running == 3,
     )
     .await;
-    world.peers.settle("n1");
+    world.registry.settle(["n1"]).await;
     assert_eq!(once(complete, |complete| !complete.is_empty()).await, ["a/s"]);
     let delete = async |filter: SessionFilter| {
         let request = DeleteSessionsRequest { filter: Some(filter) };

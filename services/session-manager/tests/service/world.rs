@@ -2,24 +2,27 @@
 
 use std::{future::Future, time::Duration};
 
-use chassis::{Channel, Context, Fault, Settings};
+use chassis::{Channel, Context, Fault, Settings, settings::InventoryDriver};
 use futures_util::StreamExt;
 use proto::{
+    component::{Phase, StatusReport},
     session::{session_service_client::SessionServiceClient, *},
     template::{session_template_service_client::SessionTemplateServiceClient, *},
     tenant::tenant_service_client::TenantServiceClient,
 };
+use test_registry::TestRegistry;
 use tokio::net::TcpListener;
 use tonic::{Response, Status};
 
-use crate::peers::Peers;
+use crate::fleet::PlayedFleet;
 
 /// Longest wait in these tests.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// A session manager that runs.
 pub struct World {
-    pub peers: Peers,
+    pub registry: TestRegistry,
+    pub fleet: PlayedFleet,
     pub sessions: SessionServiceClient<Channel>,
     pub templates: SessionTemplateServiceClient<Channel>,
     pub tenants: TenantServiceClient<Channel>,
@@ -36,25 +39,40 @@ impl World {
     /// Starts a world as [`Self::start`] does, with other settings.
     pub async fn start_with(change: impl FnOnce(&mut Settings)) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let (peers, url) = Peers::start().await;
+        let (fleet, url) = PlayedFleet::start().await;
+        let registry = TestRegistry::start_with(|settings| {
+            settings.inventory.driver = InventoryDriver::Simulated;
+            settings.simulator.url.clone_from(&url);
+        })
+        .await;
+        registry.discovered(10).await;
+        // The registry discovers nodes much later again.
+        fleet.add("stranger");
         let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
-        settings.component_registry.url = url.clone();
+        settings.component_registry.url = registry.url();
         settings.simulator.url = url;
         settings.session_manager.database_url = test_databases::on_postgres().await.unwrap_or_default();
         change(&mut settings);
         let context = Context::new(settings);
         let Clients { sessions, templates, tenants } = serve(&context).await;
-        Self { peers, sessions, templates, tenants, context, _directory: directory }
+        Self { registry, fleet, sessions, templates, tenants, context, _directory: directory }
     }
 
     /// Stops the session manager, runs `meanwhile`, and starts it on the same database.
-    pub async fn restart(self, meanwhile: impl FnOnce(&Peers)) -> Self {
+    pub async fn restart(self, meanwhile: impl AsyncFnOnce(&Self)) -> Self {
         self.context.tasks.shutdown().cancel();
         self.context.tasks.finished(LONGEST).await.unwrap();
-        meanwhile(&self.peers);
+        meanwhile(&self).await;
         let context = Context::new(Settings::clone(&self.context.settings));
         let Clients { sessions, templates, tenants } = serve(&context).await;
         Self { sessions, templates, tenants, context, ..self }
+    }
+
+    /// Reports as the status evaluator does that a component is acted on and shows an error.
+    pub async fn report(&self, id: &str, phase: Phase, error: &str) {
+        let error = Some(error.to_owned());
+        let report = StatusReport { phase: phase.into(), error, ..StatusReport::default() };
+        self.registry.report_statuses([id], report).await;
     }
 
     /// Stores a template with one boot set that takes `nodes`.
