@@ -186,15 +186,24 @@ async fn refusals_carry_reasons_for_programs() {
 }
 
 async fn refusals(mesh: &Mesh) -> Vec<(&'static str, Status)> {
-    let settings = &mesh.settings;
+    let mut refusals = refusals_of_the_registry(mesh).await;
+    refusals.extend(refusals_of_the_session_manager(mesh).await);
     let channel = |url: &str| chassis::channel(url).unwrap();
-    let mut components = ComponentServiceClient::new(channel(&settings.component_registry.url));
-    let mut options = OptionsServiceClient::new(channel(&settings.component_registry.url));
-    let mut sessions = SessionServiceClient::new(channel(&settings.session_manager.url));
-    let mut templates = SessionTemplateServiceClient::new(channel(&settings.session_manager.url));
-    let mut evaluations = EvaluationServiceClient::new(channel(&settings.status_evaluator.url));
-    let mut fleet = FleetServiceClient::new(channel(&settings.simulator.url));
+    let mut evaluations = EvaluationServiceClient::new(channel(&mesh.settings.status_evaluator.url));
+    let mut fleet = FleetServiceClient::new(channel(&mesh.settings.simulator.url));
+    let lost = "nope".to_owned();
+    refusals.extend([
+        ("explain", refusal(evaluations.explain(ExplainRequest { component_id: lost.clone() }).await)),
+        ("evaluate nothing", refusal(evaluations.evaluate(EvaluateRequest::default()).await)),
+        ("get an image", refusal(fleet.get_image(GetImageRequest { path: lost }).await)),
+    ]);
+    refusals
+}
 
+async fn refusals_of_the_registry(mesh: &Mesh) -> Vec<(&'static str, Status)> {
+    let channel = chassis::channel(&mesh.settings.component_registry.url).unwrap();
+    let mut components = ComponentServiceClient::new(channel.clone());
+    let mut options = OptionsServiceClient::new(channel);
     // Enabled and to be switched off, so it may not report a boot.
     let waiting = Component {
         id: "waiting".into(),
@@ -206,15 +215,6 @@ async fn refusals(mesh: &Mesh) -> Vec<(&'static str, Status)> {
         .put_components(PutComponentsRequest { components: vec![waiting], ..Default::default() })
         .await
         .unwrap();
-    mesh.bos.template("image-1").await;
-    let session = CreateSessionRequest {
-        name: "taken".into(),
-        operation: Operation::Boot.into(),
-        template_name: "image-1".into(),
-        ..Default::default()
-    };
-    sessions.create_session(session.clone()).await.unwrap();
-
     let patch = |patch, guard_actual_state| PatchComponentsRequest {
         selection: Some(Selection::Each(PatchEach { patches: vec![patch] })),
         guard_actual_state,
@@ -227,7 +227,6 @@ async fn refusals(mesh: &Mesh) -> Vec<(&'static str, Status)> {
         ..Default::default()
     };
     let hasty = Options { bss_read_timeout: Some(1), ..Default::default() };
-    let nameless = SessionTemplate { name: "Not a name".into(), ..Default::default() };
     let lost = "nope".to_owned();
     vec![
         (
@@ -251,6 +250,24 @@ async fn refusals(mesh: &Mesh) -> Vec<(&'static str, Status)> {
                     .await,
             ),
         ),
+    ]
+}
+
+async fn refusals_of_the_session_manager(mesh: &Mesh) -> Vec<(&'static str, Status)> {
+    let channel = chassis::channel(&mesh.settings.session_manager.url).unwrap();
+    let mut sessions = SessionServiceClient::new(channel.clone());
+    let mut templates = SessionTemplateServiceClient::new(channel);
+    mesh.bos.template("image-1").await;
+    let session = CreateSessionRequest {
+        name: "taken".into(),
+        operation: Operation::Boot.into(),
+        template_name: "image-1".into(),
+        ..Default::default()
+    };
+    sessions.create_session(session.clone()).await.unwrap();
+    let nameless = SessionTemplate { name: "Not a name".into(), ..Default::default() };
+    let lost = "nope".to_owned();
+    vec![
         ("create a session again", refusal(sessions.create_session(session.clone()).await)),
         (
             "create a session without a template",
@@ -292,9 +309,6 @@ async fn refusals(mesh: &Mesh) -> Vec<(&'static str, Status)> {
                     .await,
             ),
         ),
-        ("explain", refusal(evaluations.explain(ExplainRequest { component_id: lost.clone() }).await)),
-        ("evaluate nothing", refusal(evaluations.evaluate(EvaluateRequest::default()).await)),
-        ("get an image", refusal(fleet.get_image(GetImageRequest { path: lost }).await)),
     ]
 }
 

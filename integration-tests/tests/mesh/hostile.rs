@@ -65,55 +65,58 @@ fn address(mesh: &Mesh) -> SocketAddr {
 
 const JSON: &str = "content-type: application/json\r\n";
 
-#[tokio::test(flavor = "multi_thread")]
-async fn bad_requests_are_refused_by_name_and_change_nothing() {
-    let mesh = Mesh::start(async |_| {}).await;
-    mesh.bos.template("kept").await;
-    let id = mesh.bos.get("/v2/components").await[0]["id"].as_str().unwrap().to_owned();
-    let before = everything(&mesh.bos).await;
+/// Description, method, target, headers and body of a request.
+type BadRequest<'a> = (&'static str, &'static str, &'a str, &'static str, Vec<u8>);
 
-    let component = format!("/v2/components/{id}");
+/// Returns requests whose body is none, or too much of one.
+fn bad_bodies(component: &str) -> Vec<BadRequest<'_>> {
     let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth)).into_bytes();
     let within = |inner: &[u8]| [b"{\"no_such_option\": ", inner, b"}"].concat();
     let long = |length: usize| format!("{{\"error\": \"{}\"}}", "x".repeat(length)).into_bytes();
-    let rows: Vec<(&str, &str, &str, &str, Vec<u8>)> = vec![
-        ("wrong type", "PATCH", &component, JSON, br#"{"enabled": "yes"}"#.into()),
-        ("beyond a float", "PATCH", &component, JSON, br#"{"retry_policy": 1e400}"#.into()),
-        ("beyond 64 bits", "PATCH", &component, JSON, br#"{"retry_policy": 18446744073709551616}"#.into()),
-        ("2^63", "PATCH", &component, JSON, br#"{"retry_policy": 9223372036854775808}"#.into()),
-        ("-2^63", "PATCH", &component, JSON, br#"{"retry_policy": -9223372036854775808}"#.into()),
-        ("minus zero", "PATCH", &component, JSON, br#"{"retry_policy": -0}"#.into()),
-        ("a float", "PATCH", &component, JSON, br#"{"retry_policy": 15.0}"#.into()),
-        ("not UTF-8", "PATCH", &component, JSON, b"{\"error\": \"\xff\"}".into()),
-        ("half a character", "PATCH", &component, JSON, br#"{"error": "\ud800"}"#.into()),
-        ("byte order mark", "PATCH", &component, JSON, "\u{feff}{\"error\": \"e\"}".into()),
-        ("UTF-16", "PATCH", &component, JSON, b"\xff\xfe{\0}\0".into()),
-        ("NUL between", "PATCH", &component, JSON, b"{\0}".into()),
-        ("two documents", "PATCH", &component, JSON, br#"{"error": "a"} {"error": "b"}"#.into()),
-        ("no number", "PATCH", &component, JSON, br#"{"retry_policy": NaN}"#.into()),
-        ("comment", "PATCH", &component, JSON, br#"{"error": "e" /* why */}"#.into()),
-        ("empty", "PATCH", &component, JSON, vec![]),
-        ("blank", "PATCH", &component, JSON, b"  ".into()),
-        ("too long", "PATCH", &component, JSON, long(65_537)),
+    vec![
+        ("wrong type", "PATCH", component, JSON, br#"{"enabled": "yes"}"#.into()),
+        ("beyond a float", "PATCH", component, JSON, br#"{"retry_policy": 1e400}"#.into()),
+        ("beyond 64 bits", "PATCH", component, JSON, br#"{"retry_policy": 18446744073709551616}"#.into()),
+        ("2^63", "PATCH", component, JSON, br#"{"retry_policy": 9223372036854775808}"#.into()),
+        ("-2^63", "PATCH", component, JSON, br#"{"retry_policy": -9223372036854775808}"#.into()),
+        ("minus zero", "PATCH", component, JSON, br#"{"retry_policy": -0}"#.into()),
+        ("a float", "PATCH", component, JSON, br#"{"retry_policy": 15.0}"#.into()),
+        ("not UTF-8", "PATCH", component, JSON, b"{\"error\": \"\xff\"}".into()),
+        ("half a character", "PATCH", component, JSON, br#"{"error": "\ud800"}"#.into()),
+        ("byte order mark", "PATCH", component, JSON, "\u{feff}{\"error\": \"e\"}".into()),
+        ("UTF-16", "PATCH", component, JSON, b"\xff\xfe{\0}\0".into()),
+        ("NUL between", "PATCH", component, JSON, b"{\0}".into()),
+        ("two documents", "PATCH", component, JSON, br#"{"error": "a"} {"error": "b"}"#.into()),
+        ("no number", "PATCH", component, JSON, br#"{"retry_policy": NaN}"#.into()),
+        ("comment", "PATCH", component, JSON, br#"{"error": "e" /* why */}"#.into()),
+        ("empty", "PATCH", component, JSON, vec![]),
+        ("blank", "PATCH", component, JSON, b"  ".into()),
+        ("too long", "PATCH", component, JSON, long(65_537)),
         ("deep", "PATCH", "/v2/options", JSON, within(&deep(1000))),
         ("very deep", "PATCH", "/v2/options", JSON, within(&deep(1_000_000))),
         ("deep for nothing", "PUT", "/v2/components", JSON, deep(1_000_000)),
-        ("NUL in an error", "PATCH", &component, JSON, br#"{"error": "a\u0000b"}"#.into()),
+    ]
+}
+
+/// Returns requests with a NUL character.
+fn with_nul(component: &str) -> Vec<BadRequest<'_>> {
+    vec![
+        ("NUL in an error", "PATCH", component, JSON, br#"{"error": "a\u0000b"}"#.into()),
         (
             "NUL in an override",
             "PATCH",
-            &component,
+            component,
             JSON,
             br#"{"status": {"status_override": "\u0000"}}"#.into(),
         ),
         (
             "NUL in parameters",
             "PATCH",
-            &component,
+            component,
             JSON,
             br#"{"desired_state": {"boot_artifacts": {"kernel_parameters": "a\u0000"}}}"#.into(),
         ),
-        ("NUL in a token", "PATCH", &component, JSON, br#"{"actual_state": {"bss_token": "\u0000"}}"#.into()),
+        ("NUL in a token", "PATCH", component, JSON, br#"{"actual_state": {"bss_token": "\u0000"}}"#.into()),
         ("NUL in an id", "PUT", "/v2/components", JSON, br#"[{"id": "a\u0000", "enabled": true}]"#.into()),
         ("NUL in the path", "PUT", "/v2/components/a%00b", JSON, br#"{"enabled": true}"#.into()),
         ("NUL in a query", "GET", "/v2/components?ids=a%00b", "", vec![]),
@@ -140,10 +143,16 @@ async fn bad_requests_are_refused_by_name_and_change_nothing() {
             JSON,
             br#"{"template_name": "kept", "operation": "boot", "limit": "x\u0000"}"#.into(),
         ),
+    ]
+}
+
+/// Returns requests with a bad target, type or method.
+fn bad_targets(component: &str) -> Vec<BadRequest<'_>> {
+    vec![
         ("path is not UTF-8", "GET", "/v2/components/%ff", "", vec![]),
         ("query is not UTF-8", "GET", "/v2/components?session=%ff", "", vec![]),
-        ("another type", "PATCH", &component, "content-type: text/plain\r\n", br#"{"error": "e"}"#.into()),
-        ("no type", "PATCH", &component, "", br#"{"error": "e"}"#.into()),
+        ("another type", "PATCH", component, "content-type: text/plain\r\n", br#"{"error": "e"}"#.into()),
+        ("no type", "PATCH", component, "", br#"{"error": "e"}"#.into()),
         ("absurd age", "GET", "/v2/sessions?min_age=9999999w", "", vec![]),
         ("absurd age", "DELETE", "/v2/sessions?max_age=9999999w", "", vec![]),
         ("no age", "DELETE", "/v2/sessions?max_age=5y", "", vec![]),
@@ -160,7 +169,18 @@ async fn bad_requests_are_refused_by_name_and_change_nothing() {
         ("traced", "TRACE", "/v2/components", "", vec![]),
         ("no such path", "GET", "/v2/components/a/b", "", vec![]),
         ("above the root", "GET", "/../v2/components", "", vec![]),
-    ];
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_requests_are_refused_by_name_and_change_nothing() {
+    let mesh = Mesh::start(async |_| {}).await;
+    mesh.bos.template("kept").await;
+    let id = mesh.bos.get("/v2/components").await[0]["id"].as_str().unwrap().to_owned();
+    let before = everything(&mesh.bos).await;
+
+    let component = format!("/v2/components/{id}");
+    let rows = [bad_bodies(&component), with_nul(&component), bad_targets(&component)].concat();
     let mut lines = String::new();
     for (what, method, target, headers, body) in rows {
         let answer = raw(address(&mesh), &request(method, target, headers, &body)).await;

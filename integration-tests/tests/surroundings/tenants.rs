@@ -102,6 +102,13 @@ impl MeshScene {
 #[tokio::test(flavor = "multi_thread")]
 async fn to_a_tenant_only_its_own_nodes_exist() {
     let scene = scene(|_| {}).await;
+    check_reads(&scene).await;
+    check_patches(&scene).await;
+    check_puts_and_deletions(&scene).await;
+    scene.end().await;
+}
+
+async fn check_reads(scene: &MeshScene) {
     let lines = scene
         .lines(&[
             ("", "GET", "/v2/components", ""),
@@ -130,7 +137,9 @@ async fn to_a_tenant_only_its_own_nodes_exist() {
         bare GET /v2/components/n4 -> 404 The resource was not found: Component 'n4' does not exist
         blue GET /v2/components/x9c9s9b9n9 -> 404 The resource was not found: Component 'x9c9s9b9n9' does not exist
     "#]].assert_eq(&lines);
+}
 
+async fn check_patches(scene: &MeshScene) {
     let lines = scene
         .lines(&[
             (
@@ -183,7 +192,9 @@ async fn to_a_tenant_only_its_own_nodes_exist() {
     "#]].assert_eq(&lines);
     assert_eq!(scene.with_error("by blue").await, "n0 n1 n3");
     assert_eq!(scene.with_error("by bare").await, "");
+}
 
+async fn check_puts_and_deletions(scene: &MeshScene) {
     let lines = scene
         .lines(&[
             ("blue", "PUT", "/v2/components/n4", r#"{"error":"put"}"#),
@@ -207,7 +218,6 @@ async fn to_a_tenant_only_its_own_nodes_exist() {
         blue DELETE /v2/components/x9c9s9b9n9 -> 404 The resource was not found: Component 'x9c9s9b9n9' does not exist
     "#]].assert_eq(&lines);
     assert_eq!(scene.with_error("put").await, "n1");
-    scene.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

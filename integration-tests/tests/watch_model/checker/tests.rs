@@ -13,7 +13,7 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use expect_test::expect;
+use expect_test::{Expect, expect};
 
 use super::{WatchContract, check};
 use crate::history::{
@@ -131,8 +131,15 @@ fn after_made(rest: &str) -> String {
     format!("{MADE}{rest}")
 }
 
+/// Checks what is found in each history, which begins with the two components that were made.
+fn check_rows(rows: &[(&str, &str)], expected: Expect) {
+    let rows: Vec<_> = rows.iter().map(|(what, rest)| (*what, after_made(rest))).collect();
+    let rows: Vec<_> = rows.iter().map(|(what, history)| (*what, history.as_str())).collect();
+    expected.assert_eq(&found(&rows));
+}
+
 #[test]
-fn histories_in_order_pass() {
+fn steps_and_merged_changes_pass() {
     let rows = [
         ("nothing happened", ""),
         (
@@ -191,6 +198,23 @@ fn histories_in_order_pass() {
             A told 3 a@3=w3
             last 3",
         ),
+    ];
+    check_rows(
+        &rows,
+        expect![[r#"
+            nothing happened
+            a step at a time
+            a slow one is told the newest
+            a slow one learns later what was overwritten meanwhile
+            what was answered was overwritten before anybody was told
+            two writes in one transaction show as one
+        "#]],
+    );
+}
+
+#[test]
+fn resumed_and_late_changes_pass() {
+    let rows = [
         (
             "who resumes is told the rest, whatever was told before",
             "
@@ -258,27 +282,21 @@ fn histories_in_order_pass() {
             last 22",
         ),
     ];
-    let rows = rows.map(|(what, rest)| (what, after_made(rest)));
-    let rows: Vec<_> = rows.iter().map(|(what, history)| (*what, history.as_str())).collect();
-    expect![[r#"
-        nothing happened
-        a step at a time
-        a slow one is told the newest
-        a slow one learns later what was overwritten meanwhile
-        what was answered was overwritten before anybody was told
-        two writes in one transaction show as one
-        who resumes is told the rest, whatever was told before
-        deleted and made anew in one batch
-        a write of unknown outcome may be seen late
-        refused, and never seen
-        a list may be ahead of its revision
-        whoever waited too long starts over
-    "#]]
-    .assert_eq(&found(&rows));
+    check_rows(
+        &rows,
+        expect![[r#"
+            who resumes is told the rest, whatever was told before
+            deleted and made anew in one batch
+            a write of unknown outcome may be seen late
+            refused, and never seen
+            a list may be ahead of its revision
+            whoever waited too long starts over
+        "#]],
+    );
 }
 
 #[test]
-fn every_rule_bites() {
+fn skipped_and_repeated_changes_are_found() {
     let rows = [
         (
             "a change is skipped",
@@ -318,6 +336,28 @@ fn every_rule_bites() {
             A told 4 a@3=w2
             last 3",
         ),
+    ];
+    check_rows(
+        &rows,
+        expect![[r#"
+            a change is skipped
+              NoGap, A
+              Fresh, A
+            a change that others saw is skipped for good
+              NoGap, A
+              Fresh, A
+            a deletion is skipped
+              Seen, w2
+              Gone, A
+            a change is told twice
+              NoDuplicate, A
+        "#]],
+    );
+}
+
+#[test]
+fn misplaced_changes_are_found() {
+    let rows = [
         (
             "a change is told late",
             "
@@ -363,6 +403,32 @@ fn every_rule_bites() {
             A told 6
             last 3",
         ),
+    ];
+    check_rows(
+        &rows,
+        expect![[r#"
+            a change is told late
+              NoGap, A
+              NoTimeTravel, A
+            a batch is out of order
+              NoTimeTravel, A
+            a bookmark goes back
+              NoTimeTravel, A
+            a change beyond its bookmark
+              WithinBookmark, A
+            a bookmark that was a lie
+              InOrder, A
+              NoGap, A
+              NoGap, A
+              Fresh, A
+              Fresh, B
+        "#]],
+    );
+}
+
+#[test]
+fn states_that_nobody_wrote_are_found() {
+    let rows = [
         (
             "what nobody wrote",
             "
@@ -395,6 +461,28 @@ fn every_rule_bites() {
             B told 4 synced a@1=w0 b@3=w3 a@4=w2
             last 4",
         ),
+    ];
+    check_rows(
+        &rows,
+        expect![[r#"
+            what nobody wrote
+              Written, A
+            what was refused
+              Written, A
+            deleted by nobody
+              Fresh, A
+            two see different things
+              OneTruth, B
+              Seen, w3
+              Arrives, A
+              Fresh, A
+        "#]],
+    );
+}
+
+#[test]
+fn lost_writes_are_found() {
+    let rows = [
         (
             "an acknowledged write was never seen",
             "
@@ -441,6 +529,33 @@ fn every_rule_bites() {
             A told 4 a@4=w0/w3
             last 4",
         ),
+    ];
+    check_rows(
+        &rows,
+        expect![[r#"
+            an acknowledged write was never seen
+              Seen, w2
+              Fresh, A
+            an answer with a revision that is too early
+              InOrder, an answer
+            a report is lost to a patch
+              NothingLost, A
+              Fresh, A
+            a report is lost that nobody saw
+              NothingLost, A
+              Seen, w2
+              Fresh, A
+            a text comes back
+              NothingLost, A
+              NothingLost, A
+              Fresh, A
+        "#]],
+    );
+}
+
+#[test]
+fn faults_of_resumed_watches_are_found() {
+    let rows = [
         (
             "an update is lost after a resume",
             "
@@ -489,6 +604,32 @@ fn every_rule_bites() {
             B told 3 a@3=w2
             last 3",
         ),
+    ];
+    check_rows(
+        &rows,
+        expect![[r#"
+            an update is lost after a resume
+              Seen, w2
+              Fresh, A
+              Fresh, A
+            deletions are forgotten in silence
+              Seen, w2
+              Gone, A
+              Gone, A
+            a revision is refused without need
+              Remembered, A
+            after starting over it is earlier
+              NoTimeTravel, A
+              Fresh, A
+            a watch is behind what somebody else has seen
+              Fresh, B
+        "#]],
+    );
+}
+
+#[test]
+fn faults_at_the_end_of_a_watch_are_found() {
+    let rows = [
         (
             "synced twice",
             "
@@ -517,85 +658,17 @@ fn every_rule_bites() {
             last 3",
         ),
     ];
-    let rows = rows.map(|(what, rest)| (what, after_made(rest)));
-    let rows: Vec<_> = rows.iter().map(|(what, history)| (*what, history.as_str())).collect();
-    expect![[r#"
-        a change is skipped
-          NoGap, A
-          Fresh, A
-        a change that others saw is skipped for good
-          NoGap, A
-          Fresh, A
-        a deletion is skipped
-          Seen, w2
-          Gone, A
-        a change is told twice
-          NoDuplicate, A
-        a change is told late
-          NoGap, A
-          NoTimeTravel, A
-        a batch is out of order
-          NoTimeTravel, A
-        a bookmark goes back
-          NoTimeTravel, A
-        a change beyond its bookmark
-          WithinBookmark, A
-        a bookmark that was a lie
-          InOrder, A
-          NoGap, A
-          NoGap, A
-          Fresh, A
-          Fresh, B
-        what nobody wrote
-          Written, A
-        what was refused
-          Written, A
-        deleted by nobody
-          Fresh, A
-        two see different things
-          OneTruth, B
-          Seen, w3
-          Arrives, A
-          Fresh, A
-        an acknowledged write was never seen
-          Seen, w2
-          Fresh, A
-        an answer with a revision that is too early
-          InOrder, an answer
-        a report is lost to a patch
-          NothingLost, A
-          Fresh, A
-        a report is lost that nobody saw
-          NothingLost, A
-          Seen, w2
-          Fresh, A
-        a text comes back
-          NothingLost, A
-          NothingLost, A
-          Fresh, A
-        an update is lost after a resume
-          Seen, w2
-          Fresh, A
-          Fresh, A
-        deletions are forgotten in silence
-          Seen, w2
-          Gone, A
-          Gone, A
-        a revision is refused without need
-          Remembered, A
-        after starting over it is earlier
-          NoTimeTravel, A
-          Fresh, A
-        a watch is behind what somebody else has seen
-          Fresh, B
-        synced twice
-          SyncedOnce, A
-        ends with an error that nothing explains
-          EndsInOrder, A
-        never arrives
-          Arrives, A
-        left behind
-          Arrives, A
-    "#]]
-    .assert_eq(&found(&rows));
+    check_rows(
+        &rows,
+        expect![[r#"
+            synced twice
+              SyncedOnce, A
+            ends with an error that nothing explains
+              EndsInOrder, A
+            never arrives
+              Arrives, A
+            left behind
+              Arrives, A
+        "#]],
+    );
 }

@@ -116,10 +116,19 @@ mod tests {
         Some(BootArtifacts { initrd: Some("i".repeat(length).into()), ..BootArtifacts::default() })
     }
 
+    /// Field, its limit, and a change that sets a value of a length or number.
+    type LimitRow = (&'static str, usize, Box<dyn Fn(&mut ComponentPatch, usize)>);
+
+    fn check_limits(rows: Vec<LimitRow>) {
+        for (field, most, change) in rows {
+            assert_eq!(check(|c| change(c, most)), Ok(()), "{field}");
+            assert_eq!(check(|c| change(c, most + 1)), Err(field.to_owned()), "{field}");
+        }
+    }
+
     #[test]
-    fn lengths_and_counts_are_limited() {
-        type Change = Box<dyn Fn(&mut ComponentPatch, usize)>;
-        let rows: Vec<(&str, usize, Change)> = vec![
+    fn lengths_within_states_are_limited() {
+        check_limits(vec![
             (
                 "desired_state.boot_artifacts.kernel",
                 4095,
@@ -206,6 +215,12 @@ mod tests {
                     );
                 }),
             ),
+        ]);
+    }
+
+    #[test]
+    fn other_lengths_and_counts_are_limited() {
+        check_limits(vec![
             (
                 "event_stats.power_on_attempts",
                 1_048_576,
@@ -241,11 +256,7 @@ mod tests {
             ("error", 65536, Box::new(|c, n| c.error = Some("e".repeat(n).into()))),
             ("session", 127, Box::new(|c, n| c.session = Some("s".repeat(n).into()))),
             ("retry_policy", 1_048_576, Box::new(|c, n| c.retry_policy = Some(n as u32))),
-        ];
-        for (field, most, change) in rows {
-            assert_eq!(check(|c| change(c, most)), Ok(()), "{field}");
-            assert_eq!(check(|c| change(c, most + 1)), Err(field.to_owned()), "{field}");
-        }
+        ]);
     }
 
     #[test]

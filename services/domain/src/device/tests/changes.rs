@@ -147,17 +147,6 @@ fn changed_statuses_are_events() {
         "summary:Online updated:UpToDate applications:Healthy > ",
         "applications:Healthy > applications:Degraded",
         "applications:Degraded > applications:NoApplications",
-        "cpu:Unknown > healthy",
-        "cpu:Unknown > cpu:Error",
-        "cpu:Critical memory:Warning disk:Healthy > cpu:Warning memory:Healthy disk:Unknown",
-        " > cpu:Critical memory:Critical disk:Critical",
-        " > spec-valid",
-        "spec-valid > spec-invalid:bad",
-        "spec-invalid:bad > spec-invalid:worse",
-        "paused > ",
-        "paused > awaiting",
-        " > document:a label:a:b owner:f",
-        " > decommissioning",
     ];
     check(
         &rows,
@@ -201,6 +190,29 @@ fn changed_statuses_are_events() {
                 !W DeviceApplicationDegraded
             applications:Degraded > applications:NoApplications
                 !DeviceApplicationHealthy
+        "#]],
+    );
+}
+
+#[test]
+fn changed_resources_and_specs_are_events() {
+    let rows = [
+        "cpu:Unknown > healthy",
+        "cpu:Unknown > cpu:Error",
+        "cpu:Critical memory:Warning disk:Healthy > cpu:Warning memory:Healthy disk:Unknown",
+        " > cpu:Critical memory:Critical disk:Critical",
+        " > spec-valid",
+        "spec-valid > spec-invalid:bad",
+        "spec-invalid:bad > spec-invalid:worse",
+        "paused > ",
+        "paused > awaiting",
+        " > document:a label:a:b owner:f",
+        " > decommissioning",
+    ];
+    check(
+        &rows,
+        compare,
+        expect![[r#"
             cpu:Unknown > healthy
                 no event
             cpu:Unknown > cpu:Error

@@ -247,6 +247,10 @@ mod tests {
               }
             }"#]]
         .assert_eq(&shown);
+    }
+
+    #[test]
+    fn an_inventory_has_the_properties_of_a_node() {
         let node =
             IronicNode::read(&json!({"properties": {"cpu_arch": "aarch64", "memory_mb": "4096", "cpus": 4}}));
         expect![[r#"{"cpu":{"arch":"aarch64","clockMegahertz":0,"count":4,"flags":[],"model":""},"firmware":{"bios":{}},"hostname":"","nics":[{"mac":"00:5c:52:31:00:01","pxe":true}],"ramMebibytes":4096,"storage":[],"systemVendor":{"manufacturer":"","productName":"","serialNumber":""}}"#]].assert_eq(&of_properties(&node, Some("00:5C:52:31:00:01")).to_string());
