@@ -38,7 +38,7 @@ fn services_do_not_know_each_other() {
         session-manager: chassis domain proto upstream; tests: test-databases test-registry
         simulation: chassis component-registry config-coordinator domain power-controller proto session-manager simulator status-evaluator
         simulator: chassis proto
-        status-evaluator: chassis domain proto; tests: component-registry
+        status-evaluator: chassis domain proto; tests: test-registry
         test-databases:
         test-registry: chassis component-registry domain proto
         upstream: chassis domain

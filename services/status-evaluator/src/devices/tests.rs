@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chassis::{Channel, Context, Settings, lease::Role, settings::InventoryDriver};
+use chassis::{Channel, Context, Settings, lease::Role};
 use proto::{
     device::{
         CreateDeviceRequest, Device, GetDeviceRequest, ReportDeviceStatusRequest, ReportHeartbeatsRequest,
@@ -10,53 +10,45 @@ use proto::{
     },
     event::{EventFilter, ListEventsRequest, event_service_client::EventServiceClient},
 };
-use tempfile::TempDir;
-use tokio::net::TcpListener;
+use test_registry::TestRegistry;
 
 /// Deadline for expected events.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A registry, and the evaluator of devices.
 struct Shop {
-    registry: Context,
+    registry: TestRegistry,
     evaluator: Context,
-    channel: Channel,
-    _directory: TempDir,
 }
 
 impl Shop {
     /// Starts with devices that count as disconnected after so many seconds.
     async fn start(disconnect_seconds: u32) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
-        settings.inventory.driver = InventoryDriver::File;
-        settings.machine_file = directory.path().join("machine.toml");
-        std::fs::write(&settings.machine_file, "").unwrap();
+        let registry =
+            TestRegistry::start_with(|settings| settings.devices.disconnect_seconds = disconnect_seconds)
+                .await;
+        let mut settings = Settings::default();
         settings.devices.disconnect_seconds = disconnect_seconds;
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        settings.component_registry.url = format!("http://{}", listener.local_addr().unwrap());
-        let registry = Context::new(settings.clone());
-        component_registry::start(registry.clone(), listener).await.unwrap();
-        let channel = chassis::channel(&settings.component_registry.url).unwrap();
+        settings.component_registry.url = registry.url();
         let evaluator = Context::new(settings);
         super::start(&evaluator, Role::forever()).unwrap();
-        Self { registry, evaluator, channel, _directory: directory }
+        Self { registry, evaluator }
     }
 
     async fn stop(self) {
         stop(&self.evaluator).await;
-        stop(&self.registry).await;
+        self.registry.stop().await;
     }
 
     /// Starts the evaluator anew.
     async fn restart_evaluator(&mut self) {
         stop(&self.evaluator).await;
-        self.evaluator = Context::new(Settings::clone(&self.registry.settings));
+        self.evaluator = Context::new(Settings::clone(&self.evaluator.settings));
         super::start(&self.evaluator, Role::forever()).unwrap();
     }
 
     fn devices(&self) -> DeviceServiceClient<Channel> {
-        DeviceServiceClient::new(self.channel.clone())
+        DeviceServiceClient::new(self.registry.channel())
     }
 
     async fn create(&self, name: &str) {
@@ -66,12 +58,12 @@ impl Shop {
 
     async fn heartbeat(&self, name: &str) {
         let request = ReportHeartbeatsRequest { names: vec![name.to_owned()] };
-        DeviceAgentServiceClient::new(self.channel.clone()).report_heartbeats(request).await.unwrap();
+        DeviceAgentServiceClient::new(self.registry.channel()).report_heartbeats(request).await.unwrap();
     }
 
     async fn report(&self, name: &str) -> String {
         let request = ReportDeviceStatusRequest { name: name.to_owned(), document: None };
-        let mut agents = DeviceAgentServiceClient::new(self.channel.clone());
+        let mut agents = DeviceAgentServiceClient::new(self.registry.channel());
         summary(&agents.report_device_status(request).await.unwrap().into_inner().device.unwrap())
     }
 
@@ -87,7 +79,7 @@ impl Shop {
         let request = ListEventsRequest { filter, ..ListEventsRequest::default() };
         let wait = async {
             loop {
-                let mut client = EventServiceClient::new(self.channel.clone());
+                let mut client = EventServiceClient::new(self.registry.channel());
                 let story = client.list_events(request.clone()).await.unwrap().into_inner().events;
                 let kinds = story.into_iter().filter_map(|event| event.body).map(|body| body.kind);
                 if kinds.filter(|kind| kind == event).count() >= times {

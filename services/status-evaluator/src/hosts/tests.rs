@@ -14,7 +14,6 @@ use chassis::{
     lease::Role,
     observe::mirror::Mirror,
     process::clock,
-    settings::InventoryDriver,
     store::{
         database,
         ledger::{Column, Ledger, Migrations, Responses, StoredRow, Table},
@@ -35,8 +34,7 @@ use futures_util::TryStreamExt as _;
 use proto::{
     Encoded,
     host::{
-        BmcDetails, CreateHostRequest, CreateHostSecretRequest, DeleteHostRequest, DeleteHostSecretRequest,
-        GetHostRequest, Host, HostImage, HostName, HostSecret, HostSight, HostSpec, ListHostDocumentsRequest,
+        BmcDetails, DeleteHostSecretRequest, Host, HostImage, HostSight, HostSpec, ListHostDocumentsRequest,
         ListHostSightsRequest, ListHostSightsResponse, ObjectMeta, ReplaceHostRequest, SecretName,
         WatchHostSightsRequest, WatchHostSightsResponse,
         host_document_service_client::HostDocumentServiceClient,
@@ -47,6 +45,7 @@ use proto::{
 };
 use sea_orm_migration::{MigrationTrait, MigratorTrait};
 use tempfile::TempDir;
+use test_registry::TestRegistry;
 use tokio::net::TcpListener;
 use tonic::{Request, Response, Status, async_trait};
 
@@ -101,7 +100,7 @@ impl HostSightService for SightRpc {
 /// A registry, a driver, and the evaluator of hosts.
 struct Rack {
     contexts: Vec<Context>,
-    registry: Channel,
+    registry: TestRegistry,
     /// Whether the driver answers.
     works: Arc<AtomicBool>,
     directory: TempDir,
@@ -111,16 +110,10 @@ impl Rack {
     async fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
-        settings.inventory.driver = InventoryDriver::File;
-        settings.machine_file = directory.path().join("machine.toml");
-        std::fs::write(&settings.machine_file, "").unwrap();
-        let (registry_listener, registry_url) = listener().await;
+        let registry = TestRegistry::start().await;
         let (sight_listener, sight_url) = listener().await;
-        settings.component_registry.url = registry_url;
+        settings.component_registry.url = registry.url();
         settings.host_provisioner.url = sight_url;
-        let registry = Context::new(settings.clone());
-        component_registry::start(registry.clone(), registry_listener).await.unwrap();
-        let channel = chassis::channel(&settings.component_registry.url).unwrap();
         let driver = Context::new(settings.clone());
         let url = driver.database_url("host-provisioner", "").unwrap();
         let database = database::connect::<SightMigrator>(&url).await.unwrap();
@@ -129,11 +122,11 @@ impl Rack {
         server.add(HostSightServiceServer::new(SightRpc(sights.clone())));
         chassis::serve(&driver, "host-provisioner", sight_listener, server).await.unwrap().now();
         let works = Arc::new(AtomicBool::new(true));
-        let hosts = Mirror::<HostRecord>::start(&driver, channel.clone(), |_| {});
+        let hosts = Mirror::<HostRecord>::start(&driver, registry.channel(), |_| {});
         tokio::spawn(drive(hosts, sights, Arc::clone(&works)));
         let evaluator = Context::new(settings);
         super::start(&evaluator, Role::forever()).unwrap();
-        Self { contexts: vec![evaluator, driver, registry], registry: channel, works, directory }
+        Self { contexts: vec![evaluator, driver], registry, works, directory }
     }
 
     async fn stop(self) {
@@ -143,16 +136,16 @@ impl Rack {
         for context in &self.contexts {
             context.tasks.finished(Duration::from_secs(20)).await.unwrap();
         }
+        self.registry.stop().await;
         drop(self.directory);
     }
 
     fn hosts(&self) -> HostServiceClient<Channel> {
-        HostServiceClient::new(self.registry.clone())
+        HostServiceClient::new(self.registry.channel())
     }
 
     async fn host(&self) -> Option<Host> {
-        let answer = self.hosts().get_host(GetHostRequest { name: name() }).await;
-        answer.ok().and_then(|answer| answer.into_inner().host)
+        self.registry.host("h1").await
     }
 
     async fn state(&self) -> String {
@@ -166,11 +159,7 @@ impl Rack {
     }
 
     async fn make_secret(&self) {
-        let login = [("username", "root"), ("password", "s3cret")];
-        let values = login.map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec())).into();
-        let host_secret = Some(HostSecret { meta: Some(meta("login")), ..HostSecret::default() });
-        let request = CreateHostSecretRequest { host_secret, values, validate_only: false };
-        HostSecretServiceClient::new(self.registry.clone()).create_host_secret(request).await.unwrap();
+        self.registry.create_secret("login", &[("username", "root"), ("password", "s3cret")]).await;
     }
 
     async fn make_host(&self) {
@@ -180,8 +169,8 @@ impl Rack {
             ..BmcDetails::default()
         };
         let spec = HostSpec { bmc: Some(bmc), online: true, ..HostSpec::default() };
-        let host = Some(Host { meta: Some(meta("h1")), spec: Some(spec), ..Host::default() });
-        self.hosts().create_host(CreateHostRequest { host, validate_only: false }).await.unwrap();
+        let host = Host { meta: Some(meta("h1")), spec: Some(spec), ..Host::default() };
+        self.registry.create_host(host).await;
     }
 
     /// Changes the host, again if a decision came in between.
@@ -193,22 +182,21 @@ impl Rack {
     }
 
     async fn documents(&self) -> usize {
-        let mut client = HostDocumentServiceClient::new(self.registry.clone());
+        let mut client = HostDocumentServiceClient::new(self.registry.channel());
         let listed = client.list_host_documents(ListHostDocumentsRequest::default()).await.unwrap();
         let parts: Vec<_> = listed.into_inner().try_collect().await.unwrap();
         parts.into_iter().map(|part| part.host_documents.len()).sum()
     }
 
     async fn delete(&self) {
-        let request = DeleteHostRequest { name: name(), ..DeleteHostRequest::default() };
-        self.hosts().delete_host(request).await.unwrap();
+        self.registry.delete_host("h1").await;
     }
 
     /// Deletes the secret; returns whether it is gone.
     async fn delete_secret(&self) -> bool {
         let name = Some(SecretName { namespace: "m".to_owned(), name: "login".to_owned() });
         let request = DeleteHostSecretRequest { name, ..DeleteHostSecretRequest::default() };
-        let mut secrets = HostSecretServiceClient::new(self.registry.clone());
+        let mut secrets = HostSecretServiceClient::new(self.registry.channel());
         secrets.delete_host_secret(request).await.unwrap().into_inner().gone
     }
 }
@@ -221,10 +209,6 @@ async fn listener() -> (TcpListener, String) {
 
 fn meta(name: &str) -> ObjectMeta {
     ObjectMeta { namespace: "m".to_owned(), name: name.to_owned(), ..ObjectMeta::default() }
-}
-
-fn name() -> Option<HostName> {
-    Some(HostName { namespace: "m".to_owned(), name: "h1".to_owned() })
 }
 
 /// Answers every call of every host at once.
@@ -331,7 +315,7 @@ async fn host_lives_from_its_address_to_its_deletion() {
     assert_eq!(rack.documents().await, 0);
     let secret = SecretName { namespace: "m".to_owned(), name: "login".to_owned() };
     let request = proto::host::GetHostSecretRequest { name: Some(secret) };
-    let mut secrets = HostSecretServiceClient::new(rack.registry.clone());
+    let mut secrets = HostSecretServiceClient::new(rack.registry.channel());
     assert!(secrets.get_host_secret(request).await.is_err(), "its last claim is gone");
     rack.stop().await;
 }
