@@ -2,8 +2,10 @@
 
 use chassis::Channel;
 use proto::host::{
-    CreateHostRequest, CreateHostSecretRequest, DeleteHostRequest, GetHostRequest, Host, HostDecision,
-    HostName, HostProgress, HostSecret, HostStatus, ObjectMeta, ReportHostDecisionsRequest,
+    CreateHostDocumentRequest, CreateHostRequest, CreateHostSecretRequest, DeleteHostRequest, DocumentKind,
+    DocumentName, GetHostDocumentRequest, GetHostRequest, Host, HostDecision, HostDocument, HostName,
+    HostProgress, HostSecret, HostStatus, ObjectMeta, ReplaceHostDocumentRequest, ReportHostDecisionsRequest,
+    host_document_service_client::HostDocumentServiceClient,
     host_report_service_client::HostReportServiceClient, host_secret_service_client::HostSecretServiceClient,
     host_service_client::HostServiceClient,
 };
@@ -71,6 +73,36 @@ impl TestRegistry {
         let mut reports = HostReportServiceClient::new(self.channel());
         let answer = reports.report_host_decisions(request).await.expect("a report").into_inner();
         assert!(answer.stale_names.is_empty(), "{answer:?}");
+    }
+
+    /// Stores a companion of hosts with these wishes as a person does, or changes its wishes.
+    ///
+    /// # Panics
+    /// When the call fails.
+    pub async fn put_document(&self, kind: DocumentKind, name: &str, spec_json: &str) {
+        let spec_json = spec_json.to_owned();
+        if let Some(document) = self.document(kind, name).await {
+            let host_document = Some(HostDocument { spec_json, ..document });
+            let request = ReplaceHostDocumentRequest { host_document, ..Default::default() };
+            self.documents().replace_host_document(request).await.expect("changed wishes");
+        } else {
+            let meta = ObjectMeta { namespace: NAMESPACE.into(), name: name.into(), ..ObjectMeta::default() };
+            let document =
+                HostDocument { kind: kind.into(), meta: Some(meta), spec_json, ..HostDocument::default() };
+            let request = CreateHostDocumentRequest { host_document: Some(document), ..Default::default() };
+            self.documents().create_host_document(request).await.expect("a document");
+        }
+    }
+
+    /// Returns a companion of hosts; `None`: there is none with this name.
+    pub async fn document(&self, kind: DocumentKind, name: &str) -> Option<HostDocument> {
+        let name = DocumentName { kind: kind.into(), namespace: NAMESPACE.into(), name: name.into() };
+        let request = GetHostDocumentRequest { name: Some(name) };
+        self.documents().get_host_document(request).await.ok()?.into_inner().host_document
+    }
+
+    fn documents(&self) -> HostDocumentServiceClient<Channel> {
+        HostDocumentServiceClient::new(self.channel())
     }
 
     fn hosts(&self) -> HostServiceClient<Channel> {

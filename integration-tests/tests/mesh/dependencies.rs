@@ -29,7 +29,7 @@ fn services_do_not_know_each_other() {
         config-coordinator: chassis domain proto upstream; tests: test-databases test-registry
         domain:
         gateway: chassis proto
-        host-provisioner: chassis domain proto redfish upstream; tests: component-registry simulator status-evaluator test-databases
+        host-provisioner: chassis domain proto redfish upstream; tests: simulator status-evaluator test-registry
         integration-tests: chassis proto reveille test-databases upstreams; tests: component-registry domain gateway session-manager simulator
         power-controller: chassis domain proto redfish upstream; tests: component-registry test-databases
         proto:

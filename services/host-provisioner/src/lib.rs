@@ -42,8 +42,6 @@ use redfish::LoginReader;
 use tokio::sync::Notify;
 
 #[cfg(test)]
-mod testing;
-#[cfg(test)]
 mod tests;
 
 pub use store::{HostSightTable, Migrator};

@@ -26,7 +26,7 @@ async fn a_host_lives_from_registration_to_deletion() {
     }
     let expected = ["not registered", "done, id", "done, inventory", "done", "done", "done", "done", "done"];
     assert_eq!(answers, expected);
-    mesh.registry.delete("m/h").await;
+    mesh.registry.delete_host("h").await;
     until("the row is gone", || async { mesh.sight("h").await.is_none().then_some(()) }).await;
     mesh.end().await;
 }

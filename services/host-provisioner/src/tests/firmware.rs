@@ -1,20 +1,15 @@
 //! Records about the firmware of a host behind a real emulator of BMCs, from a wish to its fulfilment.
 
-use chassis::settings::HostDriverName;
-use domain::host::record::call::PrepareCall;
-use proto::host::{
-    DocumentKind, HostDocument, host_document_service_server::HostDocumentServiceServer,
-    host_secret_service_server::HostSecretServiceServer, host_service_server::HostServiceServer,
-};
+use chassis::{kinds::host::call::registration_to_wire, settings::HostDriverName};
+use domain::host::record::call::{PrepareCall, Registration};
+use proto::host::DocumentKind;
 use serde_json::{Value, json};
 
 use super::{conformance::emulator, *};
-use crate::testing::documents::FakeDocuments;
 
 /// Host behind an emulated BMC, with its records.
 struct FirmwareScene {
     mesh: ProvisionerMesh,
-    documents: FakeDocuments,
     bmc: emulator::RedfishEmulator,
 }
 
@@ -23,53 +18,39 @@ impl FirmwareScene {
     async fn with(settings: Value, updates: Value) -> Option<Self> {
         let bmc = emulator::RedfishEmulator::start().await?;
         let mut mesh = ProvisionerMesh::new(1.0).await;
-        let documents = FakeDocuments::open(&mesh.around).await;
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        mesh.settings.component_registry.url = format!("http://{}", listener.local_addr().unwrap());
-        let mut server = Server::default();
-        server.add(HostServiceServer::new(mesh.registry.clone()));
-        server.add(HostSecretServiceServer::new(mesh.registry.clone()));
-        server.add(HostDocumentServiceServer::new(documents.clone()));
-        chassis::serve(&mesh.around, "registry", listener, server).await.unwrap().now();
         mesh.settings.host_operations.driver = HostDriverName::Redfish;
-        let scene = Self { mesh, documents, bmc };
+        let scene = Self { mesh, bmc };
         scene.put(DocumentKind::FirmwareSettings, json!({ "settings": settings })).await;
         scene.put(DocumentKind::FirmwareComponents, json!({ "updates": updates })).await;
-        scene.mesh.registry.put(scene.host()).await;
+        scene.mesh.registry.create_host(scene.host()).await;
+        scene.decide(wire::HostProgress::default()).await;
         Some(scene)
     }
 
     fn host(&self) -> wire::Host {
-        let mut host = host("h", "uid-1");
+        let mut host = host("h");
         let bmc = host.spec.as_mut().unwrap().bmc.as_mut().unwrap();
         bmc.address = format!("redfish-virtualmedia+http://{}{}", self.bmc.authority, emulator::SYSTEM);
-        let provisioning = wire::ProvisioningStatus { id: "uid-1".to_owned(), ..Default::default() };
-        host.status = Some(wire::HostStatus { provisioning: Some(provisioning), ..Default::default() });
-        host.progress = Some(wire::HostProgress {
-            registered: Some(wire::Registration::default()),
-            ..Default::default()
-        });
         host
     }
 
+    /// Records the host as registered, with this progress besides.
+    async fn decide(&self, mut progress: wire::HostProgress) {
+        let id = self.mesh.registry.host("h").await.unwrap().meta.unwrap().uid;
+        let provisioning = wire::ProvisioningStatus { id, ..wire::ProvisioningStatus::default() };
+        let status = wire::HostStatus { provisioning: Some(provisioning), ..wire::HostStatus::default() };
+        progress.registered = Some(registration_to_wire(&Registration::default()));
+        self.mesh.registry.decide_host("h", Some(status), Some(progress)).await;
+    }
+
     async fn put(&self, kind: DocumentKind, spec: Value) {
-        let mut document = self.documents.get(kind, "h").unwrap_or_else(|| {
-            let meta = wire::ObjectMeta {
-                namespace: "m".to_owned(),
-                name: "h".to_owned(),
-                ..wire::ObjectMeta::default()
-            };
-            HostDocument { kind: kind.into(), meta: Some(meta), ..HostDocument::default() }
-        });
-        document.spec_json = spec.to_string();
-        document.meta.as_mut().unwrap().generation += 1;
-        self.documents.put(document).await;
+        self.mesh.registry.put_document(kind, "h", &spec.to_string()).await;
     }
 
     /// Waits until the record has judged its wishes in their present generation so, and returns its status.
     async fn judged(&self, kind: DocumentKind, is_changed: &str, is_valid: &str) -> Value {
         let look = || async {
-            let document = self.documents.get(kind, "h")?;
+            let document = self.mesh.registry.document(kind, "h").await?;
             let status: Value = serde_json::from_str(&document.status_json).ok()?;
             let generation = document.meta.as_ref()?.generation;
             let conditions = status["conditions"].as_array()?;
@@ -95,10 +76,8 @@ impl FirmwareScene {
             self.mesh.ask_about(self.host(), number, &call, since).await;
             let answer = self.mesh.answer("h", number).await;
             if !matches!(answer, DriverAnswer::InProgress { .. }) {
-                let mut host = self.host();
-                let progress = host.progress.as_mut().unwrap();
-                progress.firmware_changed_at = Some(time::to_wire(clock::now()));
-                self.mesh.registry.put(host).await;
+                let firmware_changed_at = Some(time::to_wire(clock::now()));
+                self.decide(wire::HostProgress { firmware_changed_at, ..Default::default() }).await;
                 return answer;
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
@@ -120,7 +99,7 @@ async fn a_firmware_wish_is_judged_fulfilled_and_read_again() {
     assert_eq!(refused["conditions"][1]["message"], "ProcTurboMode: is none of the allowed values");
     assert_eq!(refused["settings"]["ProcTurboMode"], "Enabled");
     let schema = refused["schema"]["name"].as_str().unwrap();
-    assert!(scene.documents.get(DocumentKind::FirmwareSchema, schema).is_some(), "{schema}");
+    assert!(scene.mesh.registry.document(DocumentKind::FirmwareSchema, schema).await.is_some(), "{schema}");
 
     scene.put(DocumentKind::FirmwareSettings, json!({"settings": {"ProcTurboMode": "Disabled"}})).await;
     scene.judged(DocumentKind::FirmwareSettings, "True", "True").await;
@@ -133,7 +112,7 @@ async fn a_firmware_wish_is_judged_fulfilled_and_read_again() {
     let components = PreparationParts { components: true, ..PreparationParts::default() };
     assert_eq!(show(&scene.prepare(1000, components).await), "done");
     let updated = || async {
-        let document = scene.documents.get(DocumentKind::FirmwareComponents, "h")?;
+        let document = scene.mesh.registry.document(DocumentKind::FirmwareComponents, "h").await?;
         document.status_json.contains(r#""lastVersionFlashed":"1.1.0""#).then_some(())
     };
     until("the new version", updated).await;

@@ -1,13 +1,7 @@
-//! Whole lives of hosts, decided by the status evaluator and kept by the component registry.
+//! Whole lives of hosts, whose calls the status evaluator decides.
 
-use chassis::{
-    Channel,
-    settings::{HostDriverName, InventoryDriver},
-};
-use proto::{
-    host::{host_secret_service_client::HostSecretServiceClient, host_service_client::HostServiceClient},
-    simulation::RackOperation,
-};
+use chassis::{Channel, settings::HostDriverName};
+use proto::{host::host_service_client::HostServiceClient, simulation::RackOperation};
 
 use super::{
     conformance::emulator::{self, RedfishEmulator},
@@ -17,7 +11,7 @@ use super::{
 /// Parts of a mesh that hosts need.
 pub(super) struct HostMesh {
     contexts: Vec<Context>,
-    registry: Channel,
+    registry: TestRegistry,
     rack: RackRpc,
     directory: TempDir,
 }
@@ -26,28 +20,23 @@ impl HostMesh {
     pub(super) async fn start(adjust: impl Fn(&mut Settings)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
-        settings.inventory.driver = InventoryDriver::File;
-        settings.machine_file = directory.path().join("machine.toml");
-        std::fs::write(&settings.machine_file, "").unwrap();
         settings.simulator.speed = 0.0;
         settings.host_operations.listing_seconds = 0.5;
         adjust(&mut settings);
-        let (registry, registry_url) = listener().await;
+        let registry = TestRegistry::start().await;
         let (evaluator, _) = listener().await;
         let (provisioner, provisioner_url) = listener().await;
         let (rack_listener, rack_url) = listener().await;
-        settings.component_registry.url = registry_url;
+        settings.component_registry.url = registry.url();
         settings.host_provisioner.url = provisioner_url;
         settings.simulator.url = rack_url;
-        let contexts: Vec<_> = (0..4).map(|_| Context::new(settings.clone())).collect();
+        let contexts: Vec<_> = (0..3).map(|_| Context::new(settings.clone())).collect();
         let rack = simulator::rack(&settings.simulator).unwrap();
         let mut server = Server::default();
         server.add(RackServiceServer::new(rack.clone()));
-        chassis::serve(&contexts[3], "rack", rack_listener, server).await.unwrap().now();
-        component_registry::start(contexts[2].clone(), registry).await.unwrap();
+        chassis::serve(&contexts[2], "rack", rack_listener, server).await.unwrap().now();
         crate::start(contexts[1].clone(), provisioner).await.unwrap();
         status_evaluator::start(contexts[0].clone(), evaluator).await.unwrap();
-        let registry = chassis::channel(&settings.component_registry.url).unwrap();
         Self { contexts, registry, rack, directory }
     }
 
@@ -55,11 +44,12 @@ impl HostMesh {
         for context in &self.contexts {
             finish(context).await;
         }
+        self.registry.stop().await;
         self.directory.close().unwrap();
     }
 
     pub(super) fn hosts(&self) -> HostServiceClient<Channel> {
-        HostServiceClient::new(self.registry.clone())
+        HostServiceClient::new(self.registry.channel())
     }
 
     pub(super) async fn create(&self, name: &str, password: &str) {
@@ -67,19 +57,9 @@ impl HostMesh {
     }
 
     pub(super) async fn create_at(&self, name: &str, password: &str, address: &str) {
-        let login = [("username", "admin"), ("password", password)];
-        let values = login.map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec())).into();
-        let meta = |name: &str| wire::ObjectMeta {
-            namespace: "m".to_owned(),
-            name: name.to_owned(),
-            ..wire::ObjectMeta::default()
-        };
         let secret = format!("{name}-login");
-        let host_secret = Some(wire::HostSecret { meta: Some(meta(&secret)), ..Default::default() });
-        let request = wire::CreateHostSecretRequest { host_secret, values, validate_only: false };
-        HostSecretServiceClient::new(self.registry.clone()).create_host_secret(request).await.unwrap();
-        let mut host = host(name, "");
-        host.meta = Some(meta(name));
+        self.registry.create_secret(&secret, &[("username", "admin"), ("password", password)]).await;
+        let mut host = host(name);
         let spec = host.spec.as_mut().unwrap();
         spec.online = true;
         // No two hosts of a test have names of the same sum.
@@ -88,13 +68,11 @@ impl HostMesh {
         let bmc = spec.bmc.as_mut().unwrap();
         bmc.credentials_name = secret;
         bmc.address = address.to_owned();
-        let request = wire::CreateHostRequest { host: Some(host), validate_only: false };
-        self.hosts().create_host(request).await.unwrap();
+        self.registry.create_host(host).await;
     }
 
     pub(super) async fn get(&self, name: &str) -> Option<wire::Host> {
-        let request = wire::GetHostRequest { name: host_name(name) };
-        self.hosts().get_host(request).await.ok()?.into_inner().host
+        self.registry.host(name).await
     }
 
     /// Waits until the host is in that state, and on or off.
@@ -119,8 +97,7 @@ impl HostMesh {
 
     /// Deletes the host, and waits until it is gone.
     pub(super) async fn delete(&self, name: &str) {
-        let delete = wire::DeleteHostRequest { name: host_name(name), ..Default::default() };
-        self.hosts().delete_host(delete).await.unwrap();
+        self.registry.delete_host(name).await;
         until("the host is gone", || async { self.get(name).await.is_none().then_some(()) }).await;
     }
 

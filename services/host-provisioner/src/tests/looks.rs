@@ -3,6 +3,8 @@
 use domain::host::evidence::DriverView;
 use proto::simulation::{OperateRackHostRequest, RackOperation, rack_service_server::RackService};
 
+use test_registry::CallFault;
+
 use super::*;
 
 fn power(sight: &DriverSight) -> Option<bool> {
@@ -40,12 +42,12 @@ async fn a_lost_record_is_seen_as_absent() {
     let mesh = ProvisionerMesh::started(0.0).await;
     mesh.carry_out("h", 1, &register()).await;
     mesh.until_seen("h", |sight| sight.view().is_some()).await;
-    let mut host = mesh.registry.get("m/h");
-    host.status = Some(wire::HostStatus {
+    let host = mesh.registry.host("h").await.unwrap();
+    let status = wire::HostStatus {
         provisioning: Some(wire::ProvisioningStatus { id: "id".to_owned(), ..Default::default() }),
         ..wire::HostStatus::default()
-    });
-    mesh.registry.put(host).await;
+    };
+    mesh.registry.decide_host("h", Some(status), host.progress).await;
     mesh.rack.forget("m/h");
     mesh.until_seen("h", |sight| matches!(sight, DriverSight::Absent { .. })).await;
     assert_eq!(show(&mesh.carry_out("h", 2, &inspect()).await), "not registered");
@@ -77,11 +79,14 @@ async fn a_backend_that_does_not_answer_is_not_ready() {
 async fn news_about_an_earlier_host_of_the_name_do_not_count() {
     let mesh = ProvisionerMesh::started(0.0).await;
     mesh.carry_out("h", 1, &register()).await;
-    let mut other = mesh.registry.get("m/h");
-    other.meta.as_mut().unwrap().uid = "2".to_owned();
-    mesh.registry.put(other).await;
+    // The service sees nothing between the two hosts of the name.
+    mesh.registry.proxy.fault("WatchHosts", CallFault::Held);
+    mesh.registry.delete_host("h").await;
+    mesh.ask("h", 1, &register()).await;
+    mesh.registry.proxy.mend("WatchHosts");
+    let uid = mesh.registry.host("h").await.unwrap().meta.unwrap().uid;
     let renewed =
-        || async { mesh.sight("h").await.filter(|sight| sight.uid == "2" && sight.report.is_some()) };
+        || async { mesh.sight("h").await.filter(|sight| sight.uid == uid && sight.report.is_some()) };
     until("a report about the new host", renewed).await;
     mesh.end().await;
 }

@@ -1,6 +1,11 @@
-//! The whole service with a registry and a rack around it.
+//! The whole service between the real registry and a rack.
+//!
+//! - `life`, `ironic_life`: hosts whose calls the status evaluator decides; in all others the test decides them
+//! - `begun_once`: operations across restarts; `looks`: listings; `trouble`, `redfish`: BMCs that take their time
+//! - `conformance`: the contract of drivers, without the service; `bmc`: a played BMC
 
 mod begun_once;
+mod bmc;
 mod conformance;
 mod firmware;
 mod ironic_life;
@@ -40,13 +45,12 @@ use proto::{
 };
 use simulator::RackRpc;
 use tempfile::TempDir;
+use test_registry::TestRegistry;
 use tokio::net::TcpListener;
-
-use crate::testing::registry::FakeRegistry;
 
 /// Mesh of a registry, a rack and, while it runs, the host provisioner.
 struct ProvisionerMesh {
-    registry: FakeRegistry,
+    registry: TestRegistry,
     rack: RackRpc,
     around: Context,
     settings: Settings,
@@ -61,20 +65,15 @@ impl ProvisionerMesh {
     }
 
     async fn with_login(speed: f64, password: &str) -> Self {
-        Self::with_registry(speed, password, "").await
-    }
-
-    /// Creates a mesh whose registry has the database at `database_url`; empty: one of its own.
-    async fn with_registry(speed: f64, password: &str, database_url: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
-        database_url.clone_into(&mut settings.component_registry.database_url);
         settings.simulator.speed = speed;
         settings.host_operations.listing_seconds = 0.5;
         settings.simulator.rack.faults = "dead-bmc=nobody".to_owned();
         let around = Context::new(settings.clone());
-        let (registry, url) = FakeRegistry::start(&around, password).await;
-        settings.component_registry.url = url;
+        let registry = TestRegistry::start().await;
+        registry.create_secret("login", &[("username", "admin\n"), ("password", password)]).await;
+        settings.component_registry.url = registry.url();
         let rack = simulator::rack(&settings.simulator).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         settings.simulator.url = format!("http://{}", listener.local_addr().unwrap());
@@ -107,6 +106,7 @@ impl ProvisionerMesh {
     async fn end(mut self) {
         self.stop().await;
         finish(&self.around).await;
+        self.registry.stop().await;
         self.directory.close().unwrap();
     }
 
@@ -128,11 +128,15 @@ impl ProvisionerMesh {
     }
 
     async fn ask_since(&self, name: &str, number: u64, call: &DriverCall, since: Timestamp) {
-        self.ask_about(host(name, "1"), number, call, since).await;
+        self.ask_about(host(name), number, call, since).await;
     }
 
-    async fn ask_about(&self, mut host: wire::Host, number: u64, call: &DriverCall, since: Timestamp) {
-        host.progress = Some(wire::HostProgress {
+    async fn ask_about(&self, host: wire::Host, number: u64, call: &DriverCall, since: Timestamp) {
+        let name = host.meta.as_ref().unwrap().name.clone();
+        if self.registry.host(&name).await.is_none() {
+            self.registry.create_host(host).await;
+        }
+        let progress = wire::HostProgress {
             calls: number,
             work: Some(wire::HostWork {
                 number,
@@ -141,8 +145,9 @@ impl ProvisionerMesh {
                 ..wire::HostWork::default()
             }),
             ..wire::HostProgress::default()
-        });
-        self.registry.put(host).await;
+        };
+        let status = self.registry.host(&name).await.unwrap().status;
+        self.registry.decide_host(&name, status, Some(progress)).await;
     }
 
     /// Waits for the answer to a call.
@@ -199,7 +204,7 @@ async fn until<T: Debug, F: Future<Output = Option<T>>>(what: &str, look: impl F
     tokio::time::timeout(patience, waiting).await.unwrap_or_else(|_| panic!("{what}: not in time"))
 }
 
-fn host(name: &str, uid: &str) -> wire::Host {
+fn host(name: &str) -> wire::Host {
     let bmc = wire::BmcDetails {
         address: format!("redfish-virtualmedia://{name}.bmc/redfish/v1/Systems/1"),
         credentials_name: "login".to_owned(),
@@ -209,7 +214,6 @@ fn host(name: &str, uid: &str) -> wire::Host {
         meta: Some(wire::ObjectMeta {
             namespace: "m".to_owned(),
             name: name.to_owned(),
-            uid: uid.to_owned(),
             ..wire::ObjectMeta::default()
         }),
         spec: Some(wire::HostSpec {

@@ -10,11 +10,8 @@ use domain::host::{
 use expect_test::{Expect, expect};
 use upstream::SecretText;
 
-use super::*;
-use crate::{
-    driver::{BmcLogin, DeployDocuments, FirmwareOrder, HostDriver, HostTarget, WorkOrder},
-    testing::bmc::FakeBmc,
-};
+use super::{bmc::FakeBmc, *};
+use crate::driver::{BmcLogin, DeployDocuments, FirmwareOrder, HostDriver, HostTarget, WorkOrder};
 
 /// Driver of one host, and its BMC.
 struct BmcScene {
@@ -182,12 +179,12 @@ async fn sessions_end_with_their_hosts_and_with_the_process() {
     mesh.start().await;
     let (gone, stays) = (FakeBmc::start().await, FakeBmc::start().await);
     for (name, bmc) in [("gone", &gone), ("stays", &stays)] {
-        let mut host = host(name, "1");
+        let mut host = host(name);
         host.spec.as_mut().unwrap().bmc.as_mut().unwrap().address = bmc.address();
         mesh.ask_about(host, 1, &register(), clock::now()).await;
         mesh.answer(name, 1).await;
     }
-    mesh.registry.delete("m/gone").await;
+    mesh.registry.delete_host("gone").await;
     until("the end of a session", || async { (gone.sessions() == 0).then_some(()) }).await;
     assert_eq!((stays.sessions(), stays.take_changes()), (1, vec!["session".to_owned()]));
     mesh.stop().await;

@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 
 use chassis::settings::HostDriverName;
+use test_registry::CallFault;
 
 use super::*;
 
 fn behind(name: &str, bmc: SocketAddr) -> wire::Host {
-    let mut host = host(name, "1");
+    let mut host = host(name);
     let spec = host.spec.as_mut().unwrap();
     spec.bmc.as_mut().unwrap().address = format!("redfish+http://{bmc}/redfish/v1/Systems/1");
     host
@@ -32,7 +33,7 @@ async fn a_bmc_that_hangs_delays_no_other_host() {
     assert!(show(&answer).starts_with("failed: "), "{answer:?}");
     assert!(mesh.sight("hangs-0").await.is_none_or(|sight| sight.report.is_none()));
     let ipmi = "ipmi://127.0.0.1";
-    let mut other = host("other", "1");
+    let mut other = host("other");
     other.spec.as_mut().unwrap().bmc.as_mut().unwrap().address = ipmi.to_owned();
     mesh.ask_about(other, 1, &register(), clock::now()).await;
     let words = "failed: hosts are driven by Redfish, and the BMC address is of another protocol";
@@ -43,11 +44,11 @@ async fn a_bmc_that_hangs_delays_no_other_host() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_whose_login_cannot_be_read_says_so() {
     let mesh = ProvisionerMesh::started(0.0).await;
-    mesh.registry.hide_logins(true);
+    mesh.registry.proxy.fault("ReadSecretValues", CallFault::Refused);
     mesh.ask("h", 1, &register()).await;
     assert_eq!(show(&mesh.answer("h", 1).await), "trouble: Unreachable");
     assert!(mesh.sight("h").await.unwrap().intent.is_none());
-    mesh.registry.hide_logins(false);
+    mesh.registry.proxy.mend("ReadSecretValues");
     mesh.ask("h", 2, &register()).await;
     assert_eq!(show(&mesh.answer("h", 2).await), "done, id");
     mesh.end().await;
