@@ -31,7 +31,7 @@ fn services_do_not_know_each_other() {
         gateway: chassis proto
         host-provisioner: chassis domain proto redfish upstream; tests: simulator status-evaluator test-registry
         integration-tests: chassis proto reveille test-databases upstreams; tests: component-registry domain gateway session-manager simulator
-        power-controller: chassis domain proto redfish upstream; tests: component-registry test-databases
+        power-controller: chassis domain proto redfish upstream; tests: test-databases test-registry
         proto:
         redfish: chassis proto upstream; tests: chassis
         reveille: chassis component-registry config-coordinator domain gateway host-provisioner power-controller proto session-manager simulator status-evaluator upstreams

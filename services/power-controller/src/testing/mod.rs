@@ -1,8 +1,7 @@
-//! Surroundings for the tests of this crate: power upstreams and a registry, all in the process.
+//! Power upstreams in the process, for the tests of this crate.
 
 pub(crate) mod fleet;
 pub(crate) mod pcs;
-pub(crate) mod registry;
 
 use std::{future::Future, time::Duration};
 

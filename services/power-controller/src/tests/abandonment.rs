@@ -32,7 +32,7 @@ async fn administrated() -> ControllerMesh {
     let mut mesh = ControllerMesh::new(Options::default()).await;
     mesh.pcs.add_transition(foreign("admin1", "Soft-Off", "x1"));
     mesh.pcs.add_transition(foreign("admin2", "Soft-Off", "x2"));
-    mesh.power_off(&["x1", "x2"]);
+    mesh.power_off(&["x1", "x2"]).await;
     mesh.start().await;
     mesh.until_waiting_for("x1", "admin1").await;
     mesh.until_waiting_for("x2", "admin2").await;
@@ -108,7 +108,7 @@ async fn only_a_transition_that_somebody_waits_for_is_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn transition_on_record_is_given_up_by_a_node() {
     let mesh = ControllerMesh::started().await;
-    mesh.power_off(&["x1", "x2"]);
+    mesh.power_off(&["x1", "x2"]).await;
     mesh.until_taken(1).await;
     let open = mesh.until_delivery(Delivery::Accepted).await;
     assert_eq!(mesh.abandon("", "x2").await.unwrap().id, open.id);

@@ -7,14 +7,6 @@ use serde_json::json;
 use super::*;
 use crate::testing::pcs::PcsTrouble;
 
-/// Changes the wish of the node to on, in a newer generation.
-pub(super) fn wanted_on_anew(component: &mut Component) {
-    component.generation = 2;
-    component.power.event_stats = Some(EventStats::zeros());
-    component.preparation.outcome = Some(BootPreparation { generation: 2, attempt: 1, trouble: None });
-    wants_power_on(component);
-}
-
 /// Returns a time that no clock of the test reaches.
 pub(super) fn later() -> String {
     (chrono::Utc::now() + chrono::Duration::seconds(3600)).to_rfc3339()
@@ -23,7 +15,7 @@ pub(super) fn later() -> String {
 /// Returns a mesh with an overdue shutdown, which the upstream never ends by itself, after a restart.
 async fn overdue_shutdown() -> ControllerMesh {
     let mut mesh = ControllerMesh::started().await;
-    mesh.power_off(&["x1"]);
+    mesh.power_off(&["x1"]).await;
     mesh.until_taken(1).await;
     let accepted = mesh.until_delivery(Delivery::Accepted).await;
     mesh.stop().await;
@@ -43,7 +35,7 @@ async fn an_overdue_transition_is_withdrawn_and_waited_for() {
     mesh.until_component("x1", "shows what is waited for", shows).await;
     // The reading is off, and a newer generation wants on: nothing is sent while the shutdown is open.
     mesh.pcs.set_power(&["x1"], "off", &now());
-    mesh.registry.change("x1", wanted_on_anew);
+    mesh.assign(&["x1"], Phase::PoweringOn).await;
     mesh.until_called("GET /transitions/t-1", 3).await;
     assert_eq!(mesh.pcs.taken(), ["Soft-Off x1"]);
     let held = || async { mesh.state("x1").await.filter(|state| !state.action_waits_for.is_empty()) };
@@ -71,7 +63,7 @@ async fn a_restart_waits_for_a_withdrawn_transition() {
     let mut mesh = overdue_shutdown().await;
     mesh.stop().await;
     mesh.pcs.set_power(&["x1"], "off", &now());
-    mesh.registry.change("x1", wanted_on_anew);
+    mesh.assign(&["x1"], Phase::PoweringOn).await;
     mesh.start().await;
     mesh.until_called("GET /transitions/t-1", 3).await;
     assert_eq!(mesh.pcs.taken(), ["Soft-Off x1"]);
@@ -83,11 +75,11 @@ async fn a_restart_waits_for_a_withdrawn_transition() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newer_generation_waits_for_the_transition_of_an_older_one() {
     let mesh = ControllerMesh::started().await;
-    mesh.power_off(&["x1"]);
+    mesh.power_off(&["x1"]).await;
     mesh.until_taken(1).await;
     mesh.until_delivery(Delivery::Accepted).await;
     mesh.pcs.set_power(&["x1"], "off", &now());
-    mesh.registry.change("x1", wanted_on_anew);
+    mesh.assign(&["x1"], Phase::PoweringOn).await;
     mesh.until_called("POST /power-status", 2).await;
     mesh.until_called("GET /transitions/t-1", 5).await;
     assert_eq!(mesh.pcs.taken(), ["Soft-Off x1"]);
@@ -102,10 +94,10 @@ async fn a_newer_generation_waits_for_the_transition_of_an_older_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forgotten_transition_needs_a_reading_of_after_its_end() {
     let mesh = ControllerMesh::started().await;
-    mesh.power_off(&["x1"]);
+    mesh.power_off(&["x1"]).await;
     mesh.until_taken(1).await;
     mesh.until_delivery(Delivery::Accepted).await;
-    mesh.registry.change("x1", wants_power_on);
+    mesh.registry.report_phase(["x1"], Phase::PoweringOn).await;
     mesh.pcs.set_power(&["x1"], "off", LONG_AGO);
     mesh.pcs.forget_transitions();
     mesh.until_delivery(Delivery::Finished).await;
@@ -119,13 +111,13 @@ async fn a_forgotten_transition_needs_a_reading_of_after_its_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_was_set_hides_no_open_transition() {
     let mut mesh = ControllerMesh::started().await;
-    mesh.power_off(&["x1"]);
+    mesh.power_off(&["x1"]).await;
     mesh.until_taken(1).await;
     mesh.until_delivery(Delivery::Accepted).await;
     mesh.stop().await;
     mesh.pcs.set_ahead(600);
     mesh.pcs.set_power(&["x1"], "off", &later());
-    mesh.registry.change("x1", wanted_on_anew);
+    mesh.assign(&["x1"], Phase::PoweringOn).await;
     mesh.start().await;
     mesh.until_delivery(Delivery::Unknown).await;
     let polls = mesh.pcs.count("GET /transitions/t-1");
@@ -138,7 +130,7 @@ async fn a_clock_that_was_set_hides_no_open_transition() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_gives_up_a_transition_that_never_ends() {
     let mesh = overdue_shutdown().await;
-    mesh.registry.change("x1", wants_power_on);
+    mesh.registry.report_phase(["x1"], Phase::PoweringOn).await;
     let open = mesh.transitions().await.pop().unwrap();
     let abandon = async |id: &str| {
         let request =
@@ -161,10 +153,11 @@ async fn an_operator_gives_up_a_transition_that_never_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn swapped_answers_are_put_right() {
-    let mut mesh = ControllerMesh::new(Options { max_component_batch_size: 1, ..Options::default() }).await;
+    let mut mesh =
+        ControllerMesh::new(Options { max_component_batch_size: Some(1), ..Options::default() }).await;
     mesh.start().await;
     mesh.pcs.mistake_ids(&["t-2", "t-1"]);
-    mesh.power_on(&["x1", "x2"]);
+    mesh.power_on(&["x1", "x2"]).await;
     mesh.until_taken(2).await;
     let put_right = || async {
         let taken = mesh.pcs.taken();
@@ -197,13 +190,13 @@ async fn a_foreign_transition_that_began_before_ours_is_not_adopted() {
     let mesh = ControllerMesh::started().await;
     mesh.pcs.add_transition(foreign("admin", "On", "x1"));
     mesh.pcs.trouble("create", Some(PcsTrouble::Hangs));
-    mesh.power_on(&["x1"]);
+    mesh.power_on(&["x1"]).await;
     mesh.until_delivery(Delivery::Unknown).await;
     mesh.pcs.trouble("create", None);
     let ours = mesh.until_delivery(Delivery::Accepted).await;
     assert_eq!(ours.upstream_id, "t-2");
     assert_eq!(mesh.pcs.count("DELETE"), 0);
-    assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOn), 1);
+    assert_eq!(attempts(&mesh.registry.get("x1").await, Action::PoweringOn), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -212,13 +205,13 @@ async fn shutdown_that_ended_before_the_start_may_have_its_effect() {
     mesh.pcs.add_transition(foreign("admin", "Soft-Off", "x1"));
     mesh.pcs.set_tasks(&["x1"], "failed", "", "Timeout waiting for transition");
     mesh.pcs.set_status("completed");
-    mesh.power_off(&["x1"]);
+    mesh.power_off(&["x1"]).await;
     mesh.start().await;
     mesh.until_called("POST /power-status", 3).await;
     assert_eq!(mesh.pcs.taken(), ["Soft-Off x1"], "no shutdown of ours beside it");
     assert_eq!(mesh.state("x1").await.unwrap().generation, 0, "'on' is no evidence for the generation");
     mesh.pcs.set_power(&["x1"], "off", &later());
-    let off = || async { mesh.state("x1").await.filter(|state| state.generation == 1) };
+    let off = || async { mesh.state("x1").await.filter(|state| state.generation == 2) };
     assert_eq!(until("a reading of the generation", off).await.reading(), PowerReading::Off);
 }
 
@@ -227,7 +220,7 @@ async fn released_nodes_do_not_wait_for_nodes_that_are_held() {
     let mesh = ControllerMesh::started().await;
     mesh.pcs.add_transition(foreign("admin1", "Soft-Off", "x1"));
     mesh.pcs.add_transition(foreign("admin2", "Soft-Off", "x2"));
-    mesh.power_on(&["x1", "x2"]);
+    mesh.power_on(&["x1", "x2"]).await;
     mesh.until_taken(3).await;
     mesh.pcs.set_tasks(
         &["x1", "x2"],
@@ -239,17 +232,17 @@ async fn released_nodes_do_not_wait_for_nodes_that_are_held() {
     mesh.until_called("GET /transitions/admin2", 2).await;
     mesh.pcs.set_status_of("admin1", "completed");
     assert_eq!(mesh.until_taken(4).await[3], "On x1");
-    assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOn), 1);
+    assert_eq!(attempts(&mesh.registry.get("x1").await, Action::PoweringOn), 1);
     mesh.pcs.set_status_of("admin2", "completed");
     assert_eq!(mesh.until_taken(5).await[4], "On x2");
-    assert_eq!(attempts(&mesh.registry.get("x2"), Action::PoweringOn), 1);
+    assert_eq!(attempts(&mesh.registry.get("x2").await, Action::PoweringOn), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reservation_by_a_known_transition_spends_no_attempt() {
     let mesh = ControllerMesh::started().await;
     mesh.pcs.add_transition(foreign("admin", "Soft-Off", "x1"));
-    mesh.power_on(&["x1"]);
+    mesh.power_on(&["x1"]).await;
     mesh.until_taken(2).await;
     mesh.pcs.set_tasks(&["x1"], "failed", "Failed to achieve transition", "Unable to reserve component");
     mesh.pcs.set_status("completed");
@@ -263,15 +256,16 @@ async fn a_reservation_by_a_known_transition_spends_no_attempt() {
     let node = mesh.until_component("x1", "waits no more", |one| one.power_error().is_empty()).await;
     assert_eq!(attempts(&node, Action::PoweringOn), 1);
     assert_eq!(mesh.pcs.count("DELETE"), 0);
-    assert!(mesh.registry.reports().iter().all(|report| !report.contains("failed")));
+    assert!(mesh.reports().iter().all(|report| !report.contains("failed")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_that_an_operator_gave_up_is_over() {
-    let mut mesh = ControllerMesh::new(Options { max_power_on_wait_time: 1, ..Options::default() }).await;
+    let mut mesh =
+        ControllerMesh::new(Options { max_power_on_wait_time: Some(1), ..Options::default() }).await;
     mesh.start().await;
     mesh.pcs.add_transition(foreign("admin", "Soft-Off", "x1"));
-    mesh.power_on(&["x1"]);
+    mesh.power_on(&["x1"]).await;
     mesh.until_taken(2).await;
     mesh.pcs.set_tasks(&["x1"], "failed", "Failed to achieve transition", "Unable to reserve component");
     mesh.pcs.set_status("completed");
@@ -286,13 +280,13 @@ async fn a_wait_that_an_operator_gave_up_is_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reservation_by_somebody_unknown_spends_no_attempt() {
     let mut mesh = ControllerMesh::new(Options {
-        max_power_off_wait_time: 1,
-        default_retry_policy: 1,
+        max_power_off_wait_time: Some(1),
+        default_retry_policy: Some(1),
         ..Options::default()
     })
     .await;
     mesh.start().await;
-    mesh.power_off(&["x1", "x2"]);
+    mesh.power_off(&["x1", "x2"]).await;
     let words = "waiting for the unknown holder of a reservation of the node at the power upstream";
     // The refusals exceed the limit for a node, and once the upstream does not name the holder.
     for times in 1..=2 {
@@ -312,5 +306,5 @@ async fn a_reservation_by_somebody_unknown_spends_no_attempt() {
     let spent =
         [Action::PoweringOffGracefully, Action::PoweringOffForcefully].map(|one| attempts(&node, one));
     assert_eq!((spent, node.last_action_failed()), ([1, 0], false));
-    assert!(mesh.registry.reports().iter().all(|report| !report.contains("failed")));
+    assert!(mesh.reports().iter().all(|report| !report.contains("failed")));
 }

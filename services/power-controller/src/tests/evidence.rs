@@ -1,5 +1,7 @@
 //! Readings count from their time until the task that reads power stops.
 
+use chassis::kinds::component::action_to_wire;
+
 use super::*;
 use crate::testing::pcs::PcsTrouble;
 
@@ -7,12 +9,12 @@ use crate::testing::pcs::PcsTrouble;
 async fn a_reading_of_before_a_start_is_history() {
     let mut mesh = ControllerMesh::started().await;
     mesh.pcs.set_power(&["x1"], "off", LONG_AGO);
-    mesh.registry.put([node("x1", Phase::Configuring)]);
+    mesh.assign(&["x1"], Phase::Configuring).await;
     mesh.until_read("x1", PowerReading::Off).await;
     mesh.stop().await;
 
     mesh.pcs.trouble("status", Some(PcsTrouble::Hangs));
-    mesh.registry.change("x1", wants_power_on);
+    mesh.registry.report_phase(["x1"], Phase::PoweringOn).await;
     mesh.start().await;
     let request = WatchPowerStatesRequest { resume_revision: 0 };
     let mut watch = mesh.client().watch_power_states(request).await.unwrap().into_inner();
@@ -30,18 +32,26 @@ async fn a_reading_of_before_a_start_is_history() {
 async fn power_is_read_again_when_a_power_on_is_over() {
     let mesh = ControllerMesh::started().await;
     mesh.pcs.set_power(&["x1"], "off", LONG_AGO);
-    mesh.registry.put([node("x1", Phase::Configuring)]);
+    // Without a preparation nothing switches the node on but the test.
+    mesh.registry.assign(["x1"], &SessionWish::default()).await;
+    mesh.registry.report_phase(["x1"], Phase::PoweringOn).await;
     assert_eq!(mesh.until_read("x1", PowerReading::Off).await.spent_power_ons, 0);
-    mesh.registry.change("x1", |component| {
-        let last = component.power.last_action.get_or_insert_default();
-        (last.action, last.failed) = (Some(Action::PoweringOn), Some(false));
-        component.power.event_stats.get_or_insert_default().power_on_attempts = Some(1);
-    });
+    let begun = ActionReport {
+        id: "x1".to_owned(),
+        generation: mesh.registry.get("x1").await.generation,
+        action: action_to_wire(Action::PoweringOn).into(),
+        attempt: 1,
+        ..ActionReport::default()
+    };
+    let report = async |report: &ActionReport| {
+        let request = ReportActionsRequest { reports: vec![report.clone()] };
+        let answer = mesh.registry.reports().report_actions(request).await.unwrap().into_inner();
+        assert!(answer.stale_ids.is_empty());
+    };
+    report(&begun).await;
     mesh.until_called("POST /power-status", 2).await;
     assert_eq!(mesh.state("x1").await.unwrap().spent_power_ons, 0, "it may still have its effect");
-    mesh.registry.change("x1", |component| {
-        component.power.last_action.get_or_insert_default().failed = Some(true);
-    });
+    report(&ActionReport { failed: true, ..begun }).await;
     let read = || async { mesh.state("x1").await.filter(|state| state.spent_power_ons == 1) };
     assert_eq!(until("another reading", read).await.reading(), PowerReading::Off);
 }

@@ -10,7 +10,7 @@ use crate::testing::pcs::PcsTrouble;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_result_is_power_evidence_long_before_the_transition_ends_and_older_readings_are_not() {
     let mesh = ControllerMesh::started().await;
-    mesh.power_on(&["x1", "x2"]);
+    mesh.power_on(&["x1", "x2"]).await;
     assert_eq!(mesh.until_taken(1).await, ["On x1 x2"]);
     mesh.until_delivery(Delivery::Accepted).await;
     mesh.until_called("GET /transitions/t-1", 1).await;
@@ -20,7 +20,7 @@ async fn a_result_is_power_evidence_long_before_the_transition_ends_and_older_re
 
     mesh.pcs.set_tasks(&["x1"], "succeeded", "Transition confirmed, on", "");
     let state = mesh.until_read("x1", PowerReading::On).await;
-    assert_eq!((state.generation, state.error.as_str()), (1, ""));
+    assert_eq!((state.generation, state.error.as_str()), (2, ""));
     // The result is reported before it is on record.
     let shown = "PoweringOn Accepted x1 Succeeded, x2 Unspecified";
     until(shown, || async { mesh.transitions().await.pop().filter(|one| summary(one) == shown) }).await;
@@ -35,18 +35,18 @@ async fn a_result_is_power_evidence_long_before_the_transition_ends_and_older_re
     assert_eq!(summary(&finished), "PoweringOn Finished x1 Succeeded, x2 Unspecified");
     mesh.until_read("x2", PowerReading::On).await;
     assert_eq!(mesh.state("x1").await.unwrap().reading(), PowerReading::On);
-    let reports = mesh.registry.reports();
+    let reports = mesh.reports();
     assert_eq!(reports, ["x1 powering_on 1 ''", "x2 powering_on 1 ''"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_opposite_is_asked_for_while_the_upstream_holds_the_nodes() {
     let mesh = ControllerMesh::started().await;
-    mesh.power_off(&["x1", "x2"]);
+    mesh.power_off(&["x1", "x2"]).await;
     assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1 x2"]);
     mesh.pcs.set_tasks(&["x1", "x2"], "succeeded", "Transition confirmed, gracefulshutdown", "");
     mesh.until_read("x1", PowerReading::Off).await;
-    mesh.registry.change("x1", wants_power_on);
+    mesh.registry.report_phase(["x1"], Phase::PoweringOn).await;
     mesh.until_called("GET /transitions/t-1", 5).await;
     assert_eq!(mesh.pcs.taken().len(), 1, "the transition still holds x1");
     mesh.pcs.set_status("completed");
@@ -56,7 +56,7 @@ async fn nothing_opposite_is_asked_for_while_the_upstream_holds_the_nodes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_task_is_told_once_and_of_its_node_alone() {
     let mesh = ControllerMesh::started().await;
-    mesh.power_on(&["x1", "x2", "x3"]);
+    mesh.power_on(&["x1", "x2", "x3"]).await;
     mesh.until_taken(1).await;
     mesh.pcs.set_tasks(&["x2"], "failed", "Failed to achieve transition", "Missing xname");
     let words = "PCS: Missing xname (Failed to achieve transition)";
@@ -69,22 +69,25 @@ async fn a_failed_task_is_told_once_and_of_its_node_alone() {
     let finished = mesh.until_delivery(Delivery::Finished).await;
     let shown = format!("PoweringOn Finished x1 Succeeded, x2 Refused ({words}), x3 Succeeded");
     assert_eq!(summary(&finished), shown);
-    let others = ["x1", "x3"].map(|id| mesh.registry.get(id));
-    assert!(others.iter().all(|one| one.power_error().is_empty() && !one.last_action_failed()));
-    let told = mesh.registry.reports();
+    for id in ["x1", "x3"] {
+        let other = mesh.registry.get(id).await;
+        assert!(other.power_error().is_empty() && !other.last_action_failed(), "{other:?}");
+    }
+    let told = mesh.reports();
     assert_eq!(told.iter().filter(|report| report.contains("failed")).count(), 1, "{told:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn those_that_were_sent_together_are_looked_at_in_turn_and_tell_together_what_one_of_them_tells() {
     const NODES: usize = 8;
-    let mut mesh = ControllerMesh::new(Options { max_component_batch_size: 1, ..Options::default() }).await;
+    let mut mesh =
+        ControllerMesh::new(Options { max_component_batch_size: Some(1), ..Options::default() }).await;
     // There are so many polls in turn that the last would come long after the first.
     mesh.settings.power.follow_seconds = 1.0;
     mesh.settings.power.poll_seconds = 60.0;
     mesh.start().await;
     let ids: Vec<_> = (0..NODES).map(|n| format!("x{n}")).collect();
-    mesh.power_on(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+    mesh.power_on(&ids.iter().map(String::as_str).collect::<Vec<_>>()).await;
     mesh.until_taken(NODES).await;
     mesh.pcs.complete_all();
     let request = WatchPowerStatesRequest { resume_revision: 0 };
@@ -108,10 +111,10 @@ async fn those_that_were_sent_together_are_looked_at_in_turn_and_tell_together_w
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_whose_time_is_over_is_ended_before_the_node_is_forced_off() {
-    let options = Options { max_power_off_wait_time: 1, ..Options::default() };
+    let options = Options { max_power_off_wait_time: Some(1), ..Options::default() };
     let mut mesh = ControllerMesh::new(options).await;
     mesh.start().await;
-    mesh.power_off(&["x1"]);
+    mesh.power_off(&["x1"]).await;
     assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1"]);
     mesh.until_called("DELETE /transitions/t-1", 1).await;
     mesh.until_called("GET /transitions/t-1", 3).await;
@@ -125,9 +128,9 @@ async fn a_shutdown_whose_time_is_over_is_ended_before_the_node_is_forced_off() 
     );
     mesh.pcs.set_status("aborted");
     assert_eq!(mesh.until_taken(2).await[1], "Force-Off x1");
-    let node = mesh.registry.get("x1");
+    let node = mesh.registry.get("x1").await;
     assert_eq!((node.power_error(), attempts(&node, Action::PoweringOffForcefully)), ("", 1));
-    assert!(mesh.registry.reports().iter().all(|report| !report.contains("failed")));
+    assert!(mesh.reports().iter().all(|report| !report.contains("failed")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -138,10 +141,11 @@ async fn a_shutdown_is_forced_only_if_it_reached_the_node() {
         (busy, true, "Soft-Off x1"),
     ] {
         // The pause before the second attempt is at most this long.
-        let options = Options { max_power_off_wait_time: 1, default_retry_policy: 2, ..Options::default() };
+        let options =
+            Options { max_power_off_wait_time: Some(1), default_retry_policy: Some(2), ..Options::default() };
         let mut mesh = ControllerMesh::new(options).await;
         mesh.start().await;
-        mesh.power_off(&["x1"]);
+        mesh.power_off(&["x1"]).await;
         assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1"]);
         let fail = || {
             mesh.pcs.set_tasks(&["x1"], "failed", "Failed to achieve transition", error);
@@ -165,25 +169,26 @@ async fn a_shutdown_is_forced_only_if_it_reached_the_node() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_that_was_ended_before_it_reached_the_node_is_asked_again() {
-    let options = Options { max_power_off_wait_time: 1, default_retry_policy: 2, ..Options::default() };
+    let options =
+        Options { max_power_off_wait_time: Some(1), default_retry_policy: Some(2), ..Options::default() };
     let mut mesh = ControllerMesh::new(options).await;
     mesh.start().await;
-    mesh.power_off(&["x1"]);
+    mesh.power_off(&["x1"]).await;
     assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1"]);
     mesh.until_called("DELETE /transitions/t-1", 1).await;
     mesh.pcs.set_tasks(&["x1"], "failed", "Aborted. Last status - Gathering data", "Transition aborted");
     mesh.pcs.set_status("aborted");
     assert_eq!(mesh.until_taken(2).await[1], "Soft-Off x1");
-    assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOffGracefully), 2);
+    assert_eq!(attempts(&mesh.registry.get("x1").await, Action::PoweringOffGracefully), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_that_could_not_be_ended_is_ended_later() {
-    let options = Options { max_power_off_wait_time: 1, ..Options::default() };
+    let options = Options { max_power_off_wait_time: Some(1), ..Options::default() };
     let mut mesh = ControllerMesh::new(options).await;
     mesh.start().await;
     mesh.pcs.trouble("abort", Some(PcsTrouble::Answers(503, String::new())));
-    mesh.power_off(&["x1"]);
+    mesh.power_off(&["x1"]).await;
     mesh.until_called("DELETE /transitions/t-1", 1).await;
     mesh.pcs.trouble("abort", None);
     mesh.until_called("DELETE /transitions/t-1", 1).await;
@@ -195,13 +200,13 @@ async fn a_shutdown_that_could_not_be_ended_is_ended_later() {
     );
     mesh.pcs.set_status("aborted");
     assert_eq!(mesh.until_taken(2).await[1], "Force-Off x1");
-    assert!(mesh.registry.reports().iter().all(|report| !report.contains("failed")));
+    assert!(mesh.reports().iter().all(|report| !report.contains("failed")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_goes_on_following_and_sends_nothing_again() {
     let mut mesh = ControllerMesh::started().await;
-    mesh.power_on(&["x1", "x2"]);
+    mesh.power_on(&["x1", "x2"]).await;
     // The nodes share a transition unless one was decided on a moment earlier.
     mesh.until_members_taken(2).await;
     let is_accepted = |one: &Transition| one.delivery() == Delivery::Accepted;
@@ -227,7 +232,7 @@ async fn a_restart_goes_on_following_and_sends_nothing_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_transition_that_is_forgotten_power_tells_what_became() {
     let mesh = ControllerMesh::started().await;
-    mesh.power_on(&["x1"]);
+    mesh.power_on(&["x1"]).await;
     mesh.until_taken(1).await;
     mesh.until_delivery(Delivery::Accepted).await;
     mesh.pcs.forget_transitions();
@@ -240,7 +245,7 @@ async fn of_a_transition_that_is_forgotten_power_tells_what_became() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lone_answer_that_knows_no_transition_ends_none() {
     let mesh = ControllerMesh::started().await;
-    mesh.power_on(&["x1"]);
+    mesh.power_on(&["x1"]).await;
     mesh.until_taken(1).await;
     mesh.until_delivery(Delivery::Accepted).await;
     mesh.pcs.trouble("get", Some(PcsTrouble::Answers(404, "<html>no such page</html>".into())));
@@ -284,14 +289,13 @@ async fn only_nodes_that_are_acted_on_are_asked_about_and_all_in_one_question() 
     let ids: Vec<_> = (0..20).map(|n| format!("x{n:02}")).collect();
     let ids: Vec<_> = ids.iter().map(String::as_str).collect();
     mesh.pcs.set_power(&ids, "on", LONG_AGO);
-    let known = |id: &&str| node(id, Phase::Configuring).with(|one| one.wish.enabled = Some(*id < "x10"));
-    mesh.registry.put(ids.iter().map(known));
+    mesh.registry.list(&ids).await;
+    mesh.assign(&ids[..10], Phase::Configuring).await;
     mesh.until_called("POST /power-status", 5).await;
     // Nodes that were added one by one are polled on the same beat.
     let together = || async { (mesh.pcs.last_body()["xname"].as_array()?.len() == 10).then_some(()) };
     until("one question about all", together).await;
-    mesh.registry
-        .put(ids.iter().map(|id| node(id, Phase::Configuring).with(|one| one.wish.enabled = Some(false))));
+    mesh.registry.settle(&ids[..10]).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     let calls = mesh.pcs.calls().len();
     tokio::time::sleep(Duration::from_millis(600)).await;
@@ -302,7 +306,7 @@ async fn only_nodes_that_are_acted_on_are_asked_about_and_all_in_one_question() 
 async fn members_of_a_transition_that_nothing_is_heard_of_say_so_until_it_is_heard_of() {
     let mesh = ControllerMesh::started().await;
     mesh.pcs.trouble("get", Some(PcsTrouble::Answers(503, String::new())));
-    mesh.power_on(&["x1", "x2"]);
+    mesh.power_on(&["x1", "x2"]).await;
     mesh.until_taken(1).await;
     let unheard = |one: &Component| one.power_error().starts_with("no results from PCS at ");
     let node = mesh.until_component("x1", "shows that nothing is heard", unheard).await;

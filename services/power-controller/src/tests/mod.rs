@@ -1,4 +1,9 @@
-//! The whole service with a power control service and a registry around it.
+//! The whole service between the real registry and played power upstreams.
+//!
+//! - `follow`: transitions that the upstream takes; `crossing`: actions while another one is under way
+//! - `trouble`: an upstream that does not answer, or answers wrongly; `telling`: one that does not push
+//! - `evidence`: which readings count; `replicas`: two replicas on one database
+//! - `redfish`: BMCs as the upstream; `abandonment`: operators give up transitions of other clients
 
 mod abandonment;
 mod crossing;
@@ -11,26 +16,25 @@ mod trouble;
 
 use std::time::Duration;
 
-use chassis::{Context, Settings, mesh::time, settings::PowerDriver};
+use chassis::{Context, Settings, kinds::component::action_from_wire, mesh::time, settings::PowerDriver};
 use domain::{
-    boot::{
-        bos::options::Options,
-        component::{
-            Action, BootPreparation, Component, ComponentEvaluation, ComponentInventory, ComponentPower,
-            ComponentPreparation, ComponentWish, EventStats, InventoryPresence, LastAction, Phase, Status,
-        },
-    },
-    core::{id::ComponentId, time::Timestamp},
+    boot::component::{Action, Component, Phase},
+    core::time::Timestamp,
 };
 use futures_util::StreamExt;
-use proto::power::{
-    AbandonTransitionRequest, Delivery, ListPowerStatesRequest, ListTransitionsRequest, PowerReading,
-    PowerState, Transition, WatchPowerStatesRequest, power_service_client::PowerServiceClient,
+use proto::{
+    component::{ActionReport, ReportActionsRequest},
+    option::Options,
+    power::{
+        AbandonTransitionRequest, Delivery, ListPowerStatesRequest, ListTransitionsRequest, PowerReading,
+        PowerState, Transition, WatchPowerStatesRequest, power_service_client::PowerServiceClient,
+    },
 };
 use tempfile::TempDir;
+use test_registry::{SessionWish, TestRegistry};
 use tokio::net::TcpListener;
 
-use crate::testing::{pcs::FakePcs, registry::FakeRegistry, until};
+use crate::testing::{pcs::FakePcs, until};
 
 /// Time long before every test.
 const LONG_AGO: &str = "2020-01-01T00:00:00Z";
@@ -42,7 +46,7 @@ fn now() -> String {
 
 struct ControllerMesh {
     pcs: FakePcs,
-    registry: FakeRegistry,
+    registry: TestRegistry,
     around: Context,
     settings: Settings,
     running: Option<(Context, chassis::Channel)>,
@@ -62,8 +66,9 @@ impl ControllerMesh {
         settings.power.poll_seconds = 0.2;
         settings.power.confirm_seconds = 0.0;
         let around = Context::new(settings.clone());
-        let (registry, url) = FakeRegistry::start(&around, options).await;
-        settings.component_registry.url = url;
+        let registry = TestRegistry::start_with(|settings| settings.inventory.lock_poll_seconds = 0.2).await;
+        registry.set_options(options).await;
+        settings.component_registry.url = registry.url();
         Self { pcs, registry, around, settings, running: None, _directory: directory }
     }
 
@@ -92,16 +97,29 @@ impl ControllerMesh {
         self.running.as_ref().unwrap().1.clone()
     }
 
+    /// Has a session assign nodes that are prepared for a first power-on, and then are in `phase`.
+    async fn assign(&self, ids: &[&str], phase: Phase) {
+        self.registry.assign(ids, &SessionWish::default()).await;
+        self.registry.report_prepared(ids).await;
+        self.registry.report_phase(ids, phase).await;
+    }
+
     /// Adds nodes that are off and are to be switched on.
-    fn power_on(&self, ids: &[&str]) {
+    async fn power_on(&self, ids: &[&str]) {
         self.pcs.set_power(ids, "off", LONG_AGO);
-        self.registry.put(ids.iter().map(|id| node(id, Phase::PoweringOn)));
+        self.assign(ids, Phase::PoweringOn).await;
     }
 
     /// Adds nodes that are on and are to be switched off.
-    fn power_off(&self, ids: &[&str]) {
+    async fn power_off(&self, ids: &[&str]) {
         self.pcs.set_power(ids, "on", LONG_AGO);
-        self.registry.put(ids.iter().map(|id| node(id, Phase::PoweringOff)));
+        self.assign(ids, Phase::PoweringOff).await;
+    }
+
+    /// Returns the reports of actions so far, one line each.
+    fn reports(&self) -> Vec<String> {
+        let requests = self.registry.proxy.requests::<ReportActionsRequest>("ReportActions");
+        requests.iter().flat_map(|request| &request.reports).map(report_line).collect()
     }
 
     async fn transitions(&self) -> Vec<Transition> {
@@ -144,7 +162,7 @@ impl ControllerMesh {
     }
 
     async fn until_component(&self, id: &str, what: &str, is: impl Fn(&Component) -> bool) -> Component {
-        until(what, || async { Some(self.registry.get(id)).filter(|component| is(component)) }).await
+        self.registry.until(id, what, is).await
     }
 
     /// Waits until the node shows since when it waits for the end of a transition that cannot be withdrawn.
@@ -200,39 +218,10 @@ impl Drop for ControllerMesh {
     }
 }
 
-/// Returns a node in the phase, in its first generation, without any action yet.
-fn node(id: &str, phase: Phase) -> Component {
-    Component {
-        generation: 1,
-        wish: ComponentWish { enabled: Some(true), ..ComponentWish::default() },
-        evaluation: ComponentEvaluation {
-            status: Some(Status { phase: Some(phase), status_override: Some("".into()) }),
-            ..ComponentEvaluation::default()
-        },
-        power: ComponentPower {
-            last_action: Some(LastAction {
-                action: Some(Action::SessionSetup),
-                failed: Some(false),
-                last_updated: Some(chassis::process::clock::now()),
-            }),
-            event_stats: Some(EventStats::zeros()),
-            ..ComponentPower::default()
-        },
-        preparation: ComponentPreparation {
-            outcome: Some(BootPreparation { generation: 1, attempt: 1, trouble: None }),
-            ..ComponentPreparation::default()
-        },
-        inventory: ComponentInventory {
-            presence: InventoryPresence::Listed,
-            ..ComponentInventory::default()
-        },
-        ..Component::new(ComponentId::parse(id).unwrap())
-    }
-}
-
-/// Changes a node that is switched off to be switched on again, in the same generation.
-fn wants_power_on(component: &mut Component) {
-    component.evaluation.status.get_or_insert_default().phase = Some(Phase::PoweringOn);
+fn report_line(report: &ActionReport) -> String {
+    let action = action_from_wire(report.action).unwrap().word();
+    let failed = if report.failed { " failed" } else { "" };
+    format!("{} {action} {}{failed} '{}'", report.id, report.attempt, report.error)
 }
 
 fn summary(transition: &Transition) -> String {

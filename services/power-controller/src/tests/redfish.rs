@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{crossing::wanted_on_anew, replicas::lose, *};
+use super::{replicas::lose, *};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_waits_for_the_bmc_of_another() {
@@ -34,10 +34,10 @@ async fn nobody_waits_for_the_bmc_of_another() {
     mesh.start().await;
     let began = Instant::now();
     for number in 0..12 {
-        mesh.registry.put([node(&format!("hung{number}"), Phase::Configuring)]);
+        mesh.assign(&[&format!("hung{number}")], Phase::Configuring).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    mesh.registry.put([node("hung0", Phase::Configuring), node("fine", Phase::Configuring)]);
+    mesh.assign(&["hung0", "fine"], Phase::Configuring).await;
     mesh.until_read("fine", PowerReading::On).await;
     // The limit is far less than the deadline for an answer.
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
@@ -88,11 +88,12 @@ impl ControllerMesh {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn endless_reset_is_shown_and_can_be_given_up() {
-    let mut mesh = ControllerMesh::new(Options { max_power_off_wait_time: 1, ..Options::default() }).await;
+    let mut mesh =
+        ControllerMesh::new(Options { max_power_off_wait_time: Some(1), ..Options::default() }).await;
     let StubbornBmc { machine, resets, .. } = stubborn_bmc("x1").await;
     mesh.drive_bmcs(&machine);
     mesh.start().await;
-    mesh.registry.put([node("x1", Phase::PoweringOff)]);
+    mesh.assign(&["x1"], Phase::PoweringOff).await;
     let open = mesh.until_delivery(Delivery::Accepted).await;
     mesh.until_shown_as_endless("x1", &open.upstream_id).await;
     assert_eq!(*resets.lock(), ["GracefulShutdown"]);
@@ -102,7 +103,7 @@ async fn endless_reset_is_shown_and_can_be_given_up() {
     assert_eq!(until("another reset", forced).await, "ForceOff");
     let ended = mesh.transitions().await.swap_remove(0);
     assert_eq!((ended.delivery(), ended.error.as_str()), (Delivery::Finished, "an operator gave it up"));
-    assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOffForcefully), 1);
+    assert_eq!(attempts(&mesh.registry.get("x1").await, Action::PoweringOffForcefully), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -113,7 +114,7 @@ async fn lost_reset_is_neither_repeated_nor_in_the_way() {
     let StubbornBmc { machine, resets, power } = stubborn_bmc("x1").await;
     mesh.drive_bmcs(&machine);
     mesh.start().await;
-    mesh.registry.put([node("x1", Phase::PoweringOff)]);
+    mesh.assign(&["x1"], Phase::PoweringOff).await;
     mesh.until_delivery(Delivery::Accepted).await;
     let read = mesh.until_read("x1", PowerReading::On).await;
     lose("transition", "transitions", &url).await;
@@ -124,14 +125,14 @@ async fn lost_reset_is_neither_repeated_nor_in_the_way() {
 
     // The shutdown has its effect after all, and a newer generation wants the node on.
     *power.lock() = "Off";
-    mesh.registry.change("x1", wanted_on_anew);
+    mesh.assign(&["x1"], Phase::PoweringOn).await;
     let on = || async { resets.lock().get(1).cloned() };
     assert_eq!(until("another reset", on).await, "On");
     mesh.until_delivery(Delivery::Accepted).await;
     *power.lock() = "On";
     mesh.until_delivery(Delivery::Finished).await;
-    assert_eq!(mesh.until_read("x1", PowerReading::On).await.generation, 2);
-    let node = mesh.registry.get("x1");
+    assert_eq!(mesh.until_read("x1", PowerReading::On).await.generation, 3);
+    let node = mesh.registry.get("x1").await;
     assert_eq!((attempts(&node, Action::PoweringOn), node.power_error()), (1, ""));
     assert_eq!(*resets.lock(), ["GracefulShutdown", "On"]);
 }

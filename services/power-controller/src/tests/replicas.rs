@@ -10,7 +10,7 @@ async fn standby_follows_what_the_last_holder_began() {
     let mut mesh = ControllerMesh::new(Options::default()).await;
     mesh.settings.power_controller.database_url = database;
     mesh.start().await;
-    mesh.power_off(&["x1", "x2"]);
+    mesh.power_off(&["x1", "x2"]).await;
     assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1 x2"]);
     mesh.until_delivery(Delivery::Accepted).await;
 
@@ -30,8 +30,8 @@ async fn standby_follows_what_the_last_holder_began() {
         async move { until(call, || async { (other_way.count(call) > 0).then_some(()) }).await }
     };
     called("GET /transitions/t-1").await;
-    // A shutdown with an unknown beginning has had its time.
-    mesh.registry.change("x2", |node| node.power.last_action.as_mut().unwrap().last_updated = None);
+    // The shutdown has had its time.
+    mesh.registry.set_options(Options { max_power_off_wait_time: Some(1), ..Options::default() }).await;
     called("DELETE /transitions/t-1").await;
     standby.0.tasks.shutdown().cancel();
 }
@@ -50,16 +50,14 @@ async fn a_transition_that_the_database_loses_is_waited_for_and_not_recorded_aga
     let mut mesh = ControllerMesh::new(Options::default()).await;
     mesh.settings.power_controller.database_url.clone_from(&url);
     mesh.start().await;
-    mesh.power_off(&["x1"]);
+    mesh.power_off(&["x1"]).await;
     assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1"]);
     mesh.until_delivery(Delivery::Accepted).await;
     mesh.until_read("x1", PowerReading::On).await;
     lose("transition", "transitions", &url).await;
     // A newer generation that would be done with a node that is on.
-    mesh.registry.change("x1", |node| {
-        node.generation = 2;
-        wants_power_on(node);
-    });
+    mesh.registry.assign(["x1"], &SessionWish::default()).await;
+    mesh.registry.report_phase(["x1"], Phase::PoweringOn).await;
     let waits = || async { mesh.state("x1").await.filter(|state| !state.error.is_empty()) };
     let waits = until("the wait for the lost transition", waits).await;
     let text = "waiting for transition t-1 of the power upstream to end";
@@ -73,9 +71,7 @@ async fn a_transition_that_the_database_loses_is_waited_for_and_not_recorded_aga
     mesh.pcs.set_tasks(&["x1"], "succeeded", "Transition confirmed, gracefulshutdown", "");
     mesh.pcs.set_status("completed");
     assert_eq!(mesh.pcs.count("DELETE"), 0);
-    mesh.registry.change("x1", |node| {
-        node.preparation.outcome = Some(BootPreparation { generation: 2, attempt: 1, trouble: None });
-    });
+    mesh.registry.report_prepared(["x1"]).await;
     assert_eq!(mesh.until_taken(2).await[1], "On x1", "nothing is in its way");
 }
 
@@ -85,7 +81,7 @@ async fn power_states_that_the_database_loses_are_read_again_during_a_transition
     let mut mesh = ControllerMesh::new(Options::default()).await;
     mesh.settings.power_controller.database_url.clone_from(&url);
     mesh.start().await;
-    mesh.power_off(&["x1"]);
+    mesh.power_off(&["x1"]).await;
     assert_eq!(mesh.until_taken(1).await, ["Soft-Off x1"]);
     mesh.until_delivery(Delivery::Accepted).await;
     let read = mesh.until_read("x1", PowerReading::On).await;
@@ -93,6 +89,6 @@ async fn power_states_that_the_database_loses_are_read_again_during_a_transition
     lose("power_state", "power_states", &url).await;
     let again = || async { mesh.state("x1").await.filter(|state| state.revision > read.revision) };
     let again = until("a power state of after the loss", again).await;
-    assert_eq!((again.reading(), again.generation), (PowerReading::On, 1));
+    assert_eq!((again.reading(), again.generation), (PowerReading::On, 2));
     assert_eq!(mesh.pcs.taken().len(), 1);
 }

@@ -13,7 +13,7 @@ async fn a_change_of_which_nobody_tells_is_found_after_a_while() {
     mesh.settings.simulator.url = url;
     mesh.start().await;
     fleet.set_power("x1", PowerReading::On);
-    mesh.registry.put([node("x1", Phase::Configuring)]);
+    mesh.assign(&["x1"], Phase::Configuring).await;
     mesh.until_read("x1", PowerReading::On).await;
     fleet.set_power("x1", PowerReading::Off);
     mesh.until_read("x1", PowerReading::Off).await;
@@ -28,7 +28,7 @@ async fn overdue_transition_without_a_record_shows_that_it_is_waited_for() {
     mesh.settings.simulator.results = true;
     mesh.start().await;
     fleet.set_power("x1", PowerReading::On);
-    mesh.registry.put([node("x1", Phase::PoweringOff)]);
+    mesh.assign(&["x1"], Phase::PoweringOff).await;
     let accepted = mesh.until_delivery(Delivery::Accepted).await;
     mesh.stop().await;
     mesh.age(&accepted, Duration::from_secs(91)).await;
@@ -39,5 +39,5 @@ async fn overdue_transition_without_a_record_shows_that_it_is_waited_for() {
     mesh.abandon_open_transition().await;
     assert_eq!(mesh.until_delivery(Delivery::Finished).await.error, "an operator gave it up");
     mesh.until_component("x1", "waits no more", |one| one.power_error().is_empty()).await;
-    assert_eq!(attempts(&mesh.registry.get("x1"), Action::PoweringOffGracefully), 1);
+    assert_eq!(attempts(&mesh.registry.get("x1").await, Action::PoweringOffGracefully), 1);
 }

@@ -218,17 +218,14 @@ impl HostAccess {
 #[cfg(test)]
 mod tests {
     use chassis::{Settings, settings::InventoryDriver};
-    use proto::host::{
-        BmcDetails, CreateHostRequest, Host, HostName, HostSpec, HostStatus, ObjectMeta, ProvisioningStatus,
-        ReplaceHostStatusRequest, host_service_client::HostServiceClient,
-    };
-    use tokio::{net::TcpListener, time::timeout};
+    use proto::host::{BmcDetails, Host, HostSpec, HostStatus, ObjectMeta, ProvisioningStatus};
+    use test_registry::TestRegistry;
+    use tokio::time::timeout;
 
     use super::*;
 
     /// Makes a host that is a node.
-    async fn make_node(registry: &Channel, name: &str) {
-        let mut hosts = HostServiceClient::new(registry.clone());
+    async fn make_node(registry: &TestRegistry, name: &str) {
         let bmc = BmcDetails {
             address: format!("redfish://{name}.bmc"),
             credentials_name: "login".to_owned(),
@@ -236,34 +233,25 @@ mod tests {
         };
         let meta = ObjectMeta { namespace: "m".to_owned(), name: name.to_owned(), ..ObjectMeta::default() };
         let spec = HostSpec { bmc: Some(bmc), ..HostSpec::default() };
-        let host = Some(Host { meta: Some(meta), spec: Some(spec), ..Host::default() });
-        hosts.create_host(CreateHostRequest { host, ..CreateHostRequest::default() }).await.unwrap();
+        registry.create_host(Host { meta: Some(meta), spec: Some(spec), ..Host::default() }).await;
         let provisioning =
             Some(ProvisioningStatus { state: "available".to_owned(), ..ProvisioningStatus::default() });
-        let request = ReplaceHostStatusRequest {
-            name: Some(HostName { namespace: "m".to_owned(), name: name.to_owned() }),
-            status: Some(HostStatus { provisioning, ..HostStatus::default() }),
-            ..ReplaceHostStatusRequest::default()
-        };
-        hosts.replace_host_status(request).await.unwrap();
+        let status = HostStatus { provisioning, ..HostStatus::default() };
+        registry.decide_host(name, Some(status), None).await;
     }
 
     #[tokio::test]
     async fn an_unreadable_login_shows_on_its_node_alone() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
-        settings.inventory.driver = InventoryDriver::Hosts;
-        let context = Context::new(settings);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let registry = chassis::channel(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
-        component_registry::start(context.clone(), listener).await.unwrap();
+        let registry =
+            TestRegistry::start_with(|settings| settings.inventory.driver = InventoryDriver::Hosts).await;
+        let context = Context::new(Settings::default());
         for name in ["h1", "h2"] {
             Box::pin(make_node(&registry, name)).await;
         }
 
         let fleet = Arc::new(HostFleet::new(&context.settings.power.redfish).unwrap());
         let queue = WorkQueue::closed();
-        let hosts = Mirror::start(&context, registry, |_: &[Change<HostRecord>]| {});
+        let hosts = Mirror::start(&context, registry.channel(), |_: &[Change<HostRecord>]| {});
         let silent = LoginReader::new(chassis::channel("http://127.0.0.1:9").unwrap());
         let following = Arc::clone(&fleet);
         let task = tokio::spawn(async move { following.keep_current(hosts, silent, queue).await });
