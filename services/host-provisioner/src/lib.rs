@@ -17,6 +17,7 @@ mod documents;
 mod driver;
 mod engine;
 mod firmware;
+mod firmware_records;
 mod listings;
 mod rpc;
 mod sources;
@@ -47,7 +48,7 @@ mod tests;
 pub use store::{HostSightTable, Migrator};
 
 use crate::{
-    driver::HostDriver, engine::HostEngine, firmware::FirmwareRecords, rpc::HostSightRpc,
+    driver::HostDriver, engine::HostEngine, firmware_records::FirmwareRecords, rpc::HostSightRpc,
     sources::HostSources,
 };
 

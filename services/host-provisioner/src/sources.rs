@@ -10,7 +10,7 @@ use chassis::{
 use redfish::LoginReader;
 use tokio::sync::Notify;
 
-use crate::{driver::HostDriver, firmware::FirmwareRecords, store::HostSightTable};
+use crate::{driver::HostDriver, firmware_records::FirmwareRecords, store::HostSightTable};
 
 /// Data that every replica keeps ready, including standbys.
 pub(crate) struct HostSources {

@@ -3,8 +3,6 @@
 //! A record is read and written by itself, so nothing is kept but the time of the last attempt. While an operation works
 //! on a host, its records stay as they are: they tell what was before.
 
-mod records;
-
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -29,9 +27,7 @@ use proto::host::{DocumentKind, Host, HostDocument};
 use tokio::time::{Instant, sleep};
 use tonic::Status;
 
-pub(crate) use self::records::FirmwareRecords;
-use self::records::HostFirmware;
-use crate::{convert::HostIdentity, engine::HostEngine, tasks::HostTasks};
+use crate::{convert::HostIdentity, engine::HostEngine, firmware_records::HostFirmware, tasks::HostTasks};
 
 /// Hosts whose firmware is read at the same time.
 const READINGS: usize = 8;

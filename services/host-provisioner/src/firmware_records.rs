@@ -27,9 +27,9 @@ pub(crate) struct FirmwareRecords {
 
 /// Records about the firmware of one host; `None`: there is none.
 #[derive(Debug, Clone, Default)]
-pub(super) struct HostFirmware {
-    pub(super) settings: Option<HostDocument>,
-    pub(super) components: Option<HostDocument>,
+pub(crate) struct HostFirmware {
+    pub(crate) settings: Option<HostDocument>,
+    pub(crate) components: Option<HostDocument>,
 }
 
 impl FirmwareRecords {
@@ -55,7 +55,7 @@ impl FirmwareRecords {
     }
 
     /// Reads the records of a host.
-    pub(super) async fn of(&self, host: &HostKey) -> Result<HostFirmware, Status> {
+    pub(crate) async fn of(&self, host: &HostKey) -> Result<HostFirmware, Status> {
         Ok(HostFirmware {
             settings: self.get(DocumentKind::FirmwareSettings, &host.namespace, &host.name).await?,
             components: self.get(DocumentKind::FirmwareComponents, &host.namespace, &host.name).await?,
@@ -63,7 +63,7 @@ impl FirmwareRecords {
     }
 
     /// Reads the rules of a schema; `None`: there is no such schema.
-    pub(super) async fn rules(
+    pub(crate) async fn rules(
         &self,
         namespace: &str,
         schema: &str,
@@ -88,7 +88,7 @@ impl FirmwareRecords {
     }
 
     /// Makes a schema, unless there is one with that content.
-    pub(super) async fn make_schema(&self, namespace: &str, spec_json: String) -> Result<String, Status> {
+    pub(crate) async fn make_schema(&self, namespace: &str, spec_json: String) -> Result<String, Status> {
         let name = firmware::schema_name(&spec_json);
         let meta =
             ObjectMeta { namespace: namespace.to_owned(), name: name.clone(), ..ObjectMeta::default() };
@@ -108,7 +108,7 @@ impl FirmwareRecords {
     }
 
     /// Replaces the status of a record, unless the record has changed since it was read.
-    pub(super) async fn replace_status(
+    pub(crate) async fn replace_status(
         &self,
         document: &HostDocument,
         status_json: String,
@@ -131,7 +131,7 @@ impl FirmwareRecords {
     }
 
     /// Watches the records of one kind.
-    pub(super) async fn watch(
+    pub(crate) async fn watch(
         &self,
         kind: DocumentKind,
     ) -> Result<Streaming<WatchHostDocumentsResponse>, Status> {
