@@ -34,7 +34,7 @@ impl Tasks {
         F: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
         // Not a field called "name": JSON lines have the name of the span under that key.
-        let task = task.instrument(tracing::info_span!("run", task = name));
+        let task = Box::pin(task).instrument(tracing::info_span!("run", task = name));
         #[cfg(feature = "simulation")]
         let task = self.gate.clone().pass(task);
         self.shared.running.lock().spawn(async move { (name, task.await) });
@@ -51,6 +51,8 @@ impl Tasks {
         F: Future<Output = anyhow::Result<T>> + Send + 'static,
     {
         let shutdown = self.shutdown();
+        // A debug build copies a task on the stack wherever it is passed on, and some have a hundred kilobytes.
+        let task = Box::pin(task);
         self.spawn(name, async move {
             tokio::select! {
                 biased;
