@@ -1,7 +1,7 @@
 //! Bytes of many similar records, held small: each as its difference from one of them.
 //!
 //! Records of a kind mostly differ in a name, an id and some times. LZ4 with another record as its dictionary keeps
-//! little more than these, and gives a record back in about a microsecond.
+//! little more than these, and gives a record back without parsing it.
 
 use std::{collections::VecDeque, fmt, sync::Arc};
 

@@ -2,7 +2,7 @@
 //! changes, and polls nodes that are being acted on. An upstream that pushes changes is polled seldom: pushes are for
 //! speed, and polls for the truth.
 //!
-//! One task does all of it, so that readings have an order. [`power::standing`] says which of two readings stands.
+//! A single task does all of it, so that readings have an order. [`power::standing`] says which of two readings stands.
 
 mod take;
 

@@ -114,7 +114,7 @@ impl<M: NamedMessage> WireForm for KeyedMessage<M> {
 }
 
 /// Record that is its message, with its key, as it is held: encoded and packed. There may be ten thousand of a kind, of
-/// which only those are read that change, and a message takes ten times as many bytes.
+/// which only those are read that change, and a message takes several times as many bytes.
 #[derive(Clone, PartialEq)]
 pub struct EncodedMessage<M> {
     key: Arc<str>,

@@ -19,7 +19,7 @@ pub(super) struct FacetIndex(HashMap<&'static str, HashMap<Box<str>, KeySet>>);
 /// Keys in order.
 #[derive(Debug)]
 pub(super) enum KeySet {
-    /// One key, such as that of the host that is a node: a set would have room for ten others.
+    /// A single key, such as that of the host that is a node: a set would have room for ten others.
     One(Arc<str>),
     Many(BTreeSet<Arc<str>>),
 }
