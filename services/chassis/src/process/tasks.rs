@@ -44,8 +44,8 @@ impl Tasks {
     /// Starts a task that must run until shutdown and may stop anywhere: it is dropped then. For work that resumes from
     /// stored state.
     ///
-    /// The task is dropped before it sees other tasks stop: in one process all do so at once, and a stream that ends
-    /// then needs no report.
+    /// In one process all tasks stop at once, and a task may see a stream of another end before it sees the shutdown.
+    /// How a task ends after the shutdown has begun is therefore logged and no failure.
     pub fn spawn_until_shutdown<F, T>(&self, name: &'static str, task: F)
     where
         F: Future<Output = anyhow::Result<T>> + Send + 'static,
@@ -57,7 +57,13 @@ impl Tasks {
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => Ok(()),
-                ended = task => ended.map(drop),
+                ended = task => match ended {
+                    Err(error) if shutdown.is_cancelled() => {
+                        tracing::debug!("ended during shutdown: {error:#}");
+                        Ok(())
+                    }
+                    ended => ended.map(drop),
+                },
             }
         });
     }
@@ -162,6 +168,18 @@ mod tests {
         tasks.spawn("steady", until_shutdown(tasks.shutdown()));
         tasks.spawn_until_shutdown("endless", std::future::pending::<anyhow::Result<()>>());
         tasks.shutdown().cancel();
+        tasks.finished(GRACE).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_task_that_sees_the_end_of_another_during_shutdown_ends_in_order() {
+        let tasks = Tasks::default();
+        let shutdown = tasks.shutdown();
+        tasks.spawn_until_shutdown("reader", async move {
+            // The shutdown begins while this task runs, and the stream that it reads ends at once.
+            shutdown.cancel();
+            fails()
+        });
         tasks.finished(GRACE).await.unwrap();
     }
 
