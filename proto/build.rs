@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut generator = prost_build::Config::new();
     generator.include_file("packages.rs").service_generator(Box::new(Services::new(&files)));
     // Equal records have equal bytes.
-    generator.btree_map([".reveille.host", ".reveille.device"]);
+    generator.btree_map([".reveille.host", ".reveille.device", ".reveille.fleet"]);
     generator.compile_fds(files)?;
     Ok(())
 }

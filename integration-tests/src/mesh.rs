@@ -35,6 +35,7 @@ pub fn settings(directory: &TempDir) -> Settings {
         &mut settings.power_controller.listen,
         &mut settings.config_coordinator.listen,
         &mut settings.host_provisioner.listen,
+        &mut settings.fleet_manager.listen,
         &mut settings.gateway.listen,
         &mut settings.simulator.listen,
     ] {

@@ -14,6 +14,7 @@ pub async fn on_postgres(settings: &mut Settings) -> bool {
         &mut settings.power_controller,
         &mut settings.config_coordinator,
         &mut settings.host_provisioner,
+        &mut settings.fleet_manager,
     ];
     for owner in owners {
         let Some(url) = test_databases::on_postgres().await else { return false };

@@ -21,7 +21,7 @@ use upstreams::{MachinePlan, Service, Upstreams};
 use crate::{PATIENCE, bos::Bos, eventually, ports::free_ports};
 
 /// The parts of a mesh: the section of the settings and the binary of each.
-pub const PARTS: [(&str, &str); 8] = [
+pub const PARTS: [(&str, &str); 9] = [
     ("simulator", "reveille-simulator"),
     ("component_registry", "reveille-component-registry"),
     ("session_manager", "reveille-session-manager"),
@@ -29,6 +29,7 @@ pub const PARTS: [(&str, &str); 8] = [
     ("power_controller", "reveille-power-controller"),
     ("config_coordinator", "reveille-config-coordinator"),
     ("host_provisioner", "reveille-host-provisioner"),
+    ("fleet_manager", "reveille-fleet-manager"),
     ("gateway", "reveille-gateway"),
 ];
 

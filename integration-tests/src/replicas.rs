@@ -14,13 +14,14 @@ use crate::{
 };
 
 /// The parts that there are several of and that act, by the sections of their settings.
-pub const ACTING: [&str; 6] = [
+pub const ACTING: [&str; 7] = [
     "component_registry",
     "session_manager",
     "status_evaluator",
     "power_controller",
     "config_coordinator",
     "host_provisioner",
+    "fleet_manager",
 ];
 
 /// A mesh with several replicas of each part but the simulator. They are killed when it is dropped.

@@ -29,9 +29,17 @@ PARTS = {
     "power-controller",
     "config-coordinator",
     "host-provisioner",
+    "fleet-manager",
     "gateway",
 }
-OWNERS = {"component-registry", "session-manager", "power-controller", "config-coordinator", "host-provisioner"}
+OWNERS = {
+    "component-registry",
+    "session-manager",
+    "power-controller",
+    "config-coordinator",
+    "host-provisioner",
+    "fleet-manager",
+}
 SERVICES = OWNERS | {"status-evaluator"}
 
 # name -> (release, values, parts that must run)

@@ -82,8 +82,9 @@ pub struct FailpointScene {
 impl FailpointScene {
     fn prepare() -> Self {
         let mut scene = Self::with_every_part();
-        // There is no host, so the provisioner only listens, and its points are those of any part.
+        // There is no host and no fleet, so these only listen, and their points are those of any part.
         scene.mesh.leave_out("host_provisioner");
+        scene.mesh.leave_out("fleet_manager");
         scene
     }
 

@@ -42,6 +42,7 @@ async fn every_part_lists_its_services_as_serving() {
         ("power controller", &settings.power_controller.url),
         ("config coordinator", &settings.config_coordinator.url),
         ("host provisioner", &settings.host_provisioner.url),
+        ("fleet manager", &settings.fleet_manager.url),
         ("simulator", &settings.simulator.url),
     ] {
         let serving = async || (health(url, "").await == "SERVING").then_some(());
@@ -81,6 +82,9 @@ async fn every_part_lists_its_services_as_serving() {
             reveille.configuration.v1.ConfigurationService: SERVING
         host provisioner: SERVING
             reveille.host.v1.HostSightService: SERVING
+        fleet manager: SERVING
+            reveille.event.v1.EventService: SERVING
+            reveille.fleet.v1.FleetService: SERVING
         simulator: SERVING
             reveille.simulation.v1.FleetService: SERVING
             reveille.simulation.v1.RackService: SERVING

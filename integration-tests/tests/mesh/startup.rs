@@ -5,8 +5,14 @@ use std::net::TcpListener;
 use integration_tests::processes::{PARTS, ProgramExit, run};
 
 /// The parts that keep something.
-const OWNERS: [&str; 5] =
-    ["component_registry", "session_manager", "power_controller", "config_coordinator", "host_provisioner"];
+const OWNERS: [&str; 6] = [
+    "component_registry",
+    "session_manager",
+    "power_controller",
+    "config_coordinator",
+    "host_provisioner",
+    "fleet_manager",
+];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_port_in_use_is_named_with_its_setting() {

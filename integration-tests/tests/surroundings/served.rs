@@ -19,13 +19,14 @@ use upstreams::{
 };
 
 /// Sections of the parts that listen.
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 8] = [
     "component_registry",
     "session_manager",
     "status_evaluator",
     "power_controller",
     "config_coordinator",
     "host_provisioner",
+    "fleet_manager",
     "gateway",
 ];
 

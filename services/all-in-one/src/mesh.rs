@@ -15,6 +15,7 @@ pub struct MeshListeners {
     power_controller: TcpListener,
     config_coordinator: TcpListener,
     host_provisioner: TcpListener,
+    fleet_manager: TcpListener,
     gateway: TcpListener,
     /// Present if the simulator is used.
     simulator: Option<TcpListener>,
@@ -37,6 +38,7 @@ impl MeshListeners {
             power_controller: bind("power_controller", settings.power_controller.listen).await?,
             config_coordinator: bind("config_coordinator", settings.config_coordinator.listen).await?,
             host_provisioner: bind("host_provisioner", settings.host_provisioner.listen).await?,
+            fleet_manager: bind("fleet_manager", settings.fleet_manager.listen).await?,
             gateway: bind("gateway", settings.gateway.listen).await?,
             simulator,
         };
@@ -46,6 +48,7 @@ impl MeshListeners {
         settings.power_controller.url = url(&listeners.power_controller)?;
         settings.config_coordinator.url = url(&listeners.config_coordinator)?;
         settings.host_provisioner.url = url(&listeners.host_provisioner)?;
+        settings.fleet_manager.url = url(&listeners.fleet_manager)?;
         settings.gateway.url = url(&listeners.gateway)?;
         if let Some(simulator) = &listeners.simulator {
             settings.simulator.url = url(simulator)?;
@@ -88,6 +91,7 @@ pub async fn start(context: &Context, listeners: MeshListeners) -> anyhow::Resul
     power_controller::start(part(), listeners.power_controller).await.context("power controller")?;
     config_coordinator::start(part(), listeners.config_coordinator).await.context("config coordinator")?;
     host_provisioner::start(part(), listeners.host_provisioner).await.context("host provisioner")?;
+    fleet_manager::start(part(), listeners.fleet_manager).await.context("fleet manager")?;
     status_evaluator::start(part(), listeners.status_evaluator).await.context("status evaluator")?;
     // Started after the others, which wait for it: if their settings are invalid, no external system was called.
     component_registry::start(part(), listeners.component_registry).await.context("component registry")?;

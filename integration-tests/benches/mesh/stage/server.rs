@@ -242,21 +242,23 @@ fn give_ports(settings: &mut Settings) {
         (&mut settings.power_controller.listen, &mut settings.power_controller.url),
         (&mut settings.config_coordinator.listen, &mut settings.config_coordinator.url),
         (&mut settings.host_provisioner.listen, &mut settings.host_provisioner.url),
+        (&mut settings.fleet_manager.listen, &mut settings.fleet_manager.url),
         (&mut settings.gateway.listen, &mut settings.gateway.url),
         (&mut settings.simulator.listen, &mut settings.simulator.url),
     ];
-    for ((listen, url), port) in places.into_iter().zip(free_ports(8)) {
+    for ((listen, url), port) in places.into_iter().zip(free_ports(9)) {
         listen.set_port(port);
         *url = format!("http://{listen}");
     }
 }
 
-fn owners(settings: &mut Settings) -> [&mut String; 5] {
+fn owners(settings: &mut Settings) -> [&mut String; 6] {
     [
         &mut settings.component_registry.database_url,
         &mut settings.session_manager.database_url,
         &mut settings.power_controller.database_url,
         &mut settings.config_coordinator.database_url,
         &mut settings.host_provisioner.database_url,
+        &mut settings.fleet_manager.database_url,
     ]
 }

@@ -8,6 +8,7 @@ pub mod component;
 pub mod configuration;
 pub mod device;
 mod digest;
+pub mod fleet;
 pub mod host;
 mod intern;
 pub mod observation;

@@ -63,6 +63,8 @@ pub struct Settings {
     pub config_coordinator: OwnerSettings,
     /// The host provisioner.
     pub host_provisioner: OwnerSettings,
+    /// The fleet manager.
+    pub fleet_manager: OwnerSettings,
     /// The HTTP gateway.
     pub gateway: GatewaySettings,
     /// TOML file that lists nodes and their BMCs, for the drivers that need no other service; empty: none.
@@ -286,6 +288,7 @@ impl Default for Settings {
             config_coordinator: OwnerSettings::on_port(7705),
             simulator: SimulatorSettings::on_port(7706),
             host_provisioner: OwnerSettings::on_port(7707),
+            fleet_manager: OwnerSettings::on_port(7709),
         }
     }
 }
@@ -351,6 +354,7 @@ impl Settings {
             &mut shown.power_controller,
             &mut shown.config_coordinator,
             &mut shown.host_provisioner,
+            &mut shown.fleet_manager,
         ] {
             owner.database_url = without_password(&owner.database_url);
         }
@@ -487,11 +491,12 @@ mod tests {
             &mut settings.power_controller,
             &mut settings.config_coordinator,
             &mut settings.host_provisioner,
+            &mut settings.fleet_manager,
         ] {
             owner.database_url = "postgres://bos:s3cret@db.example/bos".into();
         }
         for shown in [settings.shown().unwrap(), format!("{settings:?}")] {
-            assert_eq!(shown.matches("postgres://…@db.example/bos").count(), 6, "{shown}");
+            assert_eq!(shown.matches("postgres://…@db.example/bos").count(), 7, "{shown}");
             assert!(!shown.contains("s3cret"), "{shown}");
         }
         settings.power.pcs.url = "https://bos:s3cret@pcs.example/v1".into();

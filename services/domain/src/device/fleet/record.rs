@@ -72,6 +72,19 @@ impl Fleet {
     }
 }
 
+/// Version of the template of a fleet, which never changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateVersion {
+    /// Fleet.
+    pub fleet: FleetName,
+    /// Name within the fleet.
+    pub name: TemplateVersionName,
+    /// Template.
+    pub template: DeviceSpec,
+    /// Time of creation.
+    pub created: Timestamp,
+}
+
 /// Wishes for a fleet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FleetSpec {
