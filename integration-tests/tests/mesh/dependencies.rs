@@ -28,7 +28,7 @@ fn services_do_not_know_each_other() {
         component-registry: chassis domain proto upstream; tests: test-databases
         config-coordinator: chassis domain proto upstream; tests: test-databases test-registry
         domain:
-        fleet-manager: chassis domain proto
+        fleet-manager: chassis domain proto; tests: status-evaluator test-databases test-registry
         gateway: chassis proto
         host-provisioner: chassis domain proto redfish upstream; tests: simulator status-evaluator test-registry
         integration-tests: chassis proto reveille test-databases upstreams; tests: component-registry domain gateway session-manager simulator

@@ -1,20 +1,29 @@
 //! The fleet manager: fleets of edge devices, the versions of their templates, and the enrolment of devices.
 //!
-//! The service owns fleets and template versions, in its own database. It never writes a device itself: decisions about
-//! devices are reported to the component registry.
+//! The service owns fleets and template versions, in its own database. It mirrors the devices, decides which fleet owns
+//! each, gives them the templates of their fleets, and says when a spec is a new version for an agent. These decisions are
+//! reported to the component registry, which alone writes devices. The service decides no status.
 //!
 //! - `fleets`: calls about fleets and the versions of their templates
 //! - `versions`: which template versions are kept
+//! - `devices`: decisions about devices
 //! - `enrolment`: requests of agents to be enrolled
 
+mod devices;
 mod enrolment;
 mod fleets;
 mod store;
 mod versions;
 
+#[cfg(test)]
+mod tests;
+
+use anyhow::Context as _;
 use chassis::{
     Context, Listener, Server,
+    lease::Role,
     mesh::channel::LARGEST_MESSAGE,
+    observe::mirror::Mirror,
     store::ledger::{EventHistories, Ledger},
 };
 use proto::fleet::fleet_service_server::FleetServiceServer;
@@ -23,18 +32,20 @@ pub use store::Migrator;
 
 use crate::{fleets::FleetRpc, store::FleetLedgers};
 
-/// Starts the fleet manager on `listener`.
+/// Starts the fleet manager on `listener`. It is ready once it has all devices.
 ///
 /// # Errors
 /// When the database cannot be opened or a setting cannot be used, which is named.
 pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
     let settings = &context.settings;
+    let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
     let url = context.database_url("fleet-manager", &settings.fleet_manager.database_url)?;
     let database = chassis::store::database::connect_as::<Migrator>(&url, &settings.database).await?;
     let ledgers = FleetLedgers {
         fleets: Ledger::open(&context, database.clone()).await?,
         versions: Ledger::open(&context, database.clone()).await?,
     };
+    let role = Role::start(&context, "fleet-manager", &database).await?;
 
     let mut server = Server::default();
     let fleets = FleetRpc { ledgers: ledgers.clone() };
@@ -42,6 +53,8 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     enrolment::serve(&mut server);
     server.add(EventHistories::default().with(&ledgers.fleets).service());
     let ready = chassis::serve(&context, "fleet-manager", listener, server).await?;
-    ready.now();
+    // A mirror lasts as long as the process, and this one is for the log level alone.
+    let _options = Mirror::of_options(&context, registry.clone(), || {});
+    devices::start(&context, registry, ledgers, role, ready);
     Ok(())
 }

@@ -1,8 +1,10 @@
-//! Decisions that time brings about edge devices: an agent falls silent, or is seen again.
+//! Decisions that time and fleets bring about edge devices: an agent falls silent, or is seen again; a fleet has another
+//! template.
 //!
-//! [`domain::device::evaluation`] decides. The registry evaluates a device with every write to it. Without a write, a
-//! device is decided about again when its agent is seen, and at the moment at which the last sign becomes too old. No
-//! fleet is known here yet, so a device that a fleet owns keeps its updated status while its agent is connected.
+//! [`domain::device::evaluation`] decides. The registry evaluates a device with every write to it, as far as no fleet is
+//! needed. Here a device is decided about again when it changes, when its agent is seen, at the moment at which the last
+//! sign becomes too old, and when the version of its fleet changes. While its fleet is not known, a device that a fleet owns
+//! keeps its updated status.
 
 mod mirrors;
 mod rounds;

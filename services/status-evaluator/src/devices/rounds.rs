@@ -4,7 +4,10 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use chassis::{
     Channel,
-    kinds::device::{evidence, status},
+    kinds::{
+        device::{evidence, status},
+        fleet::FleetRecord,
+    },
     lease::Term,
     mesh::time,
     observe::work::WorkQueue,
@@ -12,7 +15,10 @@ use chassis::{
     store::resource::Resource as _,
     within,
 };
-use domain::{core::time::Timestamp, device::evaluation::evaluate};
+use domain::{
+    core::time::Timestamp,
+    device::evaluation::{StatusEvidence, evaluate},
+};
 use proto::device::{
     DeviceStatusDecision, ReportDeviceStatusesRequest, ReportDeviceStatusesResponse,
     device_report_service_client::DeviceReportServiceClient,
@@ -64,7 +70,9 @@ impl DeviceRounds {
             self.queue.unmark(name);
             return None;
         };
-        let evidence = evidence(&record.device, self.mirrors.sight(name), self.timeout, now);
+        let fleet = self.mirrors.fleet_of(&record);
+        let known = evidence(&record.device, self.mirrors.sight(name), self.timeout, now);
+        let evidence = StatusEvidence { fleet: fleet.as_deref().map(FleetRecord::version), ..known };
         let decision = evaluate(&record.device, &evidence);
         match decision.until {
             Some(until) => self.queue.mark_at(Arc::clone(name), Instant::now() + until.since(now)),

@@ -4,13 +4,23 @@ use std::sync::Arc;
 
 use domain::{
     core::{invalid::Invalid, text::text},
-    device::record::spec::{DecommissionTarget, DeviceSpec, OsTarget},
+    device::record::{
+        annotations::SpecHash,
+        spec::{DecommissionTarget, DeviceSpec, OsTarget},
+    },
 };
-use proto::device::{self as wire, os_target::Target};
+use proto::{
+    Message as _,
+    device::{self as wire, os_target::Target},
+};
 use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
 
 use super::words;
 use crate::kinds::Interner;
+
+/// Bytes of a digest. A spec is compared with the one before it alone.
+const DIGEST_BYTES: usize = 16;
 
 /// Field of the end of a device.
 const DECOMMISSIONING: &str = "spec.decommissioning";
@@ -54,6 +64,12 @@ pub fn to_wire(spec: &DeviceSpec) -> wire::DeviceSpec {
         decommissioning: spec.decommissioning.map_or("", DecommissionTarget::word).to_owned(),
         document_json: spec.document.to_string(),
     }
+}
+
+/// Returns the digest of a spec: equal specs have equal digests.
+pub fn digest(spec: &DeviceSpec) -> SpecHash {
+    let digest = Sha256::digest(to_wire(spec).encode_to_vec());
+    SpecHash(digest.iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect::<String>().into())
 }
 
 fn os_from_wire(os: wire::OsTarget, texts: &mut Interner) -> Option<OsTarget> {

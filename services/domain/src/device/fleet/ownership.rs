@@ -39,6 +39,15 @@ pub fn assign<'a>(
     (assigned != *device).then_some(assigned)
 }
 
+/// Returns the device without an owner: its fleet is gone. The spec stays.
+pub fn release(device: &Device) -> Device {
+    let mut released = device.clone();
+    if released.meta.owner.take().is_some() {
+        forget_template(&mut released);
+    }
+    released
+}
+
 /// Versions of templates are names within one fleet: `v1` of the last owner says nothing about `v1` of the next.
 fn forget_template(device: &mut Device) {
     let annotations = &mut device.meta.annotations;

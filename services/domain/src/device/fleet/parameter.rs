@@ -29,6 +29,9 @@ pub enum ParameterFlaw {
     /// The device lacks the label.
     #[error("the device has no label '{0}'")]
     MissingLabel(String),
+    /// A name that the spec needs would be empty.
+    #[error("gives an empty name")]
+    Empty,
     /// The braces do not close.
     #[error("the braces do not close")]
     Open,

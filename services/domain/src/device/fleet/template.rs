@@ -3,7 +3,7 @@
 use std::{iter::Peekable, str::Chars, sync::Arc};
 
 use crate::device::{
-    fleet::parameter::{ParameterError, has_parameters, substitute},
+    fleet::parameter::{ParameterError, ParameterFlaw, has_parameters, substitute},
     record::{
         DeviceMeta,
         spec::{DeviceSpec, OsTarget},
@@ -21,17 +21,25 @@ pub fn fill(template: &DeviceSpec, meta: &DeviceMeta) -> Result<DeviceSpec, Para
 
 fn fill_os(os: &OsTarget, meta: &DeviceMeta) -> Result<OsTarget, ParameterError> {
     Ok(match os {
-        OsTarget::Image(image) => OsTarget::Image(substitute(image, meta)?),
+        OsTarget::Image(image) => OsTarget::Image(fill_name(image, meta)?),
         OsTarget::CatalogItem { catalog, item, version } => OsTarget::CatalogItem {
-            catalog: substitute(catalog, meta)?,
-            item: substitute(item, meta)?,
-            version: substitute(version, meta)?,
+            catalog: fill_name(catalog, meta)?,
+            item: fill_name(item, meta)?,
+            version: fill_name(version, meta)?,
         },
     })
 }
 
-/// Fills the parameters in the texts of a JSON document. Values are escaped, so no label can change the document's
-/// structure.
+fn fill_name(name: &Arc<str>, meta: &DeviceMeta) -> Result<Arc<str>, ParameterError> {
+    let filled = substitute(name, meta)?;
+    match filled.is_empty() {
+        true => Err(ParameterError { parameter: name.to_string(), flaw: ParameterFlaw::Empty }),
+        false => Ok(filled),
+    }
+}
+
+/// Fills the parameters in the texts of a JSON document that has no space between its parts. Values are escaped, and
+/// names of members stay, so no label can change the document's structure.
 fn fill_document(document: &Arc<str>, meta: &DeviceMeta) -> Result<Arc<str>, ParameterError> {
     if !has_parameters(document) {
         return Ok(Arc::clone(document));
@@ -41,8 +49,9 @@ fn fill_document(document: &Arc<str>, meta: &DeviceMeta) -> Result<Arc<str>, Par
     while let Some(character) = rest.next() {
         filled.push(character);
         if character == '"' {
-            let text = read_text(&mut rest);
-            write_text(&mut filled, &substitute(&text.into(), meta)?);
+            let text = read_text(&mut rest).into();
+            let is_name = rest.peek() == Some(&':');
+            write_text(&mut filled, &*if is_name { text } else { substitute(&text, meta)? });
             filled.push('"');
         }
     }

@@ -11,13 +11,20 @@ use super::{
 use crate::device::{
     event::events,
     fleet::{
+        event::event,
+        management::{FleetEvidence, manage},
         ownership::assign,
         parameter::substitute,
-        record::{Fleet, FleetSelector, FleetSpec},
+        record::{Fleet, FleetSelector, FleetSpec, TemplateVersion},
         rollout::{RolloutDecision, roll_out},
         template,
+        version::{MOST_VERSIONS, settle},
     },
-    record::{Device, DeviceLabels, condition::ConditionKind, spec::DeviceSpec},
+    record::{
+        Device, DeviceLabels, annotations::SpecHash, condition::ConditionKind, spec::DeviceSpec,
+        version::TemplateVersionName,
+    },
+    render::RenderResult,
     selector::{FieldSelector, FleetField},
 };
 
@@ -186,6 +193,147 @@ fn several_owners_stop_a_rollout() {
     assert_eq!(skip.word(), "multiple_owners");
 }
 
+/// Renders a document as its own digest, unless it is `bad`.
+fn digest(spec: &DeviceSpec) -> RenderResult {
+    if &*spec.document == "bad" { Err("it is bad".into()) } else { Ok(SpecHash(spec.document.clone())) }
+}
+
+#[test]
+fn devices_are_owned_given_templates_and_rendered() {
+    let rows = [
+        "",
+        "document:mine",
+        "document:bad",
+        "document:mine rendered:4 hash:mine",
+        "document:mine rendered:4 hash:other runs:7",
+        "document:mine awaiting",
+        "label:x:1 document:mine rendered:1 hash:mine spec-valid",
+        "label:x:1 owner:a document:t template:v1 rendered-template:v1 rendered:2 hash:t spec-valid",
+        "label:x:1 owner:a document:t template:v1 rendered:2 hash:t spec-valid",
+        "label:x:1 owner:a document:old template:v0 rendered-template:v0 rendered:2 hash:old paused",
+        "label:x:1 label:y:1 document:mine",
+        "label:y:1 document:mine",
+        "owner:gone document:mine template:v3 rendered-template:v3 rendered:2 hash:mine spec-valid",
+        "owner:gone label:x:1 label:y:1 document:mine rendered:2 hash:mine spec-valid",
+        "label:x:1 decommissioning document:mine rendered:2 hash:old spec-valid",
+    ];
+    let decide = |words: &str| {
+        let device = scene(words).device;
+        let fleets = [
+            fleet("a", "label:x:1", "document:t"),
+            fleet("b", "label:y:1", "image:{{.metadata.labels.none}}"),
+        ];
+        let owner = fleets.iter().find(|fleet| device.meta.owner.as_ref() == Some(&fleet.name));
+        let evidence = FleetEvidence { candidates: fleets.iter().collect(), owner };
+        let Some(managed) = manage(&device, &evidence, digest, NOW) else { return "nothing".to_owned() };
+        let owner = fleets.iter().find(|fleet| managed.meta.owner.as_ref() == Some(&fleet.name));
+        let later = FleetEvidence { owner, ..evidence };
+        assert_eq!(manage(&managed, &later, digest, NOW), None, "{words} is not settled");
+        show_managed(&device, &managed)
+    };
+    check(
+        &rows,
+        decide,
+        expect![[r#"
+
+            -  unmarked rendered=1 hash= rendered-template=- runs= error='' !DeviceSpecValid
+        document:mine
+            - mine unmarked rendered=1 hash=mine rendered-template=- runs= error='' !DeviceSpecValid
+        document:bad
+            - bad unmarked rendered=- hash=- rendered-template=- runs= error='' !W DeviceSpecInvalid
+        document:mine rendered:4 hash:mine
+            - mine unmarked rendered=4 hash=mine rendered-template=- runs= error='' !DeviceSpecValid
+        document:mine rendered:4 hash:other runs:7
+            - mine unmarked rendered=8 hash=mine rendered-template=- runs=7 error='' !DeviceSpecValid
+        document:mine awaiting
+            nothing
+        label:x:1 document:mine rendered:1 hash:mine spec-valid
+            a t unmarked rendered=2 hash=t rendered-template=v1 runs= error='' !ResourceUpdated:spec,owner
+        label:x:1 owner:a document:t template:v1 rendered-template:v1 rendered:2 hash:t spec-valid
+            nothing
+        label:x:1 owner:a document:t template:v1 rendered:2 hash:t spec-valid
+            a t unmarked rendered=2 hash=t rendered-template=v1 runs= error=''
+        label:x:1 owner:a document:old template:v0 rendered-template:v0 rendered:2 hash:old paused
+            a t paused rendered=2 hash=old rendered-template=v0 runs= error='' !ResourceUpdated:spec
+        label:x:1 label:y:1 document:mine
+            - mine unmarked rendered=1 hash=mine rendered-template=- runs= error='' !DeviceSpecValid !W DeviceMultipleOwnersDetected
+        label:y:1 document:mine
+            b mine unmarked rendered=1 hash=mine rendered-template=- runs= error='parameter '.metadata.labels.none': the device has no label 'none'' !ResourceUpdated:owner !DeviceSpecValid
+        owner:gone document:mine template:v3 rendered-template:v3 rendered:2 hash:mine spec-valid
+            - mine unmarked rendered=2 hash=mine rendered-template=- runs= error='' !ResourceUpdated:owner
+        owner:gone label:x:1 label:y:1 document:mine rendered:2 hash:mine spec-valid
+            - mine unmarked rendered=2 hash=mine rendered-template=- runs= error='' !ResourceUpdated:owner !W DeviceMultipleOwnersDetected
+        label:x:1 decommissioning document:mine rendered:2 hash:old spec-valid
+            - mine unmarked rendered=3 hash=mine rendered-template=- runs= error=''
+    "#]],
+    );
+}
+
+fn show_managed(before: &Device, device: &Device) -> String {
+    let owner = device.meta.owner.as_ref().map_or("-", |fleet| fleet.as_str());
+    let (document, error) = (&device.spec.document, &device.meta.annotations.last_rollout_error);
+    let versions = show::versions(device);
+    let events = show::reasons(&events(Some(before), Some(device)));
+    format!("{owner} {document} {versions} error='{error}'{events}")
+}
+
+#[test]
+fn present_version_and_the_newest_others_are_kept() {
+    let first = fleet("f", "label:x:1", "document:a");
+    let spec = fleet("f", "label:x:1", "document:b").spec;
+    let present = first.replaced(DeviceLabels::new(), spec).unwrap();
+    let version = |name: &str, fleet: &Fleet, age: i64| TemplateVersion {
+        fleet: fleet.name.clone(),
+        name: TemplateVersionName(name.into()),
+        template: fleet.spec.template.clone(),
+        created: crate::core::time::Timestamp(NOW.0 - age),
+    };
+    let show = |fleet: Option<&Fleet>, known: &[TemplateVersion]| {
+        let changes = settle(fleet, &known.iter().collect::<Vec<_>>(), NOW);
+        (changes.stored.map(|stored| stored.name.0.to_string()), changes.deleted)
+    };
+    let v2 = || Some("v2".to_owned());
+    let known = [version("v1", &first, 0), version("v2", &present, 0)];
+    assert_eq!(show(Some(&present), &known), (None, vec![]));
+    assert_eq!(show(None, &known), (None, vec![0, 1]), "the fleet is gone");
+    assert_eq!(show(Some(&present), &known[..1]), (v2(), vec![]));
+    let foreign = [version("v1", &first, 1), version("v2", &present, 1)];
+    assert_eq!(show(Some(&present), &foreign), (v2(), vec![0]), "an earlier fleet had them");
+    let other = [version("v2", &first, 0)];
+    assert_eq!(show(Some(&present), &other), (v2(), vec![]), "another template had the name");
+    let mut many = vec![version("v1", &first, 0); MOST_VERSIONS + 1];
+    many.push(version("v2", &present, 0));
+    assert_eq!(show(Some(&present), &many), (None, vec![1, 0]));
+}
+
+#[test]
+fn changes_of_a_fleet_are_events() {
+    let stored = fleet("f", "label:x:1", "document:a");
+    let replaced = |labels: &str, document: &str| {
+        let spec = fleet("f", "label:x:1", document).spec;
+        stored.replaced(scene(labels).device.meta.labels, spec).unwrap()
+    };
+    let (same, spec) = (replaced("", "document:a"), replaced("", "document:b"));
+    let both = replaced("label:site:a", "document:b");
+    for (before, after, expected) in [
+        (None, Some(&stored), Some(("ResourceCreated", ""))),
+        (Some(&stored), Some(&same), None),
+        (Some(&stored), Some(&spec), Some(("ResourceUpdated", "spec"))),
+        (Some(&spec), Some(&both), Some(("ResourceUpdated", "labels"))),
+        (Some(&stored), Some(&both), Some(("ResourceUpdated", "spec,labels"))),
+        (Some(&stored), None, Some(("ResourceDeleted", ""))),
+        (None, None, None),
+    ] {
+        let found = event(before, after);
+        let fields = |name: &str, value: &str| name == "updated_fields" && !value.is_empty();
+        let shown = found.as_ref().map(|event| {
+            let updated = event.details.iter().find(|(name, value)| fields(name, value));
+            (event.kind, updated.map_or("", |(_, value)| &**value))
+        });
+        assert_eq!(shown, expected);
+    }
+}
+
 #[test]
 fn parameters_are_filled() {
     let rows = [
@@ -269,6 +417,7 @@ fn texts_of_documents_are_filled_and_escaped() {
         (r#"{"a":"\"{{ .metadata.name }}\""}"#, "north"),
         (r#"{"a":"{{ .metadata.labels.none }}"}"#, "north"),
         (r#"{"a":"{{ .metadata.name }}"#, "north"),
+        (r#"{"{{ .metadata.name }}":"{{ .metadata.name }}"}"#, "north"),
     ];
     let lines = rows.map(|(template, site)| format!("{template}\n    {}\n", document(template, site)));
     expect![[r#"
@@ -286,6 +435,8 @@ fn texts_of_documents_are_filled_and_escaped() {
             parameter '.metadata.labels.none': the device has no label 'none'
         {"a":"{{ .metadata.name }}
             {"a":"d1"
+        {"{{ .metadata.name }}":"{{ .metadata.name }}"}
+            {"{{ .metadata.name }}":"d1"}
     "#]]
     .assert_eq(&lines.concat());
 }
