@@ -30,6 +30,10 @@ const BATCH_BYTES: usize = 16 << 20;
 /// Deadline of a report. A batch commits within a second.
 const DEADLINE: Duration = Duration::from_secs(20);
 
+/// Time until a device is looked at again whose decision the registry has taken and the mirror does not show. The registry
+/// may lose that commit before the mirror has seen it.
+const CONFIRMATION: Duration = Duration::from_secs(5);
+
 /// Engine of one term.
 pub(super) struct FleetEngine {
     sources: DeviceSources,
@@ -119,13 +123,19 @@ impl FleetEngine {
         }
     }
 
-    /// Decides about one device; `None`: nothing changes.
-    fn decide(&mut self, name: &str, now: Timestamp) -> Option<DeviceFleetDecision> {
-        let record: Arc<DeviceRecord> = self.sources.devices.get(name)?;
-        let evidence = self.directory.evidence(&record);
-        let renderer = &mut self.renderer;
-        let managed = manage(&record.device, &evidence, |spec| renderer.render(spec), now)?;
-        Some(convert::decision(&record.device, record.revision(), &managed))
+    /// Decides about one device; `None`: nothing changes, and no decision has to be confirmed.
+    fn decide(&mut self, name: &Arc<str>, now: Timestamp) -> Option<DeviceFleetDecision> {
+        let record: Option<Arc<DeviceRecord>> = self.sources.devices.get(name);
+        let decision = record.and_then(|record| {
+            let evidence = self.directory.evidence(&record);
+            let renderer = &mut self.renderer;
+            let managed = manage(&record.device, &evidence, |spec| renderer.render(spec), now)?;
+            Some(convert::decision(&record.device, record.revision(), &managed))
+        });
+        if decision.is_none() {
+            self.sources.queue.unmark(name);
+        }
+        decision
     }
 
     /// Reports decisions. A device of a stale one has changed, and is decided about again once the mirror shows it.
@@ -141,6 +151,8 @@ impl FleetEngine {
                     let shown = self.sources.devices.reached(answer.revision);
                     let _is_shown = tokio::time::timeout(DEADLINE, shown).await;
                 }
+                let at = Instant::now() + CONFIRMATION;
+                names.into_iter().for_each(|name| self.sources.queue.mark_at(name, at));
                 self.sources.queue.mark(answer.stale_names.into_iter().map(Arc::from));
             }
             Err(status) => {

@@ -214,3 +214,19 @@ async fn template_reaches_a_large_fleet_in_one_pass() {
     }
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_commits_of_the_registry_are_made_up_for() {
+    let world = World::start(test_databases::every_kind().await.swap_remove(0)).await;
+    world.create_fleet("kiosk", NORTH, SECOND).await;
+    world.create_device("d1", NORTH, "").await;
+    world.shows("d1", text("v1"), |device| versions(device).0).await;
+    let copy = world.registry.copy().await;
+    world.replace_fleet("kiosk", NORTH, FIRST).await;
+    world.shows("d1", (text("v2"), 2), versions).await;
+    world.registry.restore(&copy).await;
+    // A restored file cannot be told from its original, so a person marks the devices.
+    world.shows("d1", (text("v2"), 2), versions).await;
+    assert_eq!(document(&world.device("d1").await), r#"{"greeting":"v1 of north"}"#);
+    world.stop().await;
+}
