@@ -51,7 +51,8 @@ fn fill_document(document: &Arc<str>, meta: &DeviceMeta) -> Result<Arc<str>, Par
         if character == '"' {
             let text = read_text(&mut rest).into();
             let is_name = rest.peek() == Some(&':');
-            write_text(&mut filled, &*if is_name { text } else { substitute(&text, meta)? });
+            let text = if is_name { text } else { substitute(&text, meta)? };
+            write_text(&mut filled, &text);
             filled.push('"');
         }
     }
