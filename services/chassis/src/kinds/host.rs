@@ -8,6 +8,7 @@ pub mod call;
 pub mod document;
 pub mod evidence;
 pub mod firmware;
+mod inventory_text;
 mod message;
 pub mod progress;
 pub mod record;

@@ -214,7 +214,7 @@ fn check_annotations(found: &mut Violations, host: &Host) {
     let reason = "has a member or a word that is not known";
     found.add(is_bad, "metadata.annotations[baremetalhost.metal3.io/status]", reason);
     let is_bad = matches!(annotations.hardware_details, Some(Err(_)));
-    found.add(is_bad, field, "is no inventory in JSON");
+    found.add(is_bad, field, "is no inventory in JSON, or has a member that is not known");
 }
 
 fn check_change(found: &mut Violations, wanted: &Host, before: &Host) {
@@ -390,7 +390,7 @@ mod tests {
             software=1 software=1 software=1: spec.raid.softwareRAIDVolumes: may have two volumes at most
             root=1 root=0 hint=/dev/sda: spec.raid.softwareRAIDVolumes[0].rootVolume: excludes rootDeviceHints; spec.raid.softwareRAIDVolumes[1].rootVolume: one volume at most is the root; spec.raid.softwareRAIDVolumes[1].rootVolume: excludes rootDeviceHints; spec.raid.softwareRAIDVolumes[1].rootVolume: requires RAID level 1
             reboot: metadata.annotations[reboot.metal3.io]: is neither empty nor a JSON object with force and a mode, which is soft or hard
-            details: metadata.annotations[inspect.metal3.io/hardwaredetails]: requires that inspection is disabled; metadata.annotations[inspect.metal3.io/hardwaredetails]: is no inventory in JSON
+            details: metadata.annotations[inspect.metal3.io/hardwaredetails]: requires that inspection is disabled; metadata.annotations[inspect.metal3.io/hardwaredetails]: is no inventory in JSON, or has a member that is not known
             firmware: spec.firmware: is deprecated: use HostFirmwareSettings
             inspect-word: metadata.annotations[inspect.metal3.io]: is neither empty nor the word disabled
             inspect-again: -

@@ -19,7 +19,7 @@ use proto::host as wire;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{status_text, value};
+use super::{inventory_text, status_text, value};
 
 /// Annotation that pauses a host.
 pub const PAUSED: &str = "baremetalhost.metal3.io/paused";
@@ -78,7 +78,7 @@ pub fn from_wire(annotations: &BTreeMap<String, String>) -> HostAnnotations {
         discard_until: annotations
             .get(DISCARD_UNTIL)
             .and_then(|text| bos_time::read(text.strip_suffix('Z')?)),
-        hardware_details: value(AnnotationName::HardwareDetails).map(inventory),
+        hardware_details: value(AnnotationName::HardwareDetails).map(supplied_inventory),
         status: value(AnnotationName::Status).map(|text| status_text::read(text).map(Box::new)),
     }
 }
@@ -118,6 +118,12 @@ fn reboot(key: Option<Arc<str>>, text: &str) -> RebootRequest {
 
 fn inspect_request(text: &str) -> InspectRequest {
     if text == NO_INSPECTION { InspectRequest::Disabled } else { InspectRequest::Again }
+}
+
+/// Reads an inventory that a person supplies: one with an unknown member is a mistake.
+fn supplied_inventory(text: &str) -> Result<Arc<HostInventory>, UnreadableText> {
+    let value: Value = serde_json::from_str(text).map_err(|_| UnreadableText)?;
+    if inventory_text::is_known(&value) { inventory(text) } else { Err(UnreadableText) }
 }
 
 /// Reads an inventory in the form of the contract.

@@ -423,6 +423,11 @@ fn annotations_are_read_from_their_texts() {
         ("inspect.metal3.io", "", "inspect: Some(Again)"),
         ("inspect.metal3.io", "disabled", "inspect: Some(Disabled)"),
         ("inspect.metal3.io/hardwaredetails", r#"{"cpu":{"arch":"arm"}}"#, r#"architecture: "arm""#),
+        (
+            "inspect.metal3.io/hardwaredetails",
+            r#"{"cpu":{"colour":"red"}}"#,
+            "hardware_details: Some(Err(UnreadableText))",
+        ),
         ("inspect.metal3.io/hardwaredetails", "[]", "hardware_details: Some(Err(UnreadableText))"),
         ("other", "", "inspect: None"),
     ];
