@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use http::StatusCode;
+use http::{HeaderValue, StatusCode, header::ETAG};
 use serde_json::{Value, json};
 use tokio::{
     sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit},
@@ -223,6 +223,23 @@ impl BmcTurn<'_> {
         read.map_err(|error| self.refusal(&format!("{path} is not the JSON that it should be: {error}")))
     }
 
+    /// Returns the version of the document at `path`, on whose condition it can be changed (DSP0266, ETags); `None`: the BMC
+    /// has no such document, or counts no versions of it.
+    ///
+    /// # Errors
+    /// When the BMC does not answer.
+    pub async fn version(
+        &mut self,
+        operation: &'static str,
+        path: &str,
+    ) -> Result<Option<HeaderValue>, Failure> {
+        match self.call(Request::get(operation, path)).await {
+            Ok(answer) => Ok(version(&answer)),
+            Err(Failure { kind: FailureKind::Refused | FailureKind::Denied, .. }) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// Makes a call with a session or a password. A session that the BMC has forgotten is replaced by a new one: the
     /// call had no effect then.
     async fn call(&mut self, request: Request) -> Result<Answer, Failure> {
@@ -343,6 +360,14 @@ impl BmcTurn<'_> {
 
 fn is_unauthorized(failure: &Failure) -> bool {
     failure.status == Some(StatusCode::UNAUTHORIZED)
+}
+
+/// Returns the version of a document that was read. Some BMCs tell it in the document alone.
+fn version(answer: &Answer) -> Option<HeaderValue> {
+    answer.headers.get(ETAG).cloned().or_else(|| {
+        let document: Value = serde_json::from_slice(&answer.body).ok()?;
+        HeaderValue::from_str(document["@odata.etag"].as_str()?).ok()
+    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A BMC with one system, sessions and virtual media, and with habits of real BMCs.
+//! A BMC with one system, sessions, virtual media and firmware, and with habits of real BMCs.
 
 use std::{collections::HashSet, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -15,6 +15,10 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 const SYSTEM: &str = "/redfish/v1/Systems/1";
 const MEDIA: &str = "/redfish/v1/Systems/1/VirtualMedia";
+const BIOS: &str = "/redfish/v1/Systems/1/Bios";
+const SETTINGS: &str = "/redfish/v1/Systems/1/Bios/Settings";
+const UPDATES: &str = "/redfish/v1/UpdateService";
+const TASKS: &str = "/redfish/v1/TaskService/Tasks";
 const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";
 
 /// State and habits of a BMC. Changes apply at once.
@@ -24,6 +28,18 @@ pub(crate) struct BmcState {
     pub(crate) power: &'static str,
     /// Image that is inserted.
     pub(crate) image: Option<String>,
+    /// Value of the only setting of the BIOS.
+    pub(crate) turbo: &'static str,
+    /// Whether settings wait for the next reset, which turn that setting off.
+    pub(crate) has_pending_settings: bool,
+    /// Version of the pending settings, on whose condition alone they are changed; empty: there are no versions.
+    pub(crate) settings_version: &'static str,
+    /// Whether the version stands in the document and not in a header.
+    pub(crate) tells_version_in_document: bool,
+    /// Version of the BIOS.
+    pub(crate) bios_version: &'static str,
+    /// State of the only task; `None`: there is none.
+    pub(crate) task: Option<&'static str>,
     /// Whether changes have an effect.
     pub(crate) works: bool,
     /// Part of a path at which the BMC does not answer; empty: nowhere.
@@ -49,6 +65,12 @@ impl FakeBmc {
         let state = Arc::new(Mutex::new(BmcState {
             power: "Off",
             image: None,
+            turbo: "On",
+            has_pending_settings: false,
+            settings_version: "",
+            tells_version_in_document: false,
+            bios_version: "1.0",
+            task: None,
             works: true,
             hangs_at: "",
             sessions: HashSet::new(),
@@ -102,7 +124,10 @@ impl BmcState {
     fn answer(&mut self, method: &str, path: &str, headers: &HeaderMap, body: &Value) -> Response {
         match (method, path) {
             ("GET", "/redfish/v1/") => {
-                return found(&json!({"Links": {"Sessions": {"@odata.id": SESSIONS}}}));
+                return found(&json!({
+                    "Links": {"Sessions": {"@odata.id": SESSIONS}},
+                    "UpdateService": {"@odata.id": UPDATES},
+                }));
             }
             ("POST", SESSIONS) => return self.begin_session(),
             ("GET", _) => {}
@@ -114,8 +139,18 @@ impl BmcState {
         }
         match method {
             "GET" => self.read(path),
+            "PATCH" if path == SETTINGS => self.change_settings(headers),
             _ => self.change(path, body),
         }
+    }
+
+    fn change_settings(&mut self, headers: &HeaderMap) -> Response {
+        let condition = headers.get("if-match").map(|version| version.to_str().unwrap());
+        if condition != Some(self.settings_version).filter(|version| !version.is_empty()) {
+            return StatusCode::PRECONDITION_REQUIRED.into_response();
+        }
+        self.has_pending_settings = true;
+        StatusCode::NO_CONTENT.into_response()
     }
 
     fn begin_session(&mut self) -> Response {
@@ -133,7 +168,31 @@ impl BmcState {
                 "PowerState": self.power,
                 "Processors": {"@odata.id": format!("{SYSTEM}/Processors")},
                 "VirtualMedia": {"@odata.id": MEDIA},
+                "Bios": {"@odata.id": BIOS},
+                "BiosVersion": self.bios_version,
             })),
+            BIOS => found(&json!({
+                "Attributes": {"Turbo": self.turbo},
+                "@Redfish.Settings": {"SettingsObject": {"@odata.id": SETTINGS}},
+            })),
+            SETTINGS if self.tells_version_in_document => {
+                found(&json!({"@odata.etag": self.settings_version}))
+            }
+            SETTINGS if !self.settings_version.is_empty() => {
+                ([("etag", self.settings_version)], "{}").into_response()
+            }
+            SETTINGS => found(&json!({})),
+            UPDATES => found(&json!({"Actions": {"#UpdateService.SimpleUpdate": {
+                "target": format!("{UPDATES}/Actions/UpdateService.SimpleUpdate"),
+            }}})),
+            TASKS => {
+                let tasks = self.task.map(|_| json!({"@odata.id": format!("{TASKS}/1")}));
+                found(&json!({"Members": tasks.as_slice()}))
+            }
+            _ if path.starts_with(TASKS) => match self.task {
+                Some(state) => found(&json!({"TaskState": state})),
+                None => StatusCode::NOT_FOUND.into_response(),
+            },
             MEDIA => found(&json!({"Members": [{"@odata.id": drive}]})),
             _ if path == drive => found(&json!({
                 "MediaTypes": ["CD"],
@@ -148,7 +207,13 @@ impl BmcState {
     fn change(&mut self, path: &str, body: &Value) -> Response {
         if let Some(token) = path.strip_prefix(&format!("{SESSIONS}/")) {
             self.sessions.remove(token);
+        } else if path.ends_with("SimpleUpdate") {
+            self.task = Some("Running");
+            return (StatusCode::ACCEPTED, [("location", format!("{TASKS}/1"))], "{}").into_response();
         } else if self.works && path.ends_with("ComputerSystem.Reset") {
+            if std::mem::take(&mut self.has_pending_settings) {
+                self.turbo = "Off";
+            }
             self.power = if body["ResetType"] == "On" { "On" } else { "Off" };
         } else if self.works && path.ends_with("InsertMedia") {
             self.image = body["Image"].as_str().map(str::to_owned);

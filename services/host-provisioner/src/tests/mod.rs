@@ -1,11 +1,12 @@
 //! The whole service between the real registry and a rack.
 //!
 //! - `life`, `ironic_life`: hosts whose calls the status evaluator decides; in all others the test decides them
-//! - `begun_once`: operations across restarts; `looks`: listings; `trouble`, `redfish`: BMCs that take their time
+//! - `begun_once`: operations across restarts; `looks`: listings; `trouble`, `redfish`, `bmc_firmware`: BMCs that take their time
 //! - `conformance`: the contract of drivers, without the service; `bmc`: a played BMC
 
 mod begun_once;
 mod bmc;
+mod bmc_firmware;
 mod conformance;
 mod firmware;
 mod ironic_life;

@@ -14,19 +14,16 @@ use super::{bmc::FakeBmc, *};
 use crate::driver::{BmcLogin, DeployDocuments, FirmwareOrder, HostDriver, HostTarget, WorkOrder};
 
 /// Driver of one host, and its BMC.
-struct BmcScene {
+pub(super) struct BmcScene {
     driver: HostDriver,
-    bmc: FakeBmc,
-    order: WorkOrder,
+    pub(super) bmc: FakeBmc,
+    pub(super) order: WorkOrder,
     story: String,
 }
 
 impl BmcScene {
-    async fn of(call: DriverCall) -> Self {
-        let mut settings = Settings::default();
-        settings.host_operations.driver = HostDriverName::Redfish;
-        settings.host_operations.redfish.answer_seconds = 0.5;
-        let driver = HostDriver::new(&settings).unwrap().unwrap();
+    pub(super) async fn of(call: DriverCall) -> Self {
+        let driver = Self::start_driver();
         let parts = PreparationParts::default();
         let work =
             HostWork { number: 1, call, since: clock::now(), parts, changed_by: 0, is_accepted: false };
@@ -39,8 +36,20 @@ impl BmcScene {
         Self { driver, bmc: FakeBmc::start().await, order, story: String::new() }
     }
 
+    fn start_driver() -> HostDriver {
+        let mut settings = Settings::default();
+        settings.host_operations.driver = HostDriverName::Redfish;
+        settings.host_operations.redfish.answer_seconds = 0.5;
+        HostDriver::new(&settings).unwrap().unwrap()
+    }
+
+    /// Replaces the driver by one that remembers nothing.
+    pub(super) fn restart(&mut self) {
+        self.driver = Self::start_driver();
+    }
+
     /// Asks as the engine does, and notes the answer and the changes that the BMC was asked for.
-    async fn ask(&mut self, when: &str) {
+    pub(super) async fn ask(&mut self, when: &str) {
         let host = target("h", &self.bmc);
         let answer = self.driver.carry_out(&host, &self.order).await;
         if !matches!(answer, DriverAnswer::Trouble { .. }) {
@@ -66,7 +75,7 @@ fn target(name: &str, bmc: &FakeBmc) -> HostTarget {
     }
 }
 
-fn check(scene: &BmcScene, expected: Expect) {
+pub(super) fn check(scene: &BmcScene, expected: Expect) {
     expected.assert_eq(&scene.story);
 }
 

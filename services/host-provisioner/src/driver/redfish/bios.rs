@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use domain::host::firmware::reading::{SettingKind, SettingRule};
+use http::header::IF_MATCH;
 use redfish::{link, members, path};
 use serde_json::{Map, Value, json};
 use upstream::{Failure, Request};
@@ -52,8 +53,25 @@ impl SystemBios {
         self.attributes.iter().map(|(name, value)| (name.as_str().into(), text(value).into())).collect()
     }
 
-    /// Returns the request that changes settings with the next reset.
-    pub(super) fn change<'a>(&self, wishes: impl Iterator<Item = (&'a Arc<str>, &'a Arc<str>)>) -> Request {
+    /// Changes settings with the next reset. Some BMCs take a change only on the condition of the version that it is made from.
+    ///
+    /// # Errors
+    /// The failure states the known effect of the change.
+    pub(super) async fn change<'a>(
+        &self,
+        turn: &mut Turn<'_>,
+        wishes: impl Iterator<Item = (&'a Arc<str>, &'a Arc<str>)>,
+    ) -> Result<(), Failure> {
+        let request = self.request(wishes);
+        let version = turn.version("bios_settings_get", &self.pending).await?;
+        turn.send(match version {
+            Some(version) => request.header(IF_MATCH, version),
+            None => request,
+        })
+        .await
+    }
+
+    fn request<'a>(&self, wishes: impl Iterator<Item = (&'a Arc<str>, &'a Arc<str>)>) -> Request {
         let attributes: Map<_, _> = wishes
             .map(|(name, value)| (name.to_string(), typed(self.attributes.get(&**name), value)))
             .collect();

@@ -106,7 +106,7 @@ impl HostOperation<'_> {
             return self.while_changing(state).map(Some);
         }
         // Asked for twice, the change is the same; the reset after it stands for both.
-        turn.send(bios.change(wishes.changed_settings(&values))).await.map_err(after_change)?;
+        bios.change(turn, wishes.changed_settings(&values)).await.map_err(after_change)?;
         self.restart(turn, &system, ChangeStep::First, SELF_TEST).await.map(Some)
     }
 
@@ -161,6 +161,7 @@ impl HostOperation<'_> {
         }
         Ok(None)
     }
+
     /// Remembers the updates of an operation that begins. Without them, later calls cannot know which were begun.
     fn remember_updates(&self) {
         let (updates, since) = (&self.state.updates, self.order.work.since);
