@@ -101,6 +101,16 @@ impl ApiFailure {
         Self::new(StatusCode::CONFLICT, "Conflict", message).about(kind, name)
     }
 
+    /// Creates the refusal of an object in a namespace that is being deleted.
+    pub(crate) fn namespace_terminating(kind: &ResourceKind, name: &str, namespace: &str, why: &str) -> Self {
+        let message = format!("{} \"{name}\" is forbidden: {why}", kind.qualified());
+        let field = format!("namespace {namespace} is being terminated");
+        let cause = FailureCause::new("NamespaceTerminating", "metadata.namespace", field);
+        let mut failure = Self::new(StatusCode::FORBIDDEN, "Forbidden", message).about(kind, name);
+        failure.details.causes = vec![cause];
+        failure
+    }
+
     /// Creates the refusal of a write that is based on an older object.
     pub(crate) fn outdated(kind: &ResourceKind, name: &str) -> Self {
         let why =

@@ -41,6 +41,8 @@ class KubectlLife:
             self.selects,
             self.watches,
             self.describes_a_host_with_its_events,
+            self.reads_one_event,
+            self.finds_a_quiet_namespace_quiet,
             *(modern if self.minor >= MODERN else []),
             self.labels_and_annotates,
             self.patches,
@@ -52,7 +54,9 @@ class KubectlLife:
             self.tries_without_effect,
             self.provisions_and_deprovisions,
             self.shows_no_value_of_a_secret,
+            self.deletes_dependents_with_their_owner,
             self.deletes_everything,
+            self.deletes_a_namespace_with_its_content,
         ]
 
     def run(self, *arguments, gives=0, text=None, editor=None):
@@ -88,6 +92,13 @@ class KubectlLife:
         wanted = f"jsonpath={{{path}}}={value}" if self.minor >= MODERN else f"condition={condition}"
         found = self.on("wait", f"--for={wanted}", "bmh/node", f"--timeout={LIMIT - 5}s")
         contains(found, "condition met")
+
+    def wait_until_gone(self, kind, name):
+        """Waits until there is no such object."""
+        end = time.monotonic() + LIMIT
+        while self.on("get", kind, name, "--ignore-not-found"):
+            assert time.monotonic() < end, f"{kind} {name} is still there"
+            time.sleep(0.05)
 
     def discovers_kinds(self):
         contains(self.run("version"), "reveille")
@@ -157,6 +168,23 @@ class KubectlLife:
 
     def reads_events_of_a_host(self):
         contains(self.on("events", "--for", "bmh/node"), "Registered")
+
+    def reads_one_event(self):
+        name = self.on("get", "events", "-o", "name").split()[0].removeprefix("event/")
+        contains(self.on("get", "event", name), "baremetalhost/node")
+        contains(self.on("get", "event", name, "-o", "yaml"), f"name: {name}", "kind: Event")
+        contains(self.on("get", "event", "absent", gives=1), '"absent" not found')
+        fields = "involvedObject.kind=BareMetalHost,involvedObject.name=node,reason=Registered,type=Normal"
+        contains(self.run("get", "events", "-A", f"--field-selector={fields}"), "Registered")
+
+    def finds_a_quiet_namespace_quiet(self):
+        quiet = f"{self.namespace}-quiet"
+        self.run("create", "namespace", quiet)
+        for kind in ["events", "bmh", "secrets"]:
+            contains(self.run("-n", quiet, "get", kind), "No resources found")
+        active = self.run("get", "ns", "--field-selector=status.phase=Active", "-o", "name")
+        contains(active, f"namespace/{quiet}")
+        self.run("delete", "namespace", quiet, f"--timeout={LIMIT - 5}s")
 
     def labels_and_annotates(self):
         contains(self.on("label", "bmh", "node", "rack=r2", "--overwrite"), "labeled")
@@ -233,6 +261,30 @@ class KubectlLife:
         text = self.on("get", "secret", "login", "-o", "yaml")
         contains(text, "password: \"\"", "username: \"\"")
         contains(self.on("describe", "secret", "login"), "password:  0 bytes")
+
+    def deletes_dependents_with_their_owner(self):
+        for cascade, is_kept in {"background": False, "foreground": False, "orphan": True}.items():
+            self.on("create", "secret", "generic", "owner")
+            uid = self.on("get", "secret", "owner", "-o", "jsonpath={.metadata.uid}")
+            reference = {"apiVersion": "v1", "kind": "Secret", "name": "owner", "uid": uid, "blockOwnerDeletion": True}
+            metadata = {"name": "dependent", "ownerReferences": [reference]}
+            dependent = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+            self.on("create", "-f", "-", text=json.dumps(dependent))
+            self.on("delete", "secret", "owner", f"--cascade={cascade}", f"--timeout={LIMIT - 5}s")
+            if is_kept:
+                owners = self.on("get", "secret", "dependent", "-o", "jsonpath={.metadata.ownerReferences}")
+                assert owners == "", owners
+                self.on("delete", "secret", "dependent")
+            else:
+                self.wait_until_gone("secret", "dependent")
+
+    def deletes_a_namespace_with_its_content(self):
+        self.creates_a_namespace_and_a_secret()
+        self.on("apply", "-f", "-", text=self.host())
+        self.waits_until_it_is_available()
+        contains(self.run("delete", "namespace", self.namespace, f"--timeout={LIMIT - 5}s"), "deleted")
+        for kind in ["bmh", "secrets", "hardwaredata,hfs,hfc"]:
+            contains(self.on("get", kind), "No resources found")
 
     def deletes_everything(self):
         contains(self.on("delete", "bmh", "node", f"--timeout={LIMIT - 5}s"), "deleted")

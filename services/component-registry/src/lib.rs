@@ -53,7 +53,7 @@ use proto::{
 use tokio::time::Instant;
 
 use hints::PollHints;
-use hosts::HostLedgers;
+use hosts::{HostLedgers, collect};
 use inventory::{InventoryHandle, InventorySource, subscription};
 use rpc::TimeStampRenewals;
 pub use store::{
@@ -142,6 +142,9 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     }
     let compacted = role.clone().while_held(move |_| compaction::run(database.clone()));
     tasks.spawn_until_shutdown("compaction", compacted);
+    let ledgers = Arc::clone(&registry.hosts);
+    let collected = role.clone().while_held(move |_| collect(Arc::clone(&ledgers)));
+    tasks.spawn_until_shutdown("collection", collected);
     let expiring = Arc::clone(&registry);
     let expired = role.while_held(move |_| expiry::run(Arc::clone(&expiring)));
     tasks.spawn_until_shutdown("expiry", expired);

@@ -12,6 +12,7 @@ pub mod id;
 pub mod invalid;
 pub mod limits;
 pub mod looks;
+pub mod ownership;
 pub mod pace;
 pub mod refusal;
 pub mod text;

@@ -85,6 +85,7 @@ pub(crate) static KINDS: &[ResourceKind] = &[
         short_names: &["ns"],
         is_namespaced: false,
         columns: columns::NAMESPACES,
+        selectable: &["status.phase"],
         source: ObjectSource::Documents(DocumentKind::Namespace),
         ..CORE
     },

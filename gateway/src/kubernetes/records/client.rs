@@ -4,8 +4,9 @@ use proto::host::{
     CreateHostDocumentRequest, CreateHostRequest, CreateHostSecretRequest, DeleteHostDocumentRequest,
     DeleteHostRequest, DeleteHostSecretRequest, DocumentKind, DocumentName, GetHostDocumentRequest,
     GetHostRequest, GetHostSecretRequest, HostName, ListHostDocumentsRequest, ListHostSecretsRequest,
-    ListHostsRequest, Precondition, ReplaceHostDocumentRequest, ReplaceHostDocumentStatusRequest,
-    ReplaceHostRequest, ReplaceHostSecretRequest, ReplaceHostStatusRequest, SecretName,
+    ListHostsRequest, Precondition, Propagation, ReplaceHostDocumentRequest,
+    ReplaceHostDocumentStatusRequest, ReplaceHostRequest, ReplaceHostSecretRequest, ReplaceHostStatusRequest,
+    SecretName,
 };
 use tonic::{Response, Status};
 
@@ -38,6 +39,16 @@ pub(crate) struct WritePrecondition {
     pub revision: u64,
     /// Expected unique id; empty: any.
     pub uid: String,
+}
+
+/// Request to delete a record.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RecordDeletion {
+    pub precondition: WritePrecondition,
+    /// Treatment of the records that name this one as their owner.
+    pub propagation: Propagation,
+    /// Whether nothing is deleted.
+    pub validate_only: bool,
 }
 
 /// Object whose deletion was requested.
@@ -309,29 +320,31 @@ impl RecordClient {
         kind: &'static ResourceKind,
         namespace: &str,
         name: &str,
-        precondition: WritePrecondition,
-        validate_only: bool,
+        deletion: RecordDeletion,
         base: VersionBase,
     ) -> Result<DeletedObject, WriteFailure> {
         let place = ObjectPlace { kind, namespace, name };
-        let precondition = Some(precondition.into());
+        let RecordDeletion { precondition, propagation, validate_only } = deletion;
+        let (precondition, propagation) = (Some(precondition.into()), propagation.into());
         match kind.source {
             ObjectSource::Hosts => {
+                let name = place.host();
                 let request =
-                    DeleteHostRequest { name: place.host(), precondition, forced: false, validate_only };
+                    DeleteHostRequest { name, precondition, forced: false, validate_only, propagation };
                 let answer = place.answer(self.mesh.hosts.clone().delete_host(call(request))).await?;
                 Ok(DeletedObject { object: shown(answer.host, base)?, is_gone: answer.gone })
             }
             ObjectSource::Documents(document) => {
                 let name = place.document(document);
-                let request = DeleteHostDocumentRequest { name, precondition, validate_only };
+                let request = DeleteHostDocumentRequest { name, precondition, validate_only, propagation };
                 let mut client = self.mesh.host_documents.clone();
                 let answer = client.delete_host_document(call(request));
                 let answer = place.answer(answer).await?;
                 Ok(DeletedObject { object: shown(answer.host_document, base)?, is_gone: answer.gone })
             }
             ObjectSource::Secrets => {
-                let request = DeleteHostSecretRequest { name: place.secret(), precondition, validate_only };
+                let name = place.secret();
+                let request = DeleteHostSecretRequest { name, precondition, validate_only, propagation };
                 let mut client = self.mesh.host_secrets.clone();
                 let answer = client.delete_host_secret(call(request));
                 let answer = place.answer(answer).await?;

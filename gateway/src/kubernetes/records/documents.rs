@@ -30,7 +30,8 @@ impl FollowedKind for HostDocument {
         let mut object = shown.maybe("spec", spec).maybe("status", status).into_map();
         if is_namespace {
             let phase = if object::is_being_deleted(&object) { "Terminating" } else { "Active" };
-            object.insert("status".to_owned(), json!({ "phase": phase }));
+            let status = object.entry("status").or_insert_with(|| json!({}));
+            status["phase"] = json!(phase);
         }
         object
     }

@@ -12,7 +12,7 @@ mod secrets;
 mod spec;
 mod status;
 
-pub(crate) use client::{DeletedObject, RecordClient, WritePrecondition};
+pub(crate) use client::{DeletedObject, RecordClient, RecordDeletion, WritePrecondition};
 pub(crate) use events::EventReader;
 pub(crate) use refusal::WriteFailure;
 pub(crate) use secrets::normalize;

@@ -10,6 +10,9 @@ use super::super::{
 };
 use crate::{http::call::fault, mesh::REGISTRY};
 
+/// Word of the registry for namespaces.
+const NAMESPACE: &str = "namespace";
+
 /// Failure of a write.
 #[derive(Debug)]
 pub(crate) enum WriteFailure {
@@ -43,6 +46,9 @@ pub(super) fn failed(kind: &ResourceKind, name: &str, status: Status) -> WriteFa
         Fault::NotFound { .. } => ApiFailure::not_found(kind, name),
         Fault::AlreadyExists { .. } => ApiFailure::already_exists(kind, name),
         Fault::Invalid(_) | Fault::Violations(_) => ApiFailure::invalid(kind, name, violations),
+        Fault::Locked { kind: subject, name: namespace, reason } if subject == NAMESPACE => {
+            ApiFailure::namespace_terminating(kind, name, &namespace, &reason)
+        }
         Fault::Locked { reason, .. } => ApiFailure::conflict(kind, name, &reason),
         Fault::Unavailable { what, reason } => ApiFailure::unavailable(format!("{what}: {reason}")),
         Fault::Busy { reason, retry_after } => ApiFailure::unavailable(reason).retried_after(retry_after),

@@ -1,11 +1,13 @@
 //! Hosts as objects and back.
 
-use proto::host::Host;
+use chassis::Fault;
+use proto::host::{DocumentKind, Host, HostDocument, ObjectMeta};
 use serde_json::{Value, json};
 
 use super::{
     super::store::{FollowedKind, VersionBase},
     hosts,
+    refusal::{WriteFailure, failed},
 };
 
 /// Every wish that the schema knows.
@@ -88,4 +90,34 @@ fn every_member_of_the_schema_has_a_place() {
             listed.keys().filter(|name| known.get(name).is_none() && *name != "reveille").collect();
         assert!(missing.is_empty(), "{half}: {missing:?}");
     }
+}
+
+#[test]
+fn namespaces_show_their_phase_beside_their_conditions() {
+    let shown = |is_deleted: bool, status_json: &str| {
+        let deleted_at = is_deleted.then(Default::default);
+        let document = HostDocument {
+            kind: DocumentKind::Namespace.into(),
+            meta: Some(ObjectMeta { name: "m".to_owned(), deleted_at, ..ObjectMeta::default() }),
+            status_json: status_json.to_owned(),
+            ..HostDocument::default()
+        };
+        document.shown(VersionBase::default())["status"].clone()
+    };
+    assert_eq!(shown(false, ""), json!({ "phase": "Active" }));
+    let known = shown(true, r#"{"conditions":[{"type":"NamespaceDeletionContentFailure"}]}"#);
+    let expected =
+        json!({ "conditions": [{ "type": "NamespaceDeletionContentFailure" }], "phase": "Terminating" });
+    assert_eq!(known, expected);
+}
+
+#[test]
+fn a_namespace_under_deletion_takes_nothing() {
+    let fault = Fault::Locked { kind: "namespace".into(), name: "m".into(), reason: "it ends".into() };
+    let WriteFailure::Refused(failure) = failed(hosts::kind(), "h", fault.into()) else {
+        panic!("the record is not outdated");
+    };
+    assert_eq!((failure.code.as_u16(), failure.reason), (403, "Forbidden"));
+    assert_eq!(failure.message, "baremetalhosts.metal3.io \"h\" is forbidden: it ends");
+    assert_eq!(failure.details.causes[0].reason, "NamespaceTerminating");
 }

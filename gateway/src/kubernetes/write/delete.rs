@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use http::StatusCode;
+use proto::host::Propagation;
 use serde_json::{Value, json};
 
 use super::{
@@ -12,33 +13,53 @@ use super::{
         kinds::ResourceKind,
         object::{self, ApiObject},
         read::{ShownForm, one},
-        records::{DeletedObject, WriteFailure, WritePrecondition},
+        records::{DeletedObject, RecordDeletion, WriteFailure, WritePrecondition},
         request::body::ApiBody,
         store::read_version,
     },
-    options::WriteOptions,
+    options::{WriteOptions, unsupported},
 };
 
-/// Options of a deletion. Dependents are nobody's business here: there is no garbage collector.
+/// Options of a deletion.
 #[derive(Debug, Default)]
 struct DeleteOptions {
     uid: String,
     version: u64,
     dry_run: bool,
+    propagation: Propagation,
 }
 
 impl DeleteOptions {
     fn read(request: &ApiRequest) -> Result<Self, ApiFailure> {
-        let dry_run = WriteOptions::read(request)?.dry_run;
+        let WriteOptions { kind, dry_run, .. } = WriteOptions::read(request)?;
+        let parameter = request.parameters.text("propagationPolicy");
         if request.body.is_empty() {
-            return Ok(Self { dry_run, ..Self::default() });
+            return Ok(Self { dry_run, propagation: propagation(kind, parameter)?, ..Self::default() });
         }
         let options = ApiBody::read(&request.headers, &request.body)?.value;
+        // The older form of the policy has two values.
+        let older = options["orphanDependents"].as_bool().map(|is_orphan| match is_orphan {
+            true => "Orphan",
+            false => "Background",
+        });
+        let policy = options["propagationPolicy"].as_str().or(older).or(parameter);
         let preconditions = &options["preconditions"];
         let text = |member: &str| preconditions[member].as_str().unwrap_or_default().to_owned();
         let is_dry = options["dryRun"].as_array().is_some_and(|dry| dry.iter().any(|word| word == "All"));
         let version = read_version(&text("resourceVersion"))?;
-        Ok(Self { uid: text("uid"), version, dry_run: dry_run || is_dry })
+        let propagation = propagation(kind, policy)?;
+        Ok(Self { uid: text("uid"), version, dry_run: dry_run || is_dry, propagation })
+    }
+}
+
+/// Reads the policy about dependents. Without one an earlier deletion of the object decides, as in Kubernetes.
+fn propagation(kind: &ResourceKind, policy: Option<&str>) -> Result<Propagation, ApiFailure> {
+    match policy {
+        None | Some("") => Ok(Propagation::Unspecified),
+        Some("Background") => Ok(Propagation::Background),
+        Some("Foreground") => Ok(Propagation::Foreground),
+        Some("Orphan") => Ok(Propagation::Orphan),
+        Some(other) => Err(unsupported(kind, "propagationPolicy", other)),
     }
 }
 
@@ -103,8 +124,12 @@ async fn deleted(
         // A version of an earlier incarnation fits no object.
         version => base.revision(version).unwrap_or(u64::MAX),
     };
-    let precondition = WritePrecondition { revision, uid: options.uid.clone() };
-    let deleted = face.records.delete(kind, namespace, name, precondition, options.dry_run, base).await;
+    let deletion = RecordDeletion {
+        precondition: WritePrecondition { revision, uid: options.uid.clone() },
+        propagation: options.propagation,
+        validate_only: options.dry_run,
+    };
+    let deleted = face.records.delete(kind, namespace, name, deletion, base).await;
     deleted.map_err(|failure| match failure {
         WriteFailure::Outdated => {
             ApiFailure::conflict(kind, name, "Precondition failed: the object is another or has changed")

@@ -100,7 +100,8 @@ impl WriteOptions {
     }
 }
 
-fn unsupported(kind: &ResourceKind, field: &str, value: &str) -> ApiFailure {
+/// Returns the refusal of a value that an option does not have.
+pub(super) fn unsupported(kind: &ResourceKind, field: &str, value: &str) -> ApiFailure {
     let cause = FailureCause::new("FieldValueNotSupported", field, format!("Unsupported value: \"{value}\""));
     ApiFailure::invalid(kind, "", vec![cause])
 }

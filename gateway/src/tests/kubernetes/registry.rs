@@ -37,6 +37,8 @@ pub(crate) struct HostRegistry {
     pub secrets: FakeLedger<HostSecret>,
     /// Values of secrets by key.
     pub values: Arc<Mutex<BTreeMap<String, SecretValues>>>,
+    /// Treatments of dependents that deletions of hosts asked for.
+    pub propagations: Arc<Mutex<Vec<Propagation>>>,
 }
 
 impl HostRegistry {
@@ -142,6 +144,7 @@ impl HostService for HostRegistry {
         &self,
         request: Request<DeleteHostRequest>,
     ) -> Result<Response<DeleteHostResponse>, Status> {
+        self.propagations.lock().unwrap().push(request.get_ref().propagation());
         let DeleteHostRequest { name, precondition, validate_only, .. } = request.into_inner();
         let (host, gone) = self.hosts.delete(&key(name), precondition, validate_only)?;
         Ok(Response::new(DeleteHostResponse { host: Some(host), gone }))
@@ -271,7 +274,7 @@ impl HostDocumentService for HostRegistry {
         &self,
         request: Request<DeleteHostDocumentRequest>,
     ) -> Result<Response<DeleteHostDocumentResponse>, Status> {
-        let DeleteHostDocumentRequest { name, precondition, validate_only } = request.into_inner();
+        let DeleteHostDocumentRequest { name, precondition, validate_only, .. } = request.into_inner();
         let (document, gone) = self.documents.delete(&place(name), precondition, validate_only)?;
         Ok(Response::new(DeleteHostDocumentResponse { host_document: Some(document), gone }))
     }
@@ -348,7 +351,7 @@ impl HostSecretService for HostRegistry {
         &self,
         request: Request<DeleteHostSecretRequest>,
     ) -> Result<Response<DeleteHostSecretResponse>, Status> {
-        let DeleteHostSecretRequest { name, precondition, validate_only } = request.into_inner();
+        let DeleteHostSecretRequest { name, precondition, validate_only, .. } = request.into_inner();
         let (secret, gone) = self.secrets.delete(&secret_key(name), precondition, validate_only)?;
         Ok(Response::new(DeleteHostSecretResponse { host_secret: Some(secret), gone }))
     }

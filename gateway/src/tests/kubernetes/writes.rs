@@ -275,3 +275,42 @@ async fn values_of_secrets_never_come_back() {
     );
     site.stop().await;
 }
+
+#[tokio::test]
+async fn deletions_say_what_happens_to_dependents() {
+    let site = HostSite::start().await;
+    site.create("a").await;
+    let path = format!("{HOSTS}/a?dryRun=All");
+    let mut codes = Vec::new();
+    for (parameter, body) in [
+        ("", json!({})),
+        ("", json!({ "propagationPolicy": "Background" })),
+        ("", json!({ "propagationPolicy": "Foreground" })),
+        ("&propagationPolicy=Orphan", json!({})),
+        ("&propagationPolicy=Orphan", json!({ "propagationPolicy": "Foreground" })),
+        ("", json!({ "orphanDependents": true })),
+        ("", json!({ "orphanDependents": false })),
+        ("", json!({ "propagationPolicy": "Upwards" })),
+    ] {
+        let answer = site.write("DELETE", &format!("{path}{parameter}"), "application/json", body).await;
+        codes.push(answer.status.as_u16());
+    }
+    site.ask("DELETE", &format!("{path}&propagationPolicy=Orphan"), &[], Body::empty()).await;
+    assert_eq!(codes, [200, 200, 200, 200, 200, 200, 200, 422]);
+    let asked: Vec<_> =
+        site.registry.propagations.lock().unwrap().iter().map(|one| one.as_str_name().to_owned()).collect();
+    check(
+        &asked,
+        expect![[r#"
+            PROPAGATION_UNSPECIFIED
+            PROPAGATION_BACKGROUND
+            PROPAGATION_FOREGROUND
+            PROPAGATION_ORPHAN
+            PROPAGATION_FOREGROUND
+            PROPAGATION_ORPHAN
+            PROPAGATION_BACKGROUND
+            PROPAGATION_ORPHAN
+        "#]],
+    );
+    site.stop().await;
+}

@@ -22,7 +22,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     ledgers::{self, HostLedgers, ObjectWrite},
-    object::{self, ObjectChange, ObjectRecord as _},
+    object::{self, DeletionRequest, ObjectChange, ObjectRecord as _},
     records::missing,
 };
 
@@ -81,6 +81,7 @@ impl HostDocumentService for HostLedgers {
     ) -> Result<Response<CreateHostDocumentResponse>, Status> {
         let CreateHostDocumentRequest { host_document, validate_only } = request.into_inner();
         let record = OpenDocument::of(host_document.ok_or_else(|| missing("host_document"))?);
+        self.check_namespace(&record.meta().namespace)?;
         let write = ObjectWrite::of(record.key().to_owned(), validate_only);
         let create = move |current: Option<&OpenDocument>| create(current, record, clock::now());
         let (record, _) = ledgers::write(&self.documents, write, create).await?;
@@ -116,16 +117,27 @@ impl HostDocumentService for HostLedgers {
         &self,
         request: Request<DeleteHostDocumentRequest>,
     ) -> Result<Response<DeleteHostDocumentResponse>, Status> {
-        let DeleteHostDocumentRequest { name, precondition, validate_only } = request.into_inner();
-        let key = named(name)?;
-        let write = ObjectWrite::of(key.clone(), validate_only);
-        let precondition = precondition.unwrap_or_default();
+        let request = request.into_inner();
+        let deletion = DeletionRequest::of(request.precondition.clone(), request.propagation());
+        let write = ObjectWrite::of(named(request.name)?, request.validate_only);
+        let (record, gone) = self.delete_document(write, deletion).await?;
+        Ok(Response::new(DeleteHostDocumentResponse { host_document: Some(record.message), gone }))
+    }
+}
+
+impl HostLedgers {
+    /// Requests the deletion of a document; returns the document and whether it is gone.
+    pub(super) async fn delete_document(
+        &self,
+        write: ObjectWrite,
+        request: DeletionRequest,
+    ) -> Result<(OpenDocument, bool), Fault> {
+        let key = write.key.clone();
         let delete = move |current: Option<&OpenDocument>| {
-            let record = object::delete(&key, current, &precondition, clock::now())?;
+            let record = object::delete(&key, current, &request, clock::now())?;
             Ok(object::settle(current, record))
         };
-        let (record, gone) = ledgers::write(&self.documents, write, delete).await?;
-        Ok(Response::new(DeleteHostDocumentResponse { host_document: Some(record.message), gone }))
+        ledgers::write(&self.documents, write, delete).await
     }
 }
 

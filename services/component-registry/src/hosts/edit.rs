@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::{
     ledgers::OtherRecords,
-    object::{self, ObjectChange, ObjectRecord},
+    object::{self, DeletionRequest, ObjectChange, ObjectRecord},
 };
 
 /// Call of a person about a host.
@@ -95,11 +95,11 @@ pub(super) fn replace_status(
 pub(super) fn delete(
     key: &str,
     current: Option<&OpenHost>,
-    precondition: &Precondition,
+    request: &DeletionRequest,
     forced: bool,
     now: Timestamp,
 ) -> Result<ObjectChange<OpenHost>, Fault> {
-    let mut record = object::delete(key, current, precondition, now)?;
+    let mut record = object::delete(key, current, request, now)?;
     let host = &mut record.message;
     let kind = if forced { DeletionKind::Forced } else { DeletionKind::Orderly };
     // An orderly deletion does not take a forced one back.

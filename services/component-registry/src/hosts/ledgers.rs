@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use chassis::{
     Context, Fault,
-    kinds::host::NAMESPACE,
+    kinds::host::{NAMESPACE, document_key},
     settings::HostSettings,
     store::{
         database::is_shared,
@@ -13,14 +13,17 @@ use chassis::{
     },
 };
 use domain::{core::event::Actor, host::guard::DiscardLimit};
-use proto::host::ObjectFilter;
+use proto::host::{DocumentKind, ObjectFilter};
 use sea_orm::DatabaseConnection;
 
 use super::{
-    object::{self, HeldRecord, ObjectChange},
+    object::{self, HeldRecord, ObjectChange, ObjectRecord as _},
     vault::SecretVault,
 };
 use crate::store::{DocumentTable, HostTable, SecretTable};
+
+/// Word for namespaces in refusals.
+const NAMESPACE_KIND: &str = "namespace";
 
 /// Ledgers of hosts, companions and secrets.
 pub(crate) struct HostLedgers {
@@ -40,12 +43,14 @@ pub(super) struct ObjectWrite {
     pub(super) validate_only: bool,
     /// Word for the reason, for events.
     pub(super) reason: &'static str,
+    /// Author of the write.
+    pub(super) actor: Actor,
 }
 
 impl ObjectWrite {
     /// A write of a person or a tool.
     pub(super) fn of(key: String, validate_only: bool) -> Self {
-        Self { key, validate_only, reason: "" }
+        Self { key, validate_only, reason: "", actor: Actor::Client }
     }
 }
 
@@ -65,6 +70,25 @@ impl HostLedgers {
         };
         ledgers.seal_again().await?;
         Ok(Arc::new(ledgers))
+    }
+
+    /// Checks that records can be made in a namespace. One that is not on record takes every record.
+    ///
+    /// # Errors
+    /// The namespace is being deleted, as far as this replica knows. What another replica makes meanwhile is deleted.
+    pub(super) fn check_namespace(&self, namespace: &str) -> Result<(), Fault> {
+        if !self.is_deleted_namespace(namespace) {
+            return Ok(());
+        }
+        let reason =
+            format!("unable to create new content in namespace {namespace} because it is being terminated");
+        Err(Fault::Locked { kind: NAMESPACE_KIND.into(), name: namespace.into(), reason })
+    }
+
+    /// Returns whether the deletion of a namespace was requested and is not over.
+    pub(super) fn is_deleted_namespace(&self, namespace: &str) -> bool {
+        let record = self.documents.view().get(&document_key(DocumentKind::Namespace, "", namespace));
+        record.is_some_and(|record| record.open().meta().deleted_at.is_some())
     }
 
     /// Adds the events of hosts, companions and secrets.
@@ -117,7 +141,7 @@ pub(super) async fn write_among<T>(
 where
     T: Table<Kind: HeldRecord>,
 {
-    let ObjectWrite { key, validate_only, reason } = write;
+    let ObjectWrite { key, validate_only, reason, actor } = write;
     if validate_only {
         ledger.fresh().await?;
         let count = |holds: &RecordCondition<'_, OpenOf<T>>| {
@@ -127,7 +151,7 @@ where
         return Ok(judged(rule(current.as_ref(), &OtherRecords(&count))?));
     }
     let written = key.clone();
-    let change = ledger.write_by(Actor::Client, move |draft| {
+    let change = ledger.write_by(actor, move |draft| {
         let count =
             |holds: &RecordCondition<'_, OpenOf<T>>| draft.select(|record| holds(&record.open())).len();
         let current = draft.get(&key).map(|record| record.open());

@@ -4,9 +4,11 @@
 //! in one transaction.
 //!
 //! - `object`: creation, replacement and deletion of any record; `edit`: hosts; `claims`: companions of a host
+//! - `collection`: the deletion of records that go with others
 //! - `records`, `documents`, `secrets`, `reports`: gRPC services; `vault`: encryption of values
 
 mod claims;
+mod collection;
 mod documents;
 mod edit;
 mod ledgers;
@@ -16,4 +18,5 @@ mod reports;
 mod secrets;
 mod vault;
 
+pub(crate) use collection::collect;
 pub(crate) use ledgers::HostLedgers;

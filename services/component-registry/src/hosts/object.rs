@@ -8,8 +8,14 @@ use chassis::{
     mesh::time,
     store::resource::Resource,
 };
-use domain::core::{invalid::Invalid, time::Timestamp};
-use proto::host::{LabelCondition, LabelOperator, ObjectFilter, ObjectMeta, Precondition};
+use domain::core::{
+    invalid::Invalid,
+    ownership::{self, Propagation},
+    time::Timestamp,
+};
+use proto::host::{
+    self as wire, DocumentKind, LabelCondition, LabelOperator, ObjectFilter, ObjectMeta, Precondition,
+};
 use uuid::Uuid;
 
 use crate::store::StoredSecret;
@@ -75,6 +81,11 @@ pub(super) trait ObjectRecord: Resource + PartialEq {
 
     /// Returns whether the wishes of people are the same in both.
     fn has_same_wishes(&self, other: &Self) -> bool;
+
+    /// Returns whether the record is a namespace.
+    fn is_namespace(&self) -> bool {
+        false
+    }
 }
 
 impl ObjectRecord for OpenHost {
@@ -102,6 +113,10 @@ impl ObjectRecord for OpenDocument {
 
     fn has_same_wishes(&self, other: &Self) -> bool {
         self.message.spec_json == other.message.spec_json
+    }
+
+    fn is_namespace(&self) -> bool {
+        self.message.kind() == DocumentKind::Namespace
     }
 }
 
@@ -188,6 +203,27 @@ pub(super) fn replace<R: ObjectRecord>(
     Ok(wanted)
 }
 
+/// Request to delete a record.
+#[derive(Debug, Clone, Default)]
+pub(super) struct DeletionRequest {
+    pub(super) precondition: Precondition,
+    /// Treatment of dependents; `None`: as an earlier request said.
+    pub(super) propagation: Option<Propagation>,
+}
+
+impl DeletionRequest {
+    /// Reads a request.
+    pub(super) fn of(precondition: Option<Precondition>, propagation: wire::Propagation) -> Self {
+        let propagation = match propagation {
+            wire::Propagation::Unspecified => None,
+            wire::Propagation::Background => Some(Propagation::Background),
+            wire::Propagation::Foreground => Some(Propagation::Foreground),
+            wire::Propagation::Orphan => Some(Propagation::Orphan),
+        };
+        Self { precondition: precondition.unwrap_or_default(), propagation }
+    }
+}
+
 /// Requests the deletion of a record.
 ///
 /// # Errors
@@ -195,11 +231,14 @@ pub(super) fn replace<R: ObjectRecord>(
 pub(super) fn delete<R: ObjectRecord>(
     key: &str,
     current: Option<&R>,
-    precondition: &Precondition,
+    request: &DeletionRequest,
     now: Timestamp,
 ) -> Result<R, Fault> {
-    let mut record = expected(key, current, precondition)?.clone();
+    let mut record = expected(key, current, &request.precondition)?.clone();
+    let is_namespace = record.is_namespace();
     let meta = record.meta_mut();
+    let finalizers = std::mem::take(&mut meta.finalizers);
+    meta.finalizers = ownership::finalizers_after_request(finalizers, request.propagation, is_namespace);
     if meta.deleted_at.is_none() {
         meta.deleted_at = Some(time::to_wire(now));
         meta.generation += 1;

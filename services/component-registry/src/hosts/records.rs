@@ -24,7 +24,7 @@ use tonic::{Request, Response, Status, async_trait};
 use super::{
     edit::{self, HostCall},
     ledgers::{self, HostLedgers, ObjectWrite, OtherRecords},
-    object,
+    object::{self, DeletionRequest, ObjectRecord as _},
 };
 
 /// Hosts in one message of a list.
@@ -76,8 +76,9 @@ impl HostService for HostLedgers {
     ) -> Result<Response<CreateHostResponse>, Status> {
         let CreateHostRequest { host, validate_only } = request.into_inner();
         let host = host.ok_or_else(|| missing("host"))?;
-        let key = OpenHost::of(host.clone()).key().to_owned();
-        let write = ObjectWrite::of(key, validate_only);
+        let record = OpenHost::of(host.clone());
+        self.check_namespace(&record.meta().namespace)?;
+        let write = ObjectWrite::of(record.key().to_owned(), validate_only);
         let create = move |current: Option<&OpenHost>| edit::create(current, host, clock::now());
         let (record, _) = ledgers::write(&self.hosts, write, create).await?;
         Ok(Response::new(CreateHostResponse { host: Some(record.message) }))
@@ -121,17 +122,11 @@ impl HostService for HostLedgers {
         &self,
         request: Request<DeleteHostRequest>,
     ) -> Result<Response<DeleteHostResponse>, Status> {
-        let DeleteHostRequest { name, precondition, forced, validate_only } = request.into_inner();
-        let key = named(name)?;
-        let reason = if forced { "forced" } else { "" };
-        let write = ObjectWrite { reason, ..ObjectWrite::of(key.clone(), validate_only) };
-        let precondition = precondition.unwrap_or_default();
-        let limit = self.discards;
-        let delete = move |current: Option<&OpenHost>, others: &OtherRecords<'_, OpenHost>| {
-            let change = edit::delete(&key, current, &precondition, forced, clock::now())?;
-            edit::guard(limit, current, change, others, clock::now())
-        };
-        let (record, gone) = ledgers::write_among(&self.hosts, write, delete).await?;
+        let request = request.into_inner();
+        let deletion = DeletionRequest::of(request.precondition.clone(), request.propagation());
+        let reason = if request.forced { "forced" } else { "" };
+        let write = ObjectWrite { reason, ..ObjectWrite::of(named(request.name)?, request.validate_only) };
+        let (record, gone) = self.delete_host_record(write, deletion, request.forced).await?;
         Ok(Response::new(DeleteHostResponse { host: Some(record.message), gone }))
     }
 
@@ -212,9 +207,27 @@ impl HostLedgers {
     /// Carries out a call about a host, and returns the host.
     async fn call<C: HostCall>(&self, name: Option<HostName>, call: C) -> Result<Host, Fault> {
         let key = named(name)?;
-        let write = ObjectWrite { key: key.clone(), validate_only: false, reason: C::REASON };
+        let write = ObjectWrite { reason: C::REASON, ..ObjectWrite::of(key.clone(), false) };
         let change = move |current: Option<&OpenHost>| edit::call(&key, current, call);
         Ok(ledgers::write(&self.hosts, write, change).await?.0.message)
+    }
+
+    /// Requests the deletion of a host; returns the host and whether it is gone.
+    ///
+    /// # Errors
+    /// There is no such host, or too many hosts would lose their systems within a short time.
+    pub(super) async fn delete_host_record(
+        &self,
+        write: ObjectWrite,
+        request: DeletionRequest,
+        forced: bool,
+    ) -> Result<(OpenHost, bool), Fault> {
+        let (key, limit) = (write.key.clone(), self.discards);
+        let delete = move |current: Option<&OpenHost>, others: &OtherRecords<'_, OpenHost>| {
+            let change = edit::delete(&key, current, &request, forced, clock::now())?;
+            edit::guard(limit, current, change, others, clock::now())
+        };
+        ledgers::write_among(&self.hosts, write, delete).await
     }
 }
 

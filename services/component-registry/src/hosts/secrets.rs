@@ -27,7 +27,7 @@ use tonic::{Request, Response, Status, async_trait};
 
 use super::{
     ledgers::{self, HostLedgers, ObjectWrite},
-    object::{self, ObjectRecord as _},
+    object::{self, DeletionRequest, ObjectRecord as _},
     records::missing,
 };
 use crate::store::StoredSecret;
@@ -93,6 +93,7 @@ impl HostSecretService for HostLedgers {
         let secret = HostSecret { data_version: 1, ..secret };
         let secret = self.sealed(secret, values)?;
         object::check_name("metadata.namespace", &secret.meta().namespace).map_err(Fault::from)?;
+        self.check_namespace(&secret.meta().namespace)?;
         let write = ObjectWrite::of(secret.key().to_owned(), validate_only);
         let create = move |current: Option<&StoredSecret>| {
             let record = object::create(current, secret, clock::now())?;
@@ -132,15 +133,10 @@ impl HostSecretService for HostLedgers {
         &self,
         request: Request<DeleteHostSecretRequest>,
     ) -> Result<Response<DeleteHostSecretResponse>, Status> {
-        let DeleteHostSecretRequest { name, precondition, validate_only } = request.into_inner();
-        let key = named(name)?;
-        let write = ObjectWrite::of(key.clone(), validate_only);
-        let precondition = precondition.unwrap_or_default();
-        let delete = move |current: Option<&StoredSecret>| {
-            let record = object::delete(&key, current, &precondition, clock::now())?;
-            Ok(object::settle(current, record))
-        };
-        let (secret, gone) = ledgers::write(&self.secrets, write, delete).await?;
+        let request = request.into_inner();
+        let deletion = DeletionRequest::of(request.precondition.clone(), request.propagation());
+        let write = ObjectWrite::of(named(request.name)?, request.validate_only);
+        let (secret, gone) = self.delete_secret(write, deletion).await?;
         Ok(Response::new(DeleteHostSecretResponse { host_secret: Some(secret.record.message), gone }))
     }
 
@@ -160,6 +156,20 @@ impl HostSecretService for HostLedgers {
 }
 
 impl HostLedgers {
+    /// Requests the deletion of a secret; returns the secret and whether it is gone.
+    pub(super) async fn delete_secret(
+        &self,
+        write: ObjectWrite,
+        request: DeletionRequest,
+    ) -> Result<(StoredSecret, bool), Fault> {
+        let key = write.key.clone();
+        let delete = move |current: Option<&StoredSecret>| {
+            let record = object::delete(&key, current, &request, clock::now())?;
+            Ok(object::settle(current, record))
+        };
+        ledgers::write(&self.secrets, write, delete).await
+    }
+
     /// Encrypts the values of every secret again that another key than the first has encrypted.
     pub(super) async fn seal_again(&self) -> Result<(), Fault> {
         self.secrets.fresh().await?;

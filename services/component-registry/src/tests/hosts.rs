@@ -27,22 +27,22 @@ use tonic::Code;
 
 use super::{Channel, InventoryDriver, N0, N1, Site, eventually, smd::Smd};
 
-const FINALIZER: &str = "baremetalhost.metal3.io";
+pub(super) const FINALIZER: &str = "baremetalhost.metal3.io";
 
-async fn site() -> Site {
+pub(super) async fn site() -> Site {
     let smd = Smd::start().await;
     Box::pin(Site::with_smd(&smd, |_| {})).await
 }
 
-fn meta(name: &str) -> ObjectMeta {
+pub(super) fn meta(name: &str) -> ObjectMeta {
     ObjectMeta { namespace: "m".to_owned(), name: name.to_owned(), ..ObjectMeta::default() }
 }
 
-fn name(name: &str) -> Option<HostName> {
+pub(super) fn name(name: &str) -> Option<HostName> {
     Some(HostName { namespace: "m".to_owned(), name: name.to_owned() })
 }
 
-fn host(name: &str, address: &str) -> Host {
+pub(super) fn host(name: &str, address: &str) -> Host {
     let bmc = BmcDetails {
         address: address.to_owned(),
         credentials_name: "login".to_owned(),
@@ -59,26 +59,26 @@ fn numbers(host: &Host) -> (u64, u64) {
 
 /// Futures with hosts are large, so those that tests have many of are on the heap.
 impl Site {
-    fn hosts(&self) -> HostServiceClient<Channel> {
+    pub(super) fn hosts(&self) -> HostServiceClient<Channel> {
         HostServiceClient::new(self.channel.clone())
     }
 
-    fn secrets(&self) -> HostSecretServiceClient<Channel> {
+    pub(super) fn secrets(&self) -> HostSecretServiceClient<Channel> {
         HostSecretServiceClient::new(self.channel.clone())
     }
 
-    fn make(&self, host: Host) -> BoxFuture<'_, Host> {
+    pub(super) fn make(&self, host: Host) -> BoxFuture<'_, Host> {
         let request = CreateHostRequest { host: Some(host), validate_only: false };
         async move { self.hosts().create_host(request).await.unwrap().into_inner().host.unwrap() }.boxed()
     }
 
-    fn host(&self, of: &str) -> BoxFuture<'_, Option<Host>> {
+    pub(super) fn host(&self, of: &str) -> BoxFuture<'_, Option<Host>> {
         let request = GetHostRequest { name: name(of) };
         let answer = async move { self.hosts().get_host(request).await };
         answer.map(|answer| answer.ok().and_then(|answer| answer.into_inner().host)).boxed()
     }
 
-    fn put(&self, host: Host, revision: u64) -> BoxFuture<'_, Result<Host, Code>> {
+    pub(super) fn put(&self, host: Host, revision: u64) -> BoxFuture<'_, Result<Host, Code>> {
         let precondition = Some(Precondition { revision, uid: String::new() });
         let request = ReplaceHostRequest { host: Some(host), precondition, validate_only: false };
         let answer = async move { self.hosts().replace_host(request).await };
@@ -90,7 +90,7 @@ impl Site {
     }
 
     /// Makes a host on which a system is installed.
-    async fn install(&self, of: &str) {
+    pub(super) async fn install(&self, of: &str) {
         let image = Some(HostImage { url: "oci://images/os".to_owned(), ..HostImage::default() });
         let mut wanted = host(of, "");
         wanted.meta.as_mut().unwrap().finalizers = vec![FINALIZER.to_owned()];
@@ -107,7 +107,7 @@ impl Site {
         self.hosts().replace_host_status(request).await.unwrap();
     }
 
-    async fn make_secret(&self, name: &str) {
+    pub(super) async fn make_secret(&self, name: &str) {
         let host_secret = Some(HostSecret { meta: Some(meta(name)), ..HostSecret::default() });
         let request = CreateHostSecretRequest { host_secret, ..CreateHostSecretRequest::default() };
         self.secrets().create_host_secret(request).await.unwrap();

@@ -17,6 +17,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
+mod collection;
 mod devices;
 mod events;
 mod hosts;
