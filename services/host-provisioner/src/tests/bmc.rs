@@ -165,6 +165,7 @@ impl BmcState {
         let drive = format!("{MEDIA}/Cd");
         match path {
             SYSTEM => found(&json!({
+                "@odata.id": SYSTEM,
                 "PowerState": self.power,
                 "Processors": {"@odata.id": format!("{SYSTEM}/Processors")},
                 "VirtualMedia": {"@odata.id": MEDIA},
