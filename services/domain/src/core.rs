@@ -18,3 +18,4 @@ pub mod refusal;
 pub mod text;
 pub mod time;
 pub mod trouble;
+pub mod xname;

@@ -10,7 +10,7 @@ use domain::{
         configuration::boot_script::{Recipient, Sources, script},
         session::{SessionFilter, inventory::Inventory, limit::Limit},
         template::{
-            Arch, BootSet, SessionTemplate, canonical_xname,
+            Arch, BootSet, SessionTemplate,
             image::{ImageArtifacts, Rootfs},
             target::boot,
         },
@@ -23,6 +23,7 @@ use domain::{
             TTL_PATTERN,
         },
         time::{Age, Timestamp},
+        xname::canonical_xname,
     },
 };
 use proptest::{prelude::*, string::string_regex};

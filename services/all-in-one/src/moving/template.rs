@@ -1,10 +1,11 @@
 //! Session templates of a backup: their owners, and the repairs before they are accepted.
 
 use domain::{
-    boot::template::{canonical_xname, image::STORE_TYPE},
+    boot::template::image::STORE_TYPE,
     core::{
         id::check_name,
         limits::{LONGEST_DESCRIPTION, LONGEST_NAME},
+        xname::canonical_xname,
     },
 };
 use serde_json::Value;

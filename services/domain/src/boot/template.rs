@@ -8,7 +8,6 @@ mod merge;
 mod sanitise;
 pub mod target;
 mod validate;
-mod xname;
 
 use std::collections::BTreeMap;
 
@@ -17,7 +16,6 @@ pub use known::{Known, Wanted, with_new_images};
 pub use merge::{TemplatePatch, merge};
 pub use sanitise::{finish, prepare};
 pub use validate::check_limits;
-pub use xname::canonical_xname;
 
 use crate::core::{id::Tenant, invalid::Invalid};
 

@@ -1,7 +1,7 @@
 //! Changes to a template before it is stored (BOS reference 2.8.3).
 
-use super::{BootSet, Cfs, SessionTemplate, canonical_xname, validate::check_names};
-use crate::core::invalid::Invalid;
+use super::{BootSet, Cfs, SessionTemplate, validate::check_names};
+use crate::core::{invalid::Invalid, xname::canonical_xname};
 
 /// Returns the template for the checks of its images, once its [limits](super::check_limits()) were checked: names of
 /// boot sets in agreement with their keys, missing architectures filled in, empty `cfs` dropped (steps 3 and 4).

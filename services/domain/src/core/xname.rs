@@ -15,6 +15,17 @@ pub fn canonical_xname(text: &str) -> String {
     canonical + rest
 }
 
+/// Returns the one spelling of a text that is the location name of a node as a whole, such as `X1000c00s0b0n0`; `None`: it
+/// is another name, in which capitals and zeros may count.
+///
+/// For names that people type into a client. The gateway takes ids as they are, as BOS does: a component may be stored in
+/// any spelling, and a gateway with a spelling of its own would hide it.
+pub fn node_xname(text: &str) -> Option<String> {
+    let small = text.to_ascii_lowercase();
+    let (name, rest) = node_name(&small)?;
+    rest.is_empty().then_some(name)
+}
+
 /// Splits a node's name from the start of `text`: the name without leading zeros, and the rest.
 fn node_name(text: &str) -> Option<(String, &str)> {
     let mut name = String::new();
@@ -53,6 +64,21 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(canonical_xname(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_whole_node_names_are_respelled() {
+        for (text, expected) in [
+            ("x1000c0s0b0n0", Some("x1000c0s0b0n0")),
+            ("X1000c00s0b0n0", Some("x1000c0s0b0n0")),
+            ("x1000c0s0b0", None),
+            ("x1000c0s0b0n0p0", None),
+            ("ax1c0s0b0n0", None),
+            ("Compute", None),
+            ("", None),
+        ] {
+            assert_eq!(node_xname(text).as_deref(), expected, "{text}");
         }
     }
 }
