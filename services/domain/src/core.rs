@@ -13,6 +13,7 @@ pub mod invalid;
 pub mod limits;
 pub mod looks;
 pub mod ownership;
+pub mod node_set;
 pub mod pace;
 pub mod refusal;
 pub mod text;
