@@ -16,12 +16,15 @@ use tokio::{
     time::timeout,
 };
 
+const COMMANDS: &str = "serve demo import export status get watch boot reboot shutdown session template options events \
+                        context completions man --help --version";
+
 const COMMON_FLAGS: &str = "--profile --config --set --data-dir --log --print-config --help";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn help_mentions_every_command_and_flag() {
     let demo_flags = "--nodes --seed --speed --operation --faults --inventory --groups --template --exit";
-    helps("reveille", "--help", "serve demo import export --help --version").await;
+    helps("reveille", "--help", COMMANDS).await;
     helps("reveille", "serve --help", COMMON_FLAGS).await;
     helps("reveille", "demo --help", &format!("{demo_flags} {COMMON_FLAGS}")).await;
     let host_flags = "--hosts --speed --exit";

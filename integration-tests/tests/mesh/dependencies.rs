@@ -25,6 +25,7 @@ fn services_do_not_know_each_other() {
     lines.sort_unstable();
     expect![[r#"
         chassis: domain proto; tests: test-databases
+        command: domain
         component-registry: chassis domain proto upstream; tests: test-databases
         config-coordinator: chassis domain proto upstream; tests: test-databases test-registry
         domain:
@@ -35,7 +36,7 @@ fn services_do_not_know_each_other() {
         power-controller: chassis domain proto redfish upstream; tests: test-databases test-registry
         proto:
         redfish: chassis proto upstream; tests: chassis
-        reveille: chassis component-registry config-coordinator domain fleet-manager gateway host-provisioner power-controller proto session-manager simulator status-evaluator upstreams
+        reveille: chassis command component-registry config-coordinator domain fleet-manager gateway host-provisioner power-controller proto session-manager simulator status-evaluator upstreams
         session-manager: chassis domain proto upstream; tests: test-databases test-registry
         simulation: chassis component-registry config-coordinator domain power-controller proto session-manager simulator status-evaluator
         simulator: chassis proto

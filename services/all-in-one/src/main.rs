@@ -1,12 +1,13 @@
-//! `reveille`: the whole mesh in one process, a demo, and the migration from BOS.
+//! `reveille`: the whole mesh in one process, a demo, the migration from BOS, and the commands of operators.
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use reveille::mesh;
 
 mod demo;
 mod moving;
+mod pages;
 
 #[derive(Parser)]
 #[command(name = "reveille", version, about = "Wakes fleets of machines", after_help = EXAMPLES)]
@@ -30,6 +31,20 @@ enum ReveilleSubcommand {
     /// Write a backup of a running Reveille or BOS
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(moving::ExportFlags),
+    #[command(flatten)]
+    Operator(Box<command::OperatorCommand>),
+    /// Print the completions of a shell
+    #[command(after_help = COMPLETION_EXAMPLES)]
+    Completions {
+        /// Shell that completes
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page, or write one for each command
+    Man {
+        /// Directory for a page for each command; created where missing
+        #[arg(long, value_name = "DIRECTORY")]
+        directory: Option<std::path::PathBuf>,
+    },
 }
 
 const EXAMPLES: &str = "\
@@ -38,7 +53,9 @@ Examples:
   reveille demo --nodes 10000 --speed 0 --exit  see how fast it is
   reveille demo hosts                           register a rack of bare-metal hosts, and boot it
   reveille serve --data-dir /var/lib/reveille   serve the mesh; SQLite files go to that directory
-  reveille help demo                            every flag of the demo";
+  reveille help demo                            every flag of the demo
+  reveille status                               look at a running mesh
+  reveille boot compute --limit x1000c[0-3]s[0-7]b0n[0-1] --wait";
 
 const SERVE_EXAMPLES: &str = "\
 Settings come from defaults, then --profile, then --config, then the environment, then flags:
@@ -79,11 +96,22 @@ Examples:
 
 Writes options.json, sessiontemplates.json and components.json in the folder v2 of the directory.";
 
+const COMPLETION_EXAMPLES: &str = "\
+Examples:
+  reveille completions bash > /usr/share/bash-completion/completions/reveille
+  reveille completions zsh > ~/.zfunc/_reveille
+  reveille completions fish > ~/.config/fish/completions/reveille.fish";
+
 fn main() -> ExitCode {
     match ReveilleArguments::parse().task {
         ReveilleSubcommand::Serve(command) => chassis::run_command(&command, mesh::serve),
         ReveilleSubcommand::Demo(arguments) => demo::run(*arguments),
         ReveilleSubcommand::Import(flags) => moving::import(&flags),
         ReveilleSubcommand::Export(flags) => moving::export(&flags),
+        ReveilleSubcommand::Operator(operator) => command::run(&operator),
+        ReveilleSubcommand::Completions { shell } => pages::completions(ReveilleArguments::command(), shell),
+        ReveilleSubcommand::Man { directory } => {
+            pages::man(ReveilleArguments::command(), directory.as_deref())
+        }
     }
 }

@@ -1,0 +1,99 @@
+//! Commands with which operators use a running Reveille: `reveille status`, `get`, `boot`, `watch` and the others.
+//!
+//! They speak the REST API of a gateway and nothing else, so they work from any machine that reaches one. A
+//! [`connection`] says which gateway; `record` is the part of its answers that is shown; `table` and `output` show it.
+//! What a session came to is decided in [`outcome`], what a node set means in `domain::core::node_set`. Results go to
+//! standard output; progress and errors go to standard error.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+mod client;
+mod components;
+mod connection;
+mod contexts;
+mod error;
+mod events;
+mod follow;
+mod get;
+mod options;
+mod outcome;
+mod output;
+mod record;
+mod session_table;
+mod sessions;
+mod status;
+mod table;
+mod templates;
+mod terminal;
+mod watch;
+
+use self::error::CommandError;
+
+/// Command of an operator.
+#[derive(Debug, Subcommand)]
+pub enum OperatorCommand {
+    /// Show the machine at a glance: nodes by status, sessions under way, and what is waited for
+    #[command(after_help = error::EXIT_CODES)]
+    Status(status::StatusFlags),
+    /// List components, sessions, templates or options
+    #[command(subcommand)]
+    Get(get::GetCommand),
+    /// Follow a session to its end, or the changes of components
+    #[command(subcommand)]
+    Watch(watch::WatchCommand),
+    /// Boot nodes into the state of a template
+    #[command(after_help = sessions::EXAMPLES)]
+    Boot(sessions::StartFlags),
+    /// Restart nodes into the state of a template
+    #[command(after_help = sessions::EXAMPLES)]
+    Reboot(sessions::StartFlags),
+    /// Shut down the nodes of a template
+    #[command(after_help = sessions::EXAMPLES)]
+    Shutdown(sessions::StartFlags),
+    /// Show or delete a session
+    #[command(subcommand)]
+    Session(sessions::SessionCommand),
+    /// Show, store, check or delete session templates
+    #[command(subcommand)]
+    Template(templates::TemplateCommand),
+    /// Show or change options
+    #[command(subcommand)]
+    Options(options::OptionsCommand),
+    /// Show what happened to nodes, sessions and hosts, by whom and why
+    Events(events::EventsFlags),
+    /// Keep the addresses of gateways
+    #[command(subcommand)]
+    Context(contexts::ContextCommand),
+}
+
+/// Carries a command out.
+#[must_use]
+pub fn run(command: &OperatorCommand) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let result = runtime.map_err(CommandError::Output).and_then(|runtime| runtime.block_on(execute(command)));
+    match result {
+        Ok(reason) => reason.code(),
+        Err(error) => {
+            error.report();
+            error.reason().code()
+        }
+    }
+}
+
+async fn execute(command: &OperatorCommand) -> Result<error::ExitReason, CommandError> {
+    match command {
+        OperatorCommand::Status(flags) => status::run(flags).await,
+        OperatorCommand::Get(command) => get::run(command).await,
+        OperatorCommand::Watch(command) => watch::run(command).await,
+        OperatorCommand::Boot(flags) => sessions::start("boot", flags).await,
+        OperatorCommand::Reboot(flags) => sessions::start("reboot", flags).await,
+        OperatorCommand::Shutdown(flags) => sessions::start("shutdown", flags).await,
+        OperatorCommand::Session(command) => sessions::run(command).await,
+        OperatorCommand::Template(command) => templates::run(command).await,
+        OperatorCommand::Options(command) => options::run(command).await,
+        OperatorCommand::Events(flags) => events::run(flags).await,
+        OperatorCommand::Context(command) => contexts::run(command),
+    }
+}

@@ -1,0 +1,223 @@
+//! Result of a session, and its progress in one line.
+
+use crate::{
+    error::ExitReason,
+    record::{SessionRecord, SessionStatus, span},
+};
+
+/// What a session came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SessionOutcome {
+    /// Every node reached what it should.
+    Succeeded,
+    /// The session staged what its nodes act on later.
+    Staged,
+    /// Some nodes failed.
+    PartlyFailed,
+    /// Every node failed, or the session itself.
+    Failed,
+    /// The session ended without nodes.
+    NothingDone,
+}
+
+impl SessionOutcome {
+    /// Decides about a session by its record and the status of its nodes; `None`: it goes on.
+    pub(crate) fn of(session: &SessionRecord, nodes: &SessionStatus) -> Option<Self> {
+        match session.status.status.as_str() {
+            "complete" if !session.status.error.is_empty() => Some(Self::Failed),
+            "complete" | "running" if session.stage => Some(Self::Staged),
+            "complete" if nodes.managed_components_count == 0 => Some(Self::NothingDone),
+            "complete" if nodes.percent_failed <= 0.0 => Some(Self::Succeeded),
+            "complete" if nodes.percent_failed >= 100.0 => Some(Self::Failed),
+            "complete" => Some(Self::PartlyFailed),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn reason(self) -> ExitReason {
+        match self {
+            Self::Succeeded | Self::Staged => ExitReason::Done,
+            Self::PartlyFailed => ExitReason::PartlyFailed,
+            Self::Failed => ExitReason::SessionFailed,
+            Self::NothingDone => ExitReason::NothingDone,
+        }
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Staged => "staged",
+            Self::PartlyFailed => "partly failed",
+            Self::Failed => "failed",
+            Self::NothingDone => "ended without nodes: there was nothing to do, or other sessions took them",
+        }
+    }
+}
+
+/// Returns the progress in one line: counts of nodes, and what most of them wait for.
+pub(crate) fn progress(session: &SessionRecord, nodes: &SessionStatus) -> String {
+    let mut parts = Vec::new();
+    match session.status.status.as_str() {
+        "pending" => parts.push("pending".to_owned()),
+        _ => parts.push(counts(nodes)),
+    }
+    if !session.status.waiting_for.is_empty() {
+        parts.push(format!("waiting for {}", session.status.waiting_for));
+    }
+    let most =
+        nodes.error_summary.iter().filter(|(text, _)| !text.is_empty()).max_by_key(|(_, nodes)| nodes.count);
+    if let Some((text, nodes)) = most {
+        parts.push(format!("{} with: {text}", node_count(nodes.count)));
+    }
+    parts.join("; ")
+}
+
+fn counts(nodes: &SessionStatus) -> String {
+    let all = nodes.managed_components_count;
+    let share = |percent: f64| (percent * f64::from(all) / 100.0).round();
+    let settled = share(nodes.percent_successful + nodes.percent_failed + nodes.percent_staged);
+    let mut words = vec![format!("{settled}/{all} settled")];
+    for (word, percent) in [
+        ("failed", nodes.percent_failed),
+        ("powering off", nodes.phases.percent_powering_off),
+        ("powering on", nodes.phases.percent_powering_on),
+        ("configuring", nodes.phases.percent_configuring),
+    ] {
+        let count = share(percent);
+        if count > 0.0 {
+            words.push(format!("{count} {word}"));
+        }
+    }
+    words.join(", ")
+}
+
+/// Returns the lines that close a session: its result, its errors with the nodes that have them, and the next step.
+pub(crate) fn summary(
+    outcome: SessionOutcome,
+    session: &SessionRecord,
+    nodes: &SessionStatus,
+    seconds: Option<i64>,
+) -> String {
+    let mut lines = vec![format!("session {} {}", session.name, outcome.word())];
+    if let Some(seconds) = seconds {
+        lines[0].push_str(&format!(" after {}", span(seconds)));
+    }
+    if nodes.managed_components_count > 0 {
+        lines.push(format!("  {}", counts(nodes)));
+    }
+    if !session.status.error.is_empty() {
+        lines.push(format!("  {}", session.status.error));
+    }
+    for (text, nodes) in nodes.error_summary.iter().filter(|(text, _)| !text.is_empty()) {
+        lines.push(format!("  {}: {text}", node_count(nodes.count)));
+        lines.push(format!("    {}", nodes.list));
+    }
+    let next = match outcome {
+        SessionOutcome::Succeeded => None,
+        SessionOutcome::Staged => Some("apply it to nodes with POST /v2/applystaged".to_owned()),
+        SessionOutcome::PartlyFailed | SessionOutcome::Failed if nodes.managed_components_count > 0 => {
+            Some(format!("`reveille get components --session {} --status failed` lists them", session.name))
+        }
+        SessionOutcome::PartlyFailed | SessionOutcome::Failed | SessionOutcome::NothingDone => {
+            Some(format!("`reveille events --session {}` tells what happened", session.name))
+        }
+    };
+    lines.extend(next.map(|next| format!("next: {next}")));
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+fn node_count(count: u32) -> String {
+    if count == 1 { "1 node".to_owned() } else { format!("{count} nodes") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    fn nodes(count: u32, failed: f64, successful: f64, error: &str) -> SessionStatus {
+        let errors = if error.is_empty() { json!({}) } else { json!({error: {"count": 2, "list": "x1,x2"}}) };
+        let rest = 100.0 - failed - successful;
+        serde_json::from_value(json!({
+            "managed_components_count": count, "percent_failed": failed, "percent_successful": successful,
+            "phases": {"percent_powering_on": if count == 0 { 0.0 } else { rest }}, "error_summary": errors,
+        }))
+        .unwrap()
+    }
+
+    fn session(status: &str, error: &str, waiting_for: &str, stage: bool) -> SessionRecord {
+        serde_json::from_value(json!({
+            "name": "s", "stage": stage,
+            "status": {"status": status, "error": error, "waiting_for": waiting_for},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn session_result_follows_from_its_nodes() {
+        let none = SessionStatus::default();
+        let mut rows = String::new();
+        for (session, nodes) in [
+            (session("pending", "", "", false), none.clone()),
+            (session("pending", "", "HSM at https://hsm (failing since noon)", false), none.clone()),
+            (session("running", "", "", false), nodes(8, 0.0, 25.0, "")),
+            (session("running", "", "", false), nodes(8, 25.0, 0.0, "no answer")),
+            (session("complete", "", "", false), nodes(8, 0.0, 100.0, "")),
+            (session("complete", "", "", false), nodes(8, 25.0, 75.0, "no answer")),
+            (session("complete", "", "", false), nodes(2, 100.0, 0.0, "no answer")),
+            (session("complete", "", "", false), none.clone()),
+            (session("complete", "no such image", "", false), none.clone()),
+            (session("pending", "", "", true), none.clone()),
+            (session("running", "", "", true), nodes(8, 0.0, 0.0, "")),
+            (session("complete", "no such image", "", true), none),
+        ] {
+            let outcome = SessionOutcome::of(&session, &nodes);
+            writeln!(rows, "{}: {:?}", progress(&session, &nodes), outcome).unwrap();
+            if let Some(outcome) = outcome {
+                rows.push_str(&summary(outcome, &session, &nodes, Some(300)));
+            }
+        }
+        expect![[r#"
+            pending: None
+            pending; waiting for HSM at https://hsm (failing since noon): None
+            2/8 settled, 6 powering on: None
+            2/8 settled, 2 failed, 6 powering on; 2 nodes with: no answer: None
+            8/8 settled: Some(Succeeded)
+            session s succeeded after 5m
+              8/8 settled
+            8/8 settled, 2 failed; 2 nodes with: no answer: Some(PartlyFailed)
+            session s partly failed after 5m
+              8/8 settled, 2 failed
+              2 nodes: no answer
+                x1,x2
+            next: `reveille get components --session s --status failed` lists them
+            2/2 settled, 2 failed; 2 nodes with: no answer: Some(Failed)
+            session s failed after 5m
+              2/2 settled, 2 failed
+              2 nodes: no answer
+                x1,x2
+            next: `reveille get components --session s --status failed` lists them
+            0/0 settled: Some(NothingDone)
+            session s ended without nodes: there was nothing to do, or other sessions took them after 5m
+            next: `reveille events --session s` tells what happened
+            0/0 settled: Some(Failed)
+            session s failed after 5m
+              no such image
+            next: `reveille events --session s` tells what happened
+            pending: None
+            0/8 settled, 8 powering on: Some(Staged)
+            session s staged after 5m
+              0/8 settled, 8 powering on
+            next: apply it to nodes with POST /v2/applystaged
+            0/0 settled: Some(Failed)
+            session s failed after 5m
+              no such image
+            next: `reveille events --session s` tells what happened
+        "#]]
+        .assert_eq(&rows);
+    }
+}

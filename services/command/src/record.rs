@@ -1,0 +1,225 @@
+//! The part of the gateway's answers that tables show. Absent members are empty, so that gateways of other releases, and
+//! BOS, can be asked too.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, NaiveDateTime, Utc};
+use serde::{Deserialize, Deserializer};
+
+use crate::table::Tone;
+
+/// Component.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ComponentRecord {
+    pub id: String,
+    pub enabled: bool,
+    #[serde(deserialize_with = "text")]
+    pub error: String,
+    #[serde(deserialize_with = "text")]
+    pub session: String,
+    pub status: ComponentStatus,
+    pub last_action: LastAction,
+    pub desired_state: DesiredState,
+    pub event_stats: BTreeMap<String, u32>,
+}
+
+/// Status of a component.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ComponentStatus {
+    pub status: String,
+    pub phase: String,
+}
+
+/// Last action on a component.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct LastAction {
+    pub action: String,
+    pub last_updated: String,
+}
+
+/// State in which a component should be.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct DesiredState {
+    pub configuration: String,
+    pub boot_artifacts: BootArtifacts,
+}
+
+/// Artifacts of a boot.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct BootArtifacts {
+    pub kernel: String,
+}
+
+/// Session.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SessionRecord {
+    pub name: String,
+    pub operation: String,
+    pub template_name: String,
+    #[serde(deserialize_with = "text")]
+    pub limit: String,
+    pub stage: bool,
+    #[serde(deserialize_with = "text")]
+    pub components: String,
+    pub status: SessionProgress,
+}
+
+/// Progress of a session.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SessionProgress {
+    pub status: String,
+    pub start_time: String,
+    #[serde(deserialize_with = "text")]
+    pub end_time: String,
+    #[serde(deserialize_with = "text")]
+    pub error: String,
+    #[serde(deserialize_with = "text")]
+    pub waiting_for: String,
+}
+
+/// Status of the nodes of a session.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SessionStatus {
+    pub managed_components_count: u32,
+    pub percent_failed: f64,
+    pub percent_staged: f64,
+    pub percent_successful: f64,
+    pub phases: PhaseShares,
+    pub error_summary: BTreeMap<String, ErrorSummary>,
+}
+
+/// Shares of nodes by phase, in percent.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PhaseShares {
+    pub percent_configuring: f64,
+    pub percent_powering_off: f64,
+    pub percent_powering_on: f64,
+}
+
+/// Nodes with the same error.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ErrorSummary {
+    pub count: u32,
+    pub list: String,
+}
+
+/// Session template.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct TemplateRecord {
+    pub name: String,
+    #[serde(deserialize_with = "text")]
+    pub tenant: String,
+    #[serde(deserialize_with = "text")]
+    pub description: String,
+    pub boot_sets: BTreeMap<String, BootSet>,
+}
+
+/// Nodes of a template and the state in which they should be.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct BootSet {
+    #[serde(deserialize_with = "text")]
+    pub path: String,
+    pub node_list: Option<Vec<String>>,
+    pub node_groups: Option<Vec<String>>,
+    pub node_roles_groups: Option<Vec<String>>,
+}
+
+/// Event.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct EventRecord {
+    pub time: String,
+    pub resource: String,
+    pub name: String,
+    pub kind: String,
+    pub reason: String,
+    pub text: String,
+    pub actor: String,
+    pub request_id: String,
+    pub details: BTreeMap<String, String>,
+}
+
+/// Reads a text that may be `null`.
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Option::<String>::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+impl ComponentRecord {
+    pub(crate) fn tone(&self) -> Tone {
+        match self.status.status.as_str() {
+            "stable" => Tone::Good,
+            "failed" => Tone::Bad,
+            _ => Tone::Busy,
+        }
+    }
+}
+
+impl BootSet {
+    /// Returns the nodes, groups and roles.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &str> {
+        let lists = [&self.node_list, &self.node_groups, &self.node_roles_groups];
+        lists.into_iter().flatten().flatten().map(String::as_str)
+    }
+}
+
+/// Returns how long ago a time of BOS was, such as `5m`; empty for a text that is no time.
+pub(crate) fn age(time: &str, now: DateTime<Utc>) -> String {
+    let Ok(time) = NaiveDateTime::parse_from_str(time.trim_end_matches('Z'), "%Y-%m-%dT%H:%M:%S%.f") else {
+        return String::new();
+    };
+    span((now - time.and_utc()).num_seconds())
+}
+
+/// Returns a number of seconds as people read it.
+pub(crate) fn span(seconds: i64) -> String {
+    match seconds.max(0) {
+        seconds @ 0..120 => format!("{seconds}s"),
+        seconds @ 120..7_200 => format!("{}m", seconds / 60),
+        seconds @ 7_200..172_800 => format!("{}h", seconds / 3_600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_short() {
+        let now = "2026-01-02T00:00:00Z".parse().unwrap();
+        for (time, expected) in [
+            ("2026-01-02T00:00:00", "0s"),
+            ("2026-01-01T23:58:01", "119s"),
+            ("2026-01-01T23:58:00.5Z", "119s"),
+            ("2026-01-01T23:00:00", "60m"),
+            ("2026-01-01T00:00:00Z", "24h"),
+            ("2025-12-01T00:00:00", "32d"),
+            ("2026-01-02T00:00:09", "0s"),
+            ("", ""),
+            ("soon", ""),
+        ] {
+            assert_eq!(age(time, now), expected, "{time}");
+        }
+    }
+
+    #[test]
+    fn records_need_no_member() {
+        let session =
+            r#"{"name": "s", "limit": null, "new": 1, "status": {"error": null, "end_time": null}}"#;
+        let session: SessionRecord = serde_json::from_str(session).unwrap();
+        assert_eq!((&*session.name, &*session.limit, &*session.status.error), ("s", "", ""));
+        assert_eq!(serde_json::from_str::<ComponentRecord>("{}").unwrap().id, "");
+    }
+}

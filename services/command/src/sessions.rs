@@ -1,0 +1,173 @@
+//! Sessions: `reveille boot`, `reboot`, `shutdown`, and `reveille session`.
+
+use clap::{Args, Subcommand};
+use domain::core::node_set::NodeSet;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    client::{GatewayClient, named, parsed, segment},
+    connection::ConnectionFlags,
+    error::{CommandError, ExitReason},
+    follow::{WaitFlags, follow},
+    output::{OutputFlags, print, show},
+    record::SessionRecord,
+    session_table::table,
+    terminal::note,
+};
+
+/// Examples of the commands that create a session.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  reveille boot compute --limit x1000c[0-3]s[0-7]b0n[0-1] --wait
+  reveille reboot compute --limit 'Compute,!x1000c0s0b0n0' --stage
+  reveille shutdown compute --wait --timeout 30m -o json
+
+With --wait the exit code tells the result of the session; `reveille status --help` lists the codes.";
+
+/// Flags of a command that creates a session.
+#[derive(Debug, Args)]
+pub struct StartFlags {
+    /// Session template with the state of the nodes
+    template: String,
+    /// Nodes of the template that take part, such as x1000c[0-3]s[0-7]b0n[0-1],!x1000c0s3b0n0; groups and roles too
+    /// [default: all]
+    #[arg(long, value_name = "NODES")]
+    limit: Option<String>,
+    /// Name of the session [default: a new one]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Only stage the state: nodes act on it when it is applied
+    #[arg(long)]
+    stage: bool,
+    /// Take nodes that the inventory disables too
+    #[arg(long)]
+    include_disabled: bool,
+    /// Wait for the end of the session, and end with its result
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    waiting: WaitFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+    #[command(flatten)]
+    connection: ConnectionFlags,
+}
+
+/// Command about one session.
+#[derive(Debug, Subcommand)]
+pub enum SessionCommand {
+    /// Show a session
+    Get(NamedFlags),
+    /// Delete a session. Its nodes keep their desired state, and what is under way goes on
+    Delete(NamedFlags),
+}
+
+/// Flags of a command about one session.
+#[derive(Debug, Args)]
+pub struct NamedFlags {
+    /// Name of the session
+    name: String,
+    #[command(flatten)]
+    output: OutputFlags,
+    #[command(flatten)]
+    connection: ConnectionFlags,
+}
+
+/// Creates a session.
+///
+/// # Errors
+/// The limit is no node set, or the gateway refuses.
+pub(crate) async fn start(operation: &str, flags: &StartFlags) -> Result<ExitReason, CommandError> {
+    let body = flags.body(operation)?;
+    let client = flags.connection.client()?;
+    let document = client.send(Method::POST, "/sessions", &body).await?;
+    let session: SessionRecord = parsed("/sessions", document.clone())?;
+    if flags.wait {
+        note(&format!("session {} created", session.name));
+        return follow(&client, &session.name, flags.waiting, &flags.output).await;
+    }
+    if flags.output.is_for_people() {
+        print(&format!("session {} created\n", session.name))?;
+        note(&format!("next: `reveille watch session {}` follows it", session.name));
+    } else {
+        show_all(&flags.output, &document, vec![session])?;
+    }
+    Ok(ExitReason::Done)
+}
+
+impl StartFlags {
+    fn body(&self, operation: &str) -> Result<Value, CommandError> {
+        let mut body = json!({
+            "operation": operation,
+            "template_name": self.template,
+            "stage": self.stage,
+            "include_disabled": self.include_disabled,
+        });
+        if let Some(name) = &self.name {
+            body["name"] = json!(name);
+        }
+        if let Some(limit) = &self.limit {
+            body["limit"] = json!(node_set(limit)?.limit());
+        }
+        Ok(body)
+    }
+}
+
+/// Reads a set of nodes.
+///
+/// # Errors
+/// Points at the first character that is wrong.
+pub(crate) fn node_set(text: &str) -> Result<NodeSet, CommandError> {
+    NodeSet::parse(text).map_err(|error| CommandError::NodeSet { text: text.to_owned(), error })
+}
+
+/// Carries a command out.
+///
+/// # Errors
+/// The session does not exist, or the gateway refuses.
+pub(crate) async fn run(command: &SessionCommand) -> Result<ExitReason, CommandError> {
+    match command {
+        SessionCommand::Get(flags) => {
+            let path = format!("/sessions/{}", segment(&flags.name));
+            let client = flags.connection.client()?;
+            let document = client.get(&path, &[]).await.map_err(named("session", &flags.name))?;
+            let session = parsed(&path, document.clone())?;
+            show_all(&flags.output, &document, vec![session])?;
+        }
+        SessionCommand::Delete(flags) => {
+            let path = format!("/sessions/{}", segment(&flags.name));
+            let client = flags.connection.client()?;
+            client.delete(&path).await.map_err(named("session", &flags.name))?;
+            print(&format!("session {} deleted\n", flags.name))?;
+        }
+    }
+    Ok(ExitReason::Done)
+}
+
+/// Lists sessions, the newest last.
+///
+/// # Errors
+/// The gateway refuses.
+pub(crate) async fn list(
+    client: &GatewayClient,
+    status: Option<&str>,
+    output: &OutputFlags,
+) -> Result<ExitReason, CommandError> {
+    let query: Vec<_> = status.map(|status| ("status", status.to_owned())).into_iter().collect();
+    let mut documents: Vec<Value> = parsed("/sessions", client.get("/sessions", &query).await?)?;
+    documents.sort_by_key(|session| session["status"]["start_time"].as_str().map(str::to_owned));
+    let document = Value::Array(documents);
+    let sessions = parsed("/sessions", document.clone())?;
+    show_all(output, &document, sessions)?;
+    Ok(ExitReason::Done)
+}
+
+fn show_all(
+    output: &OutputFlags,
+    document: &Value,
+    sessions: Vec<SessionRecord>,
+) -> Result<(), CommandError> {
+    let names = sessions.iter().map(|session| session.name.clone()).collect();
+    show(output, document, names, |wide| table(&sessions, wide))
+}
