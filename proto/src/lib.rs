@@ -21,6 +21,7 @@ pub use reveille::evaluation::v1 as evaluation;
 pub use reveille::event::v1 as event;
 pub use reveille::fleet::v1 as fleet;
 pub use reveille::host::v1 as host;
+pub use reveille::insight::v1 as insight;
 pub use reveille::inventory::v1 as inventory;
 pub use reveille::meta::v1 as meta;
 pub use reveille::option::v1 as option;
