@@ -52,6 +52,39 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 24] = [
+        Self::NotEnabled,
+        Self::AwaitingPower,
+        Self::AwaitingConfiguration,
+        Self::PowerUndefined,
+        Self::PowerMissing,
+        Self::ConfigurationMissing,
+        Self::OffAgainstReport,
+        Self::OffAsWanted,
+        Self::PowerOnWithoutEffect,
+        Self::PowerOnAwaited,
+        Self::PowerOnNeeded,
+        Self::PowerOffNeeded,
+        Self::ConfigurationDiffers,
+        Self::Booted,
+        Self::Configured,
+        Self::ConfigurationPending,
+        Self::ConfigurationSilent,
+        Self::ConfigurationFailed,
+        Self::ConfigurationUnknown,
+        Self::BootAwaited,
+        Self::RebootNeeded,
+        Self::TurnedTooOften,
+        Self::RetriesExhausted,
+        Self::AlreadyFailed,
+    ];
+
+    /// Returns the reason with that word; `None`: there is none in this version.
+    pub fn read(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.word() == word)
+    }
+
     /// Returns the reason as one word.
     pub fn word(self) -> &'static str {
         match self {
@@ -83,7 +116,7 @@ impl Reason {
     }
 
     /// Returns whether the node is as wanted.
-    pub(super) fn is_success(self) -> bool {
+    pub(crate) fn is_success(self) -> bool {
         matches!(self, Self::OffAsWanted | Self::Booted | Self::Configured)
     }
 

@@ -1,0 +1,392 @@
+//! Explains a component.
+
+use std::sync::Arc;
+
+use super::{
+    AttemptNumber, CauseOutcome, CauseReason, ExplainedCause, Explanation, HistoryEvent, Peer,
+    ScriptEvidence, SiteTools, TransitionResult, evidence,
+    stage::BootStage,
+    story::{BootStory, FailedAttempt, ScriptProgress},
+    wording,
+};
+use crate::{
+    boot::{
+        bos::options::Options,
+        component::{
+            Action, Component, InventoryPresence, Phase,
+            status::{ComponentStatus, computed_status},
+        },
+        evaluation::{Decision, Evidence, Reason, evaluate},
+        power::PowerReading,
+    },
+    core::{
+        time::Timestamp,
+        trouble::{Trouble, TroubleKind},
+    },
+};
+
+/// Evidence about a component.
+#[derive(Debug)]
+pub struct ComponentEvidence<'a> {
+    /// The record.
+    pub component: &'a Component,
+    /// Evidence of the status rules.
+    pub evaluated: &'a Evidence,
+    /// Options in force.
+    pub options: &'a Options,
+    /// Latest power reading, also of an earlier generation; `None`: there is none.
+    pub power: Option<PowerSight>,
+    /// Latest configuration reading, also of an earlier generation; `None`: there is none.
+    pub configuration: Option<ConfigurationSight>,
+    /// Events, the oldest first; `None`: they were not read.
+    pub history: Option<&'a [HistoryEvent]>,
+    /// Transitions of the node; `None`: they were not read.
+    pub transitions: Option<&'a [TransitionResult]>,
+    /// Requests for boot scripts.
+    pub script: &'a ScriptEvidence,
+    /// Tools that the next step may name.
+    pub tools: SiteTools,
+}
+
+/// Power reading with its age.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PowerSight {
+    /// Answer of the power service.
+    pub reading: PowerReading,
+    /// Time of the answer.
+    pub observed_at: Option<Timestamp>,
+    /// Whether it is about the current generation, and its author is connected.
+    pub is_current: bool,
+}
+
+/// Configuration reading with its age.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigurationSight {
+    /// Whether the answer left the node out.
+    pub is_missing: bool,
+    /// Configuration that the service works towards; `None`: none.
+    pub desired: Option<String>,
+    /// Status in the words of the service.
+    pub status: String,
+    /// Time of the answer.
+    pub observed_at: Option<Timestamp>,
+    /// Whether it is about the current generation, and its author is connected.
+    pub is_current: bool,
+}
+
+/// Explains a component at `now`.
+pub fn explain_component(evidence: &ComponentEvidence<'_>, now: Timestamp) -> Explanation {
+    let component = evidence.component;
+    let story = BootStory::read(evidence.history.unwrap_or_default());
+    let decision =
+        component.is_enabled().then(|| evaluate(component, evidence.evaluated, evidence.options, now));
+    let view = ComponentView { evidence, component, story: &story };
+    let (causes, is_over) = match &decision {
+        Some(decision) => view.under_way(decision),
+        None if computed_status(component) == ComponentStatus::Failed => (view.given_up(None), true),
+        None => (view.at_rest(), true),
+    };
+    let head = &causes[0];
+    // An attempt failed, and another one follows.
+    let goes_on = !is_over && head.reason.outcome() == CauseOutcome::Failed;
+    let outcome = if goes_on { CauseOutcome::Progressing } else { head.reason.outcome() };
+    let (last_stage, missing_stage) = view.stages(head);
+    Explanation {
+        subject: component.id.as_str().to_owned(),
+        outcome,
+        next_step: wording::next_step(head, component.id.as_str(), evidence.tools),
+        evidence: evidence::items(evidence, decision.as_ref()),
+        last_stage,
+        missing_stage,
+        causes,
+    }
+}
+
+struct ComponentView<'a> {
+    evidence: &'a ComponentEvidence<'a>,
+    component: &'a Component,
+    story: &'a BootStory,
+}
+
+impl ComponentView<'_> {
+    /// Returns the causes of a component that is acted on, and whether it was given up.
+    fn under_way(&self, decision: &Decision) -> (Vec<ExplainedCause>, bool) {
+        let of = ExplainedCause::new;
+        let shown = || decision.error.trouble().map(|trouble| trouble.text().clone()).unwrap_or_default();
+        let since = self.trouble_since();
+        let last_action = self.component.last_action_at();
+        let now = match decision.reason {
+            Reason::NotEnabled => of(CauseReason::NotEnabled),
+            Reason::OffAsWanted | Reason::Booted | Reason::Configured => of(CauseReason::AsWanted),
+            Reason::AwaitingPower => self
+                .outage(Peer::Power, self.evidence.evaluated.power_trouble.as_ref())
+                .unwrap_or_else(|| of(CauseReason::PowerReadingAwaited)),
+            Reason::AwaitingConfiguration => self
+                .outage(Peer::Configuration, self.evidence.evaluated.configuration_trouble.as_ref())
+                .unwrap_or_else(|| of(CauseReason::ConfigurationReadingAwaited)),
+            Reason::PowerUndefined => {
+                of(CauseReason::PowerStateUnknown).about(Peer::Power).since(since).saying(shown())
+            }
+            Reason::PowerMissing => of(CauseReason::UnknownToPower).about(Peer::Power).since(since),
+            Reason::ConfigurationMissing => {
+                of(CauseReason::UnknownToConfiguration).about(Peer::Configuration).since(since)
+            }
+            Reason::OffAgainstReport => {
+                of(CauseReason::PowerStateMismatch).about(Peer::Power).until(decision.until)
+            }
+            Reason::PowerOnAwaited => self.power_on_awaited(decision),
+            Reason::PowerOnNeeded | Reason::PowerOnWithoutEffect => self.due(Action::PoweringOn),
+            Reason::PowerOffNeeded | Reason::RebootNeeded => self.due(Action::PoweringOffGracefully),
+            Reason::ConfigurationDiffers => self.configuration_differs(),
+            Reason::ConfigurationPending => {
+                of(CauseReason::ConfigurationPending).since(self.component.boot_reported_at())
+            }
+            Reason::ConfigurationSilent => {
+                of(CauseReason::ConfigurationNotStarted).since(self.component.boot_reported_at())
+            }
+            Reason::BootAwaited => self.boot_awaited().since(last_action).until(decision.until),
+            Reason::TurnedTooOften => of(CauseReason::PowerContested).since(since),
+            Reason::ConfigurationFailed
+            | Reason::ConfigurationUnknown
+            | Reason::RetriesExhausted
+            | Reason::AlreadyFailed => return (self.given_up(Some(decision.reason)), true),
+        };
+        (self.with_failures(now), false)
+    }
+
+    /// Joins the current cause with those of failed attempts. A failed attempt explains more than the next step does,
+    /// but nothing goes on before an obstacle is removed.
+    fn with_failures(&self, now: ExplainedCause) -> Vec<ExplainedCause> {
+        let mut causes = self.failures();
+        let position = match now.reason.outcome() {
+            CauseOutcome::Progressing if !causes.is_empty() => 1,
+            CauseOutcome::Progressing
+            | CauseOutcome::AsWanted
+            | CauseOutcome::LeftOut
+            | CauseOutcome::Waiting
+            | CauseOutcome::Held
+            | CauseOutcome::Failed => 0,
+        };
+        causes.insert(position, now);
+        causes.dedup_by(|later, first| is_repeated(later, first));
+        causes
+    }
+
+    /// Returns the causes of a component that was given up. `reason` is the decision, or else that of the history.
+    fn given_up(&self, reason: Option<Reason>) -> Vec<ExplainedCause> {
+        let end = self.story.end.as_ref();
+        let reason = reason.filter(|reason| *reason != Reason::AlreadyFailed);
+        let reason = reason.or(end.and_then(|end| end.reason));
+        let is_configuration = self.component.phase() == Phase::Configuring;
+        let ended_at = end.map(|end| end.at).or(self.trouble_since());
+        let words = self.component.evaluation.error.clone().unwrap_or_default();
+        let mut causes = self.failures();
+        let of = |reason| ExplainedCause::new(reason).since(ended_at);
+        match reason {
+            Some(Reason::ConfigurationUnknown) => {
+                causes.insert(
+                    0,
+                    of(CauseReason::ConfigurationUnknown).about(Peer::Configuration).saying(words),
+                );
+            }
+            Some(Reason::ConfigurationFailed) => {
+                causes.insert(0, of(CauseReason::ConfigurationFailed).about(Peer::Configuration));
+            }
+            _ if is_configuration => {
+                causes.insert(0, of(CauseReason::ConfigurationFailed).about(Peer::Configuration));
+            }
+            Some(_) | None if causes.is_empty() => {
+                causes.push(of(CauseReason::RetriesExhausted).saying(words))
+            }
+            Some(_) | None => {}
+        }
+        causes
+    }
+
+    /// Returns the causes of a component that is not acted on and was not given up.
+    fn at_rest(&self) -> Vec<ExplainedCause> {
+        let of = ExplainedCause::new;
+        let end = self.story.end.as_ref();
+        let ended_at = end.map(|end| end.at);
+        let is_success = end.and_then(|end| end.reason).is_some_and(Reason::is_success);
+        let is_as_wanted = is_success || (self.component.kernel_wanted() && self.component.runs_wanted());
+        let is_staged = self.component.wish.staged_state.as_ref().is_some_and(|staged| !staged.applied);
+        if let Some(stage) = self.component.staged_by().filter(|_| is_staged) {
+            let staged_at = self.component.wish.staged_state.as_ref().and_then(|one| one.last_updated);
+            let waiting = of(CauseReason::StageWaiting).since(staged_at);
+            return vec![ExplainedCause { session: stage.name, ..waiting }];
+        }
+        if !is_as_wanted {
+            let words = self.component.evaluation.error.clone().unwrap_or_default();
+            return vec![of(CauseReason::NotEnabled).since(ended_at).saying(words)];
+        }
+        match self.switched_off_after(ended_at) {
+            Some(at) => vec![of(CauseReason::PowerChangedOutside).about(Peer::Power).since(Some(at))],
+            None => vec![of(CauseReason::AsWanted).since(ended_at)],
+        }
+    }
+
+    /// Returns the time of a reading "off" of a node that was on when its work ended.
+    fn switched_off_after(&self, ended_at: Option<Timestamp>) -> Option<Timestamp> {
+        let sight = self.evidence.power.as_ref().filter(|_| self.component.kernel_wanted())?;
+        let observed_at = sight.observed_at?;
+        let is_off = match sight.reading {
+            PowerReading::Off => true,
+            PowerReading::On | PowerReading::Unknown | PowerReading::Undefined | PowerReading::Missing => {
+                false
+            }
+        };
+        (is_off && ended_at.is_some_and(|ended| observed_at > ended)).then_some(observed_at)
+    }
+
+    fn power_on_awaited(&self, decision: &Decision) -> ExplainedCause {
+        if self.component.waits_for_power_upstream()
+            && let Some(outage) = self.outage(Peer::Power, self.component.power.trouble.as_deref())
+        {
+            return outage;
+        }
+        let awaited = ExplainedCause::new(CauseReason::PowerOnAwaited);
+        let awaited = awaited.since(self.component.last_action_at()).until(decision.until);
+        ExplainedCause { attempt: self.attempt_of(Action::PoweringOn), ..awaited }
+    }
+
+    fn boot_awaited(&self) -> ExplainedCause {
+        let began = self.component.last_action_at().unwrap_or_default();
+        let reason = match self.evidence.script.within(began, None) {
+            ScriptProgress::Unknown => CauseReason::BootAwaited,
+            ScriptProgress::NotRequested => CauseReason::BootScriptAwaited,
+            ScriptProgress::Requested => CauseReason::BootReportAwaited,
+            ScriptProgress::Repeated => CauseReason::ArtifactFetchFailing,
+        };
+        ExplainedCause { attempt: self.attempt_of(Action::PoweringOn), ..ExplainedCause::new(reason) }
+    }
+
+    fn configuration_differs(&self) -> ExplainedCause {
+        let trouble = self.evidence.evaluated.configuration_trouble.as_ref();
+        let refused = trouble.filter(|trouble| trouble.kind() == TroubleKind::ConfigurationRefused);
+        if let Some(trouble) = refused {
+            let cause = ExplainedCause::new(CauseReason::ConfigurationRefused).about(Peer::Configuration);
+            return cause.since(self.trouble_since()).saying(trouble.text().clone());
+        }
+        self.outage(Peer::Configuration, trouble).unwrap_or_else(|| {
+            ExplainedCause::new(CauseReason::ConfigurationNotStarted).since(self.component.boot_reported_at())
+        })
+    }
+
+    /// Returns the cause of a power action that is due or under way.
+    fn due(&self, action: Action) -> ExplainedCause {
+        if let Some(obstacle) = self.obstacle(action) {
+            return obstacle;
+        }
+        let is_on = action == Action::PoweringOn;
+        let last = self.component.last_action();
+        if !is_on && self.component.is_being_shut_down() {
+            let awaited =
+                ExplainedCause::new(CauseReason::PowerOffAwaited).since(self.component.last_action_at());
+            return ExplainedCause { attempt: last.and_then(|last| self.attempt_of(last)), ..awaited };
+        }
+        ExplainedCause::new(CauseReason::PowerActionDue)
+    }
+
+    /// Returns the first obstacle of a power action: a person's hold, a peer that is away, a refusal.
+    fn obstacle(&self, action: Action) -> Option<ExplainedCause> {
+        let component = self.component;
+        let of = ExplainedCause::new;
+        let since = self.trouble_since();
+        if component.inventory.locked {
+            let locked_at = self.story.locked_at.or(since);
+            return Some(of(CauseReason::NodeLocked).about(Peer::Inventory).since(locked_at));
+        }
+        match &component.inventory.presence {
+            InventoryPresence::Absent { since } | InventoryPresence::Doubtful { since } => {
+                return Some(of(CauseReason::UnknownToInventory).about(Peer::Inventory).since(Some(*since)));
+            }
+            InventoryPresence::Unknown { trouble } => {
+                let outage = Trouble::new(TroubleKind::Waiting, Arc::clone(trouble));
+                if let Some(outage) = self.outage(Peer::Inventory, outage.as_ref()) {
+                    return Some(outage);
+                }
+            }
+            InventoryPresence::Listed => {}
+        }
+        let power_trouble =
+            component.power.trouble.as_deref().or(self.evidence.evaluated.power_trouble.as_ref());
+        let prepared = component.preparation_of(component.attempts(Action::PoweringOn) + 1);
+        let is_unprepared = action == Action::PoweringOn && prepared.is_none();
+        let preparation = self.evidence.evaluated.configuration_trouble.as_ref().filter(|_| is_unprepared);
+        self.outage(Peer::Preparation, preparation).or_else(|| self.outage(Peer::Power, power_trouble))
+    }
+
+    /// Returns the cause of a peer that is waited for, or that took an action and reports no results; `None`: the
+    /// trouble is another one.
+    fn outage(&self, peer: Peer, trouble: Option<&Trouble>) -> Option<ExplainedCause> {
+        let trouble = trouble?;
+        match trouble.kind() {
+            TroubleKind::Waiting | TroubleKind::NoResults => {
+                let cause = ExplainedCause::new(CauseReason::UpstreamUnavailable).about(peer);
+                Some(cause.since(self.trouble_since()).saying(trouble.text().clone()))
+            }
+            TroubleKind::Failed
+            | TroubleKind::Exhausted
+            | TroubleKind::ConfigurationRefused
+            | TroubleKind::Held
+            | TroubleKind::NotListed => None,
+        }
+    }
+
+    /// Returns the causes of failed attempts, the latest first.
+    fn failures(&self) -> Vec<ExplainedCause> {
+        let transitions = self.evidence.transitions.unwrap_or_default();
+        let failures = self.story.failures(transitions, self.evidence.script);
+        failures.into_iter().map(|failure| self.failed_attempt(failure)).collect()
+    }
+
+    fn failed_attempt(&self, failure: FailedAttempt) -> ExplainedCause {
+        let FailedAttempt { reason, action: _, number, since, words } = failure;
+        let most = self.component.retry_limit(self.evidence.options);
+        ExplainedCause {
+            attempt: Some(AttemptNumber { number, most }),
+            ..ExplainedCause::new(reason).since(Some(since)).saying(words)
+        }
+    }
+
+    fn attempt_of(&self, action: Action) -> Option<AttemptNumber> {
+        let number = self.component.attempts(action);
+        let most = self.component.retry_limit(self.evidence.options);
+        (number > 0).then_some(AttemptNumber { number, most })
+    }
+
+    /// Returns the begin of the trouble that the record shows.
+    fn trouble_since(&self) -> Option<Timestamp> {
+        self.component.evaluation.error_begin.as_ref().map(|begin| begin.since)
+    }
+
+    /// Returns the last stage with proof, and the first without.
+    fn stages(&self, head: &ExplainedCause) -> (Option<BootStage>, Option<BootStage>) {
+        if !self.component.kernel_wanted() {
+            return (None, None);
+        }
+        let is_configured = self.component.desired_configuration().is_some_and(|name| !name.is_empty());
+        let missing = match (head.reason, head.peer) {
+            (CauseReason::AsWanted, _) => {
+                let last = if is_configured { BootStage::Configured } else { BootStage::Reported };
+                return (Some(last), None);
+            }
+            (CauseReason::UpstreamUnavailable, Some(Peer::Configuration)) if self.component.runs_wanted() => {
+                Some(BootStage::Configured)
+            }
+            (CauseReason::UpstreamUnavailable, Some(Peer::Power)) => Some(BootStage::PowerAccepted),
+            (reason, _) => reason.row().missing,
+        };
+        let scripts_are_known = match self.evidence.script {
+            ScriptEvidence::Known { .. } => true,
+            ScriptEvidence::NotOffered | ScriptEvidence::Unknown => false,
+        };
+        (missing.and_then(|stage| stage.before(scripts_are_known)), missing)
+    }
+}
+
+/// Returns whether a failed attempt only repeats the current cause.
+fn is_repeated(later: &ExplainedCause, first: &ExplainedCause) -> bool {
+    later.reason == first.reason && later.attempt == first.attempt && later.words == first.words
+}
