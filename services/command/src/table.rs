@@ -121,7 +121,7 @@ impl Table {
     }
 }
 
-fn line(row: &Vec<Cell>, widths: &[usize], colours: bool) -> String {
+fn line(row: &[Cell], widths: &[usize], colours: bool) -> String {
     let mut line = String::new();
     for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
         let text = cut(&cell.text, *width);
