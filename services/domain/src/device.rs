@@ -12,6 +12,7 @@
 //! about.
 
 pub mod application_health;
+pub mod certificate;
 pub mod counts;
 pub mod decommission;
 pub mod enrolment;

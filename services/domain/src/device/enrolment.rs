@@ -1,10 +1,13 @@
 //! Enrolment: how a device gets its record and its certificate (device reference 3.3).
 
+pub mod event;
+
 use std::sync::Arc;
 
 use crate::{
     core::{invalid::Invalid, time::Timestamp},
     device::{
+        certificate::{CertificateRevocation, DeviceCertificate, RevocationReason},
         label::check_labels,
         record::{
             Device, DeviceLabels,
@@ -36,8 +39,10 @@ pub struct EnrolmentRequest {
     pub awaits_reconnect: bool,
     /// Approval; `None`: nobody has approved the request yet.
     pub approval: Option<EnrolmentApproval>,
-    /// Certificate in PEM, which the approval brings; empty: none.
-    pub certificate: Arc<str>,
+    /// Latest certificate, of which the approval brings the first.
+    pub certificate: Option<DeviceCertificate>,
+    /// Latest renewal of the certificate; `None`: it was not renewed.
+    pub renewal: Option<CertificateRenewal>,
     /// Time of creation.
     pub created: Timestamp,
 }
@@ -51,6 +56,31 @@ pub struct EnrolmentApproval {
     pub approved_by: Arc<str>,
     /// Time of the approval.
     pub approved_at: Timestamp,
+    /// Whether the device was created. The approval is on record before, so that a crash between leaves none behind, and
+    /// the agent gets its certificate after, because a device that is unknown makes it enrol anew.
+    pub has_device: bool,
+}
+
+/// Renewal of the certificate of a device, which its agent asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateRenewal {
+    /// Name that the agent gave it.
+    pub name: Arc<str>,
+    /// Request for a certificate, in PEM.
+    pub csr: Arc<str>,
+    /// Time of the renewal.
+    pub at: Timestamp,
+}
+
+/// Work that an enrolment makes due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EnrolmentDuty {
+    /// The device of an approved request is to be created.
+    CreateDevice,
+    /// The device has ended its life, and its certificates are to be revoked.
+    Revoke,
+    /// The device was deleted: its certificates are to be revoked, and then its request is to be deleted.
+    Forget,
 }
 
 /// Verdict of a person about a request.
@@ -76,7 +106,7 @@ pub fn create(request: EnrolmentRequest, is_enrolled: bool) -> Result<EnrolmentR
     }
     check_labels(&request.labels)?;
     let awaits_reconnect = !matches!(&*request.known_rendered_version, "" | "0");
-    Ok(EnrolmentRequest { awaits_reconnect, approval: None, ..request })
+    Ok(EnrolmentRequest { awaits_reconnect, approval: None, certificate: None, renewal: None, ..request })
 }
 
 /// Marks a request after a restore. `None`: nothing is to be done.
@@ -106,7 +136,8 @@ pub fn approve(
     let mut labels = if wish.replace_labels { DeviceLabels::new() } else { request.labels.clone() };
     labels.extend(wish.labels);
     let device = enrolled(request, labels.clone(), integrity, now);
-    let approval = EnrolmentApproval { labels, approved_by: wish.approved_by, approved_at: now };
+    let approval =
+        EnrolmentApproval { labels, approved_by: wish.approved_by, approved_at: now, has_device: false };
     Ok((EnrolmentRequest { approval: Some(approval), ..request.clone() }, device))
 }
 
@@ -132,4 +163,34 @@ fn enrolled(
 /// When its device exists.
 pub fn check_deletion(is_enrolled: bool) -> Result<(), WriteRefusal> {
     if is_enrolled { Err(WriteRefusal::Conflict(WriteConflict::DeviceExists)) } else { Ok(()) }
+}
+
+/// Returns what an enrolment makes due. `device`: its record; `None`: there is none.
+pub fn duty(
+    request: &EnrolmentRequest,
+    device: Option<&Device>,
+    revocation: Option<&CertificateRevocation>,
+) -> Option<EnrolmentDuty> {
+    let approval = request.approval.as_ref()?;
+    let Some(device) = device else {
+        return Some(if approval.has_device { EnrolmentDuty::Forget } else { EnrolmentDuty::CreateDevice });
+    };
+    if !approval.has_device {
+        return Some(EnrolmentDuty::CreateDevice);
+    }
+    let issued = request.certificate.as_ref()?.issued;
+    let is_revoked = revocation.is_some_and(|revocation| revocation.revokes(issued));
+    let has_ended = device.status.lifecycle.status == LifecycleStatus::Decommissioned;
+    (has_ended && !is_revoked).then_some(EnrolmentDuty::Revoke)
+}
+
+impl EnrolmentDuty {
+    /// Reason of the revocation that the work includes; `None`: nothing is revoked.
+    pub fn revocation(self) -> Option<RevocationReason> {
+        match self {
+            Self::CreateDevice => None,
+            Self::Revoke => Some(RevocationReason::Decommissioned),
+            Self::Forget => Some(RevocationReason::Deleted),
+        }
+    }
 }

@@ -3,6 +3,7 @@
 
 use expect_test::Expect;
 
+mod certificates;
 mod changes;
 mod enrolments;
 mod fleets;

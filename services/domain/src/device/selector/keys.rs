@@ -156,7 +156,7 @@ fn request_value(request: &EnrolmentRequest, field: EnrolmentField) -> FieldValu
             FieldValue::text(if request.approval.is_some() { "true" } else { "false" })
         }
         EnrolmentField::Certificate => {
-            FieldValue::optional(Some(&*request.certificate).filter(|certificate| !certificate.is_empty()))
+            FieldValue::optional(request.certificate.as_ref().map(|certificate| &*certificate.pem))
         }
     }
 }

@@ -1,10 +1,13 @@
 //! Enrolment of devices.
 
+use std::time::Duration;
+
 use expect_test::expect;
 
 use super::{check, scene, scene::NOW, show};
 use crate::device::{
-    enrolment::{ApprovalWish, EnrolmentRequest, approve, check_deletion, create, mark_restored},
+    certificate::{DeviceCertificate, RevocationReason, revoke},
+    enrolment::{ApprovalWish, EnrolmentRequest, approve, check_deletion, create, duty, mark_restored},
     record::{
         Device,
         report::{DeviceIntegrity, OsMode},
@@ -24,7 +27,8 @@ fn request(words: &str) -> EnrolmentRequest {
         known_rendered_version: device.reported.rendered_version,
         awaits_reconnect: false,
         approval: None,
-        certificate: "".into(),
+        certificate: None,
+        renewal: None,
         created: NOW,
     }
 }
@@ -123,7 +127,7 @@ fn restores_mark_requests_that_nobody_approved() {
 fn requests_are_selected_by_approval() {
     let pending = create(request(""), false).unwrap();
     let (mut approved, _) = approve(&pending, person(""), DeviceIntegrity::default(), NOW).unwrap();
-    approved.certificate = "pem".into();
+    approved.certificate = Some(DeviceCertificate { pem: "pem".into(), issued: NOW });
     for (selector, expected) in [
         ("status.approval.approved=false", [true, false]),
         ("status.approval.approved=true", [false, true]),
@@ -133,4 +137,69 @@ fn requests_are_selected_by_approval() {
         let selector = FieldSelector::<EnrolmentField>::parse(selector).unwrap();
         assert_eq!([&pending, &approved].map(|request| selector.matches_request(request)), expected);
     }
+}
+
+#[test]
+fn approvals_make_work_until_they_are_carried_out() {
+    let rows = [
+        "pending > absent",
+        "pending > lifecycle:Enrolled",
+        "approved > absent",
+        "approved > lifecycle:Unknown",
+        "done > absent",
+        "done > lifecycle:Enrolled",
+        "done > lifecycle:Decommissioning",
+        "done > lifecycle:Decommissioned",
+        "done revoked > lifecycle:Decommissioned",
+        "done renewed revoked > lifecycle:Decommissioned",
+    ];
+    let due = |words: &str| {
+        let (stage, device) = words.split_once('>').expect("a stage and a device");
+        let mut request = create(request(""), false).expect("a request that is taken");
+        if !stage.contains("pending") {
+            (request, _) =
+                approve(&request, person(""), DeviceIntegrity::default(), NOW).expect("an approval");
+            request.certificate = Some(DeviceCertificate { pem: "pem".into(), issued: NOW });
+        }
+        if let Some(approval) = request.approval.as_mut() {
+            approval.has_device = stage.contains("done");
+        }
+        let revocation =
+            revoke(&request.name, Some(NOW), RevocationReason::Decommissioned, NOW, Duration::ZERO);
+        if stage.contains("renewed") {
+            let issued = NOW.plus(Duration::from_millis(1));
+            request.certificate = Some(DeviceCertificate { pem: "next".into(), issued });
+        }
+        let device = (!device.contains("absent")).then(|| scene(device).device);
+        format!(
+            "{:?}",
+            duty(&request, device.as_ref(), Some(&revocation).filter(|_| stage.contains("revoked")))
+        )
+    };
+    check(
+        &rows,
+        due,
+        expect![[r#"
+        pending > absent
+            None
+        pending > lifecycle:Enrolled
+            None
+        approved > absent
+            Some(CreateDevice)
+        approved > lifecycle:Unknown
+            Some(CreateDevice)
+        done > absent
+            Some(Forget)
+        done > lifecycle:Enrolled
+            None
+        done > lifecycle:Decommissioning
+            None
+        done > lifecycle:Decommissioned
+            Some(Revoke)
+        done revoked > lifecycle:Decommissioned
+            None
+        done renewed revoked > lifecycle:Decommissioned
+            Some(Revoke)
+    "#]],
+    );
 }
