@@ -7,7 +7,10 @@ use expect_test::expect;
 use super::{check, scene, scene::NOW, show};
 use crate::device::{
     certificate::{DeviceCertificate, RevocationReason, revoke},
-    enrolment::{ApprovalWish, EnrolmentRequest, approve, check_deletion, create, duty, mark_restored},
+    enrolment::{
+        ApprovalWish, CertificateRenewal, EnrolmentRequest, approve, check_deletion, create, duty,
+        event::event, mark_restored,
+    },
     record::{
         Device,
         report::{DeviceIntegrity, OsMode},
@@ -202,4 +205,20 @@ fn approvals_make_work_until_they_are_carried_out() {
             Some(Revoke)
     "#]],
     );
+}
+
+#[test]
+fn changes_of_requests_are_events() {
+    let pending = create(request(""), false).unwrap();
+    let (approved, _) = approve(&pending, person(""), DeviceIntegrity::default(), NOW).unwrap();
+    let mut done = approved.clone();
+    done.approval.as_mut().unwrap().has_device = true;
+    let renewal = CertificateRenewal { name: "r1".into(), csr: "next".into(), at: NOW };
+    let renewed = EnrolmentRequest { renewal: Some(renewal), ..done.clone() };
+    let kind = |before, after| event(before, after).map(|event| event.kind);
+    assert_eq!(kind(None, Some(&pending)), Some("ResourceCreated"));
+    assert_eq!(kind(Some(&pending), Some(&approved)), Some("EnrollmentRequestApproved"));
+    assert_eq!(kind(Some(&approved), Some(&done)), None);
+    assert_eq!(kind(Some(&done), Some(&renewed)), Some("ResourceUpdated"));
+    assert_eq!(kind(Some(&renewed), None), Some("ResourceDeleted"));
 }
