@@ -21,16 +21,18 @@ mod component;
 mod evidence;
 mod history;
 mod session;
+mod sight;
 mod stage;
 mod story;
 mod table;
 mod wording;
 
 pub use cause::{CauseClass, CauseOutcome, CauseReason};
-pub use component::{ComponentEvidence, ConfigurationSight, PowerSight, explain_component};
+pub use component::explain_component;
 pub use evidence::{EvidenceItem, EvidenceSource, EvidenceVerdict};
 pub use history::{HistoryChange, HistoryEvent, StoredEvent};
 pub use session::{LeftOutNode, SessionEvidence, SessionMember, explain_session};
+pub use sight::{ComponentEvidence, ConfigurationSight, PowerSight};
 pub use stage::BootStage;
 
 /// Answer to the question why a node or session is as it is.

@@ -3,20 +3,19 @@
 use std::sync::Arc;
 
 use super::{
-    AttemptNumber, CauseOutcome, CauseReason, ExplainedCause, Explanation, HistoryEvent, Peer,
-    ScriptEvidence, SiteTools, TransitionResult, evidence,
+    AttemptNumber, CauseOutcome, CauseReason, ExplainedCause, Explanation, Peer, ScriptEvidence, evidence,
+    sight::ComponentEvidence,
     stage::BootStage,
     story::{BootStory, FailedAttempt, ScriptProgress},
     wording,
 };
 use crate::{
     boot::{
-        bos::options::Options,
         component::{
             Action, Component, InventoryPresence, Phase,
             status::{ComponentStatus, computed_status},
         },
-        evaluation::{Decision, Evidence, Reason, evaluate},
+        evaluation::{Decision, Reason, evaluate},
         power::PowerReading,
     },
     core::{
@@ -24,55 +23,6 @@ use crate::{
         trouble::{Trouble, TroubleKind},
     },
 };
-
-/// Evidence about a component.
-#[derive(Debug)]
-pub struct ComponentEvidence<'a> {
-    /// The record.
-    pub component: &'a Component,
-    /// Evidence of the status rules.
-    pub evaluated: &'a Evidence,
-    /// Options in force.
-    pub options: &'a Options,
-    /// Latest power reading, also of an earlier generation; `None`: there is none.
-    pub power: Option<PowerSight>,
-    /// Latest configuration reading, also of an earlier generation; `None`: there is none.
-    pub configuration: Option<ConfigurationSight>,
-    /// Events, the oldest first; `None`: they were not read.
-    pub history: Option<&'a [HistoryEvent]>,
-    /// Transitions of the node; `None`: they were not read.
-    pub transitions: Option<&'a [TransitionResult]>,
-    /// Requests for boot scripts.
-    pub script: &'a ScriptEvidence,
-    /// Tools that the next step may name.
-    pub tools: SiteTools,
-}
-
-/// Power reading with its age.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PowerSight {
-    /// Answer of the power service.
-    pub reading: PowerReading,
-    /// Time of the answer.
-    pub observed_at: Option<Timestamp>,
-    /// Whether it is about the current generation, and its author is connected.
-    pub is_current: bool,
-}
-
-/// Configuration reading with its age.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigurationSight {
-    /// Whether the answer left the node out.
-    pub is_missing: bool,
-    /// Configuration that the service works towards; `None`: none.
-    pub desired: Option<String>,
-    /// Status in the words of the service.
-    pub status: String,
-    /// Time of the answer.
-    pub observed_at: Option<Timestamp>,
-    /// Whether it is about the current generation, and its author is connected.
-    pub is_current: bool,
-}
 
 /// Explains a component at `now`.
 pub fn explain_component(evidence: &ComponentEvidence<'_>, now: Timestamp) -> Explanation {

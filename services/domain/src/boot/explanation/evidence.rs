@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{ComponentEvidence, ScriptEvidence, wording};
+use super::{ScriptEvidence, sight::ComponentEvidence, wording};
 use crate::{
     boot::{
         component::{Component, InventoryPresence, status::computed_status},
