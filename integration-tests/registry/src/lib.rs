@@ -26,9 +26,6 @@ pub use proxy::{CallFault, RegistryProxy};
 /// Longest wait for any event, far longer than it takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Files of an SQLite database, by the ends of their names.
-const DATABASE_FILES: [&str; 3] = ["", "-wal", "-shm"];
-
 /// Registry in this process.
 pub struct TestRegistry {
     /// Faults between the registry and its clients.
@@ -110,6 +107,21 @@ impl TestRegistry {
         self.proxy.forward_to(None);
         context.tasks.shutdown().cancel();
         context.tasks.finished(PATIENCE).await.expect("an orderly end");
+        drop(context);
+        self.until_closed().await;
+    }
+
+    /// Waits until no connection to the database is left. Connections close in the background, and the last one moves the
+    /// log of writes into the file of the database, also into one that was replaced meanwhile.
+    async fn until_closed(&self) {
+        let mut log = self.database().into_os_string();
+        log.push("-wal");
+        let closed = async {
+            while Path::new(&log).exists() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, closed).await.expect("a closed database");
     }
 
     /// Starts the registry again on its database.
@@ -134,7 +146,7 @@ impl TestRegistry {
     pub async fn copy(&self) -> DatabaseCopy {
         self.stop().await;
         let copy = directory();
-        replace_files(&self.database(), &copy.path().join("copy"));
+        copy_file(&self.database(), &copy.path().join("copy"));
         self.resume().await;
         DatabaseCopy(copy)
     }
@@ -145,7 +157,7 @@ impl TestRegistry {
     /// As [`Self::copy`].
     pub async fn restore(&self, copy: &DatabaseCopy) {
         self.stop().await;
-        replace_files(&copy.0.path().join("copy"), &self.database());
+        copy_file(&copy.0.path().join("copy"), &self.database());
         self.resume().await;
     }
 
@@ -169,20 +181,6 @@ fn directory() -> TempDir {
     directory.expect("a directory")
 }
 
-/// Replaces the database at `to` by the one at `from`.
-fn replace_files(from: &Path, to: &Path) {
-    for end in DATABASE_FILES {
-        let (from, to) = (named(from, end), named(to, end));
-        if from.exists() {
-            fs::copy(from, to).expect("a copy of a database file");
-        } else if to.exists() {
-            fs::remove_file(to).expect("one database file less");
-        }
-    }
-}
-
-fn named(path: &Path, end: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(end);
-    name.into()
+fn copy_file(from: &Path, to: &Path) {
+    fs::copy(from, to).expect("a copy of the database");
 }

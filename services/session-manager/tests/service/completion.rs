@@ -121,6 +121,21 @@ async fn lost_history_completes_no_session() {
 }
 
 #[tokio::test]
+async fn a_session_that_the_registry_lost_ends_with_an_error() {
+    let world = World::start().await;
+    world.template("t", &["n1", "n2"]).await;
+    let before = world.registry.copy().await;
+    world.boot("s", "t").await.unwrap();
+    world.running("s").await;
+    once(async || world.status("s").await, |status| status.managed_components_count == 2).await;
+    world.registry.restore(&before).await;
+    let error = world.complete("s").await.error.unwrap();
+    let [begin, end] =
+        ["The component registry lost commits at ", "Z, and with them the assignment of 2 of 2 components"];
+    assert!(error.starts_with(begin) && error.ends_with(end), "{error}");
+}
+
+#[tokio::test]
 async fn a_session_whose_nodes_were_taken_after_a_loss_has_no_error() {
     let world = World::start().await;
     world.template("t", &["n1", "n2"]).await;
