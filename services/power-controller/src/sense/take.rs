@@ -50,7 +50,7 @@ impl PowerPoller {
     /// Stores answers that arrived at the same time together. Of two answers about one node the later request counts.
     pub(super) async fn take_answers(&mut self, mut answers: Vec<NodeQueryAnswer>) {
         answers.sort_by_key(|(batch, _)| batch.time);
-        let mut read = HashMap::new();
+        let (mut read, mut failed) = (HashMap::new(), Vec::new());
         for (batch, answer) in answers {
             match answer {
                 Ok(readings) => {
@@ -59,18 +59,28 @@ impl PowerPoller {
                     let standing = self.weigh(batch, readings.into_iter().collect());
                     read.extend(standing.into_iter().map(|one| (one.id.clone(), one)));
                 }
-                Err(failure) => self.take_failure(batch, &failure).await,
+                Err(failure) => failed.push((batch, failure)),
             }
         }
         self.store(read.into_values().collect()).await;
+        for (batch, failure) in failed {
+            self.take_failure(batch, &failure).await;
+        }
     }
 
+    /// Withdraws the readings of nodes about which too long nothing was answered. Nodes of which a later request was
+    /// answered meanwhile keep theirs.
     async fn take_failure(&mut self, batch: NodeQueryBatch, failure: &DriverFailure) {
+        let NodeQueryBatch { nodes, time, asked_at } = batch;
+        let ids = nodes.into_iter().map(|node| node.id);
+        let ids: Vec<_> = ids.filter(|id| !self.readings.is_overtaken(id, time)).collect();
+        if ids.is_empty() {
+            return;
+        }
         if self.failures.add() {
             tracing::warn!(error = %failure, "cannot read power states, trying again");
         }
-        let ids: Vec<_> = batch.nodes.into_iter().map(|node| node.id).collect();
-        let lost = self.outages.too_long(&ids, batch.asked_at, Instant::now());
+        let lost = self.outages.too_long(&ids, asked_at, Instant::now());
         self.lose_touch(lost, &failure.to_string()).await;
         self.ask_again_later(ids);
     }

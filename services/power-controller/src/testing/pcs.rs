@@ -45,6 +45,8 @@ struct PcsWorld {
 pub(crate) enum PcsTrouble {
     /// Calls are taken and never answered, and have no effect.
     Hangs,
+    /// Bodies about this node are taken and never answered, and have no effect.
+    HangsAbout(String),
     /// Calls have their effect and are not answered.
     LosesAnswers,
     /// Calls get this answer, and have no effect.
@@ -248,6 +250,7 @@ async fn serve_one(
     };
     match trouble {
         Some(PcsTrouble::Hangs) => std::future::pending().await,
+        Some(PcsTrouble::HangsAbout(node)) if is_about(&body, &node) => std::future::pending().await,
         Some(PcsTrouble::Answers(status, text)) => answer(status, text, ahead),
         Some(PcsTrouble::Over(most, status, text)) if nodes(&body) > most => answer(status, text, ahead),
         Some(PcsTrouble::Refuses(node, status, text)) if is_about(&body, &node) => {
@@ -258,7 +261,7 @@ async fn serve_one(
             tokio::time::sleep(Duration::from_secs(60)).await;
             answer(500, String::new(), ahead)
         }
-        Some(PcsTrouble::Over(..) | PcsTrouble::Refuses(..)) | None => {
+        Some(PcsTrouble::HangsAbout(_) | PcsTrouble::Over(..) | PcsTrouble::Refuses(..)) | None => {
             let (status, value) = world.lock().answer(kind, &id, &body);
             answer(status, value.to_string(), ahead)
         }

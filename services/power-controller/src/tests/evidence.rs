@@ -1,6 +1,6 @@
-//! Readings count from their time until the task that reads power stops.
+//! Readings count from their time until the task that reads power stops, or the upstream is silent for too long.
 
-use chassis::kinds::component::action_to_wire;
+use chassis::{kinds::component::action_to_wire, observe::outage::LONGEST_SILENCE};
 
 use super::*;
 use crate::testing::pcs::PcsTrouble;
@@ -54,4 +54,38 @@ async fn power_is_read_again_when_a_power_on_is_over() {
     report(&ActionReport { failed: true, ..begun }).await;
     let read = || async { mesh.state("x1").await.filter(|state| state.spent_power_ons == 1) };
     assert_eq!(until("another reading", read).await.reading(), PowerReading::Off);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_withdraws_no_reading_of_a_later_request() {
+    let mut mesh = ControllerMesh::new(Options::default()).await;
+    let hangs = LONGEST_SILENCE + Duration::from_secs(1);
+    mesh.settings.power.pcs.answer_seconds = hangs.as_secs_f64();
+    mesh.settings.power.pcs.total_seconds = hangs.as_secs_f64();
+    mesh.start().await;
+    mesh.until_listed().await;
+    mesh.pcs.set_power(&["x1", "x2"], "off", LONG_AGO);
+    mesh.pcs.trouble("status", Some(PcsTrouble::HangsAbout("x2".to_owned())));
+    mesh.registry.assign(["x1", "x2"], &SessionWish::default()).await;
+    let is_asked = || async { (mesh.pcs.count("POST /power-status") > 0).then_some(()) };
+    until("a request about both nodes", is_asked).await;
+
+    // The next generation of one node is asked about alone.
+    mesh.registry.assign(["x1"], &SessionWish::default()).await;
+    mesh.until_read("x1", PowerReading::Off).await;
+    let request = WatchPowerStatesRequest { resume_revision: 0 };
+    let mut watch = mesh.client().watch_power_states(request).await.unwrap().into_inner();
+    let failure_is_shown = async {
+        loop {
+            for state in watch.next().await.unwrap().unwrap().power_states {
+                match state.id.as_str() {
+                    "x1" => assert_eq!(state.reading(), PowerReading::Off, "{state:?}"),
+                    _ if !state.error.is_empty() => return state,
+                    _ => {}
+                }
+            }
+        }
+    };
+    let silent = tokio::time::timeout(Duration::from_secs(60), failure_is_shown).await.unwrap();
+    assert_eq!((silent.id.as_str(), silent.reading()), ("x2", PowerReading::Unspecified));
 }
