@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use chassis::{
     Fault,
-    kinds::{observation, options::OptionsRecord},
+    kinds::options::OptionsRecord,
     lease::Fence,
     observe::{mirror::Mirror, work::WorkQueue},
     process::clock,
@@ -177,9 +177,7 @@ impl BootCoordinator {
 
     fn plan_configuration(&self, component: Arc<Component>, agenda: &mut RoundAgenda, now: Instant) {
         let generation = component.generation;
-        let state = self.states.view().get(component.id.as_str());
-        let observed = observation::configuration(state.as_deref(), generation);
-        match configuration::decide(&component, &observed) {
+        match configuration::decide(&component, &self.observer.known(&component)) {
             ConfigurationDecision::Set { configuration, session } => {
                 let work = ComponentWork::Configure { generation, configuration: configuration.clone() };
                 if self.claimed(&component.id, work, now) {

@@ -40,6 +40,7 @@ use chassis::{
     lease::{Role, Term},
     mesh::channel::LARGEST_MESSAGE,
     observe::{
+        freshness::ReadingFreshness,
         mirror::{Change, Mirror},
         outage::OutageTimer,
         work::{OpenQueue, WorkQueue},
@@ -190,6 +191,7 @@ impl CoordinatorEngine {
             term: term.clone(),
             upstream: drivers.configuration.clone(),
             clock: Arc::default(),
+            freshness: ReadingFreshness::default(),
             outage: Mutex::new(OutageTimer::default()),
             changed: queue.clone(),
         });
@@ -241,7 +243,7 @@ impl CoordinatorEngine {
     /// Takes over the record, and works on all components until the term is over and this future is dropped.
     async fn run(self, term: Term) -> anyhow::Result<Infallible> {
         self.coordinator.catch_up().await;
-        self.coordinator.observer.withdraw_inherited().await;
+        self.coordinator.observer.withdraw_all().await;
         term.took_over();
         let ids = self.coordinator.all();
         self.poller.mark(&ids);
@@ -249,7 +251,7 @@ impl CoordinatorEngine {
         tokio::join!(
             self.poller.ask(),
             self.poller.listen(),
-            self.poller.recover_losses(),
+            self.poller.notice_gaps(),
             self.change_poller.run(),
             self.coordinator.run()
         );

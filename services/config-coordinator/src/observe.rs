@@ -11,14 +11,17 @@ use chassis::{
     kinds::{observation, options::OptionsRecord, trouble},
     lease::Term,
     mesh::time,
-    observe::{mirror::Mirror, outage::OutageTimer, reading_clock::LogicalTime, work::WorkQueue},
+    observe::{
+        freshness::ReadingFreshness, mirror::Mirror, outage::OutageTimer, reading_clock::LogicalTime,
+        work::WorkQueue,
+    },
     process::{clock, pause},
     store::ledger::{Draft, Ledger},
 };
 use domain::{
     boot::{
         component::Component,
-        configuration::{self, reading::ReadingSource},
+        configuration::{self, ConfigurationObservation, reading::ReadingSource},
         evaluation,
     },
     core::id::ComponentId,
@@ -56,6 +59,8 @@ pub(crate) struct ConfigurationObserver {
     pub(crate) term: Term,
     pub(crate) upstream: ConfigurationUpstream,
     pub(crate) clock: Arc<Mutex<ConfigurationClock>>,
+    /// Whether states are kept current.
+    pub(crate) freshness: ReadingFreshness,
     /// Time since which no request about components was answered.
     pub(crate) outage: Mutex<OutageTimer>,
     /// Queue for components with a new state.
@@ -150,13 +155,25 @@ impl ConfigurationObserver {
         audited.then_some(QueryReason::Audit { generation })
     }
 
+    /// Returns the known configuration of a component in its generation; unknown while states are out of date.
+    pub(crate) fn known(&self, component: &Component) -> ConfigurationObservation {
+        if self.is_out_of_date() {
+            return ConfigurationObservation::Unknown;
+        }
+        let state = self.states.view().get(component.id.as_str());
+        observation::configuration(state.as_deref(), component.generation)
+    }
+
+    /// Returns whether states are out of date, so that all of them have to be withdrawn.
+    pub(crate) fn is_out_of_date(&self) -> bool {
+        self.freshness.has_lapsed(self.states.view().since_loss())
+    }
+
     /// Returns the weight of the upstream's answers about a component from now on.
     pub(crate) fn weight(&self, id: &ComponentId) -> AnswerWeight {
         match (self.need(id), self.components.get(id.as_str())) {
-            (Some(QueryReason::Audit { generation }), Some(component)) => {
-                let state = self.states.view().get(id.as_str());
-                let known = observation::configuration(state.as_deref(), generation);
-                let awaited = evaluation::awaits_configuration(&component, &known);
+            (Some(QueryReason::Audit { .. }), Some(component)) => {
+                let awaited = evaluation::awaits_configuration(&component, &self.known(&component));
                 if awaited { AnswerWeight::Awaited } else { AnswerWeight::Known }
             }
             (Some(QueryReason::Evidence { .. }) | None, _) | (_, None) => AnswerWeight::None,
@@ -327,9 +344,10 @@ impl ConfigurationObserver {
         self.states.write_fenced(self.term.fence(), write).await.map(drop)
     }
 
-    /// Withdraws observations from before the term. Each state is unknown before any decision here rests on it, and
-    /// before any watch shows it. The write is retried until it is on record.
-    pub(crate) async fn withdraw_inherited(&self) {
+    /// Withdraws the observations on record, such as those from before the term. Each state is unknown before any decision
+    /// here rests on it, and before any watch shows it. The write is retried until it is on record.
+    pub(crate) async fn withdraw_all(&self) {
+        let began = Instant::now();
         let withdraw = || {
             let view = self.states.view();
             let known = self.components.enabled().filter_map(|id| view.get(id.as_str()));
@@ -345,6 +363,7 @@ impl ConfigurationObserver {
             tracing::warn!(%fault, "configuration states of before are not withdrawn, trying again");
         };
         pause::until_done(withdraw, note).await;
+        self.freshness.withdrew(began);
     }
 
     /// Marks all earlier answers about all nodes as possibly out of date.

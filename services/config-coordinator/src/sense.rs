@@ -9,6 +9,7 @@ use chassis::{
     Fault,
     observe::{
         beat::PollBeats,
+        freshness::BEAT,
         listen::{PushEvent, listen},
         mirror::Mirror,
         work::WorkQueue,
@@ -94,15 +95,24 @@ impl ConfigurationPoller {
         }
     }
 
-    /// Requests all states again after each loss of commits, without end.
-    pub(crate) async fn recover_losses(&self) {
+    /// Withdraws all states after a sleep of the process or a loss of commits, and requests them again, without end. Until
+    /// then no decision rests on them.
+    pub(crate) async fn notice_gaps(&self) {
         let mut losses = pin!(self.observer.states.view().losses());
-        while losses.next().await.is_some() {
-            tracing::warn!("the database has lost configuration states, reading all of them again");
-            self.observer.may_have_missed();
-            self.observer.withdraw_inherited().await;
-            self.claims.end_rests(Instant::now());
-            self.queue.mark(self.components.enabled());
+        loop {
+            if self.observer.is_out_of_date() {
+                tracing::warn!(
+                    "configuration states are of before a gap or a loss, reading all of them again"
+                );
+                self.observer.withdraw_all().await;
+                self.claims.end_rests(Instant::now());
+                self.request_all();
+            }
+            self.observer.freshness.beat();
+            tokio::select! {
+                Some(()) = losses.next() => {}
+                () = sleep(BEAT) => {}
+            }
         }
     }
 

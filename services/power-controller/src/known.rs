@@ -1,12 +1,12 @@
 //! Knowledge of the power controller: components, options, and stored readings of power.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use chassis::{
     Fault,
     kinds::{observation, options::OptionsRecord},
     lease::Term,
-    observe::mirror::Mirror,
+    observe::{freshness::ReadingFreshness, mirror::Mirror},
     process::pause,
     store::ledger::Ledger,
 };
@@ -14,7 +14,6 @@ use domain::{
     boot::{component::Component, power::PowerObservation},
     core::id::ComponentId,
 };
-use parking_lot::Mutex;
 use proto::power::{PowerReading, PowerState};
 use tokio::time::Instant;
 
@@ -30,45 +29,6 @@ pub(crate) struct DecisionData {
     pub(crate) term: Term,
     /// Whether readings are kept current.
     pub(crate) freshness: ReadingFreshness,
-}
-
-/// Longest pause of the task that reads power before readings are out of date: the process slept, or the database took
-/// no writes.
-const LAPSE: Duration = Duration::from_secs(10);
-
-/// Freshness of the readings on record, by the monotonic clock. Clones share it.
-#[derive(Clone)]
-pub(crate) struct ReadingFreshness(Arc<Mutex<FreshnessTimes>>);
-
-struct FreshnessTimes {
-    /// Last sign of progress of the task that reads power.
-    beat: Instant,
-    /// Beginning of the last withdrawal that is on record.
-    withdrawn: Instant,
-}
-
-impl Default for ReadingFreshness {
-    fn default() -> Self {
-        let now = Instant::now();
-        Self(Arc::new(Mutex::new(FreshnessTimes { beat: now, withdrawn: now })))
-    }
-}
-
-impl ReadingFreshness {
-    pub(crate) fn beat(&self) {
-        self.0.lock().beat = Instant::now();
-    }
-
-    fn withdrew(&self, began: Instant) {
-        self.0.lock().withdrawn = began;
-    }
-
-    /// Whether readings are out of date: the task that reads power paused, or power states were lost `since_loss` ago and
-    /// no withdrawal has begun since.
-    fn lapsed(&self, since_loss: Option<Duration>) -> bool {
-        let times = self.0.lock();
-        times.beat.elapsed() >= LAPSE || since_loss.is_some_and(|age| age <= times.withdrawn.elapsed())
-    }
 }
 
 /// Waits until components and options are complete. Before that, a component that has not arrived yet would look
@@ -103,7 +63,7 @@ impl DecisionData {
 
     /// Whether readings are out of date, so that all of them have to be withdrawn.
     pub(crate) fn is_out_of_date(&self) -> bool {
-        self.freshness.lapsed(self.states.view().since_loss())
+        self.freshness.has_lapsed(self.states.view().since_loss())
     }
 
     /// Stores power states.
@@ -188,26 +148,5 @@ impl DecisionData {
     /// Returns the deadline for answers of the upstream (BOS reference 4, `pcs_read_timeout`).
     pub(crate) fn upstream_deadline(&self) -> Duration {
         Duration::from_secs(self.options.in_force().pcs_read_timeout.into())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn readings_are_out_of_date_after_a_pause_or_a_loss() {
-        let freshness = ReadingFreshness::default();
-        let seconds = |seconds| Some(Duration::from_secs(seconds));
-        tokio::time::advance(LAPSE / 2).await;
-        assert!(!freshness.lapsed(None) && !freshness.lapsed(seconds(60)) && freshness.lapsed(seconds(1)));
-        freshness.withdrew(Instant::now());
-        tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(!freshness.lapsed(seconds(2)), "withdrawn since");
-        assert!(freshness.lapsed(seconds(0)), "lost again");
-        tokio::time::advance(LAPSE / 2).await;
-        assert!(freshness.lapsed(None));
-        freshness.beat();
-        assert!(!freshness.lapsed(None));
     }
 }

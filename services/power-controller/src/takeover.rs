@@ -4,7 +4,11 @@
 use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use chassis::{
-    Channel, kinds::options::OptionsRecord, lease::Term, observe::mirror::Mirror, store::ledger::Ledger,
+    Channel,
+    kinds::options::OptionsRecord,
+    lease::Term,
+    observe::{freshness::ReadingFreshness, mirror::Mirror},
+    store::ledger::Ledger,
 };
 use domain::boot::{component::Component, power::transition::PowerTransition};
 use futures_util::StreamExt;
@@ -15,7 +19,7 @@ use crate::{
     driver::PowerUpstream,
     engine::{EngineEvent, PollSchedule, PowerEngine, UpstreamTraits},
     journal::{TransitionJournal, is_open},
-    known::{DecisionData, ReadingFreshness, complete},
+    known::{DecisionData, complete},
     queues::EngineQueues,
     reporter::ActionReporter,
     runtime::{PowerInbox, PowerOutbox, PowerRuntime},

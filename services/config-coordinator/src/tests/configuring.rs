@@ -1,6 +1,9 @@
 //! States and setting of configurations with the real service, or without any.
 
-use chassis::{observe::outage::LONGEST_SILENCE, settings::ConfigurationDriver};
+use chassis::{
+    observe::{freshness::LAPSE, outage::LONGEST_SILENCE},
+    settings::ConfigurationDriver,
+};
 
 use super::{peers::PlayedTrouble, *};
 
@@ -122,6 +125,27 @@ async fn nodes_that_have_to_boot_are_asked_about_when_they_have() {
     // These nodes run the wanted artifacts without a preparation for that.
     site.booted(ids(10), "base").await;
     all_show("known Some(\"base\") \"pending\" of now \"\"").await;
+    site.stop().await;
+}
+
+/// A runtime of one thread sleeps as a stopped process does.
+#[tokio::test]
+async fn a_state_of_before_a_sleep_is_withdrawn() {
+    let options = Options { polling_frequency: Some(3600), cfs_read_timeout: Some(1), ..Options::default() };
+    let adjust = |settings: &mut Settings| {
+        settings.configuration.driver = ConfigurationDriver::Cfs;
+        settings.configuration.poll_seconds = 3600.0;
+    };
+    let site = CoordinatorSite::start(options, adjust).await;
+    site.peers.configure(ids(1), "base", "configured");
+    site.booted(["x000"], "base").await;
+    let known = "known Some(\"base\") \"configured\" of now \"\"";
+    site.shows("x000", known).await;
+    site.peers.state().trouble.insert("cfs", PlayedTrouble::Hang);
+    std::thread::sleep(LAPSE + Duration::from_secs(1));
+    site.shows("x000", "unknown None \"\" of now \"\"").await;
+    site.peers.state().trouble.clear();
+    site.shows("x000", known).await;
     site.stop().await;
 }
 

@@ -19,6 +19,7 @@ use chassis::{
     lease::EngineTurn,
     observe::{
         beat::PollBeats,
+        freshness::BEAT,
         listen::{PushEvent, listen},
         outage::KeyOutages,
         reading_clock::{LogicalTime, ReadingClock},
@@ -62,9 +63,6 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 
 /// Pause before nodes are read while the upstream was asked for its open transitions.
 const LISTED_SOON: Duration = Duration::from_millis(50);
-
-/// Interval in which the task shows progress while nothing is read.
-const BEAT: Duration = Duration::from_secs(1);
 
 /// Task that reads power states.
 pub(crate) struct PowerPoller {

@@ -17,7 +17,7 @@
 //! |---|---|
 //! | listening begins, for the first time or after a break | readings stand, and are requested again |
 //! | the stream of changes is broken for three seconds | readings are withdrawn, with the outage |
-//! | the database loses readings, or a term begins | readings are withdrawn and requested again |
+//! | the process slept, the database lost readings, or a term begins | readings are withdrawn and requested again |
 
 /// Source of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
