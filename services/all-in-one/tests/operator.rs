@@ -1,5 +1,7 @@
 //! The commands of operators against a mesh with simulated nodes.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
 use std::{
     io::{BufRead as _, BufReader, Read as _},
     net::TcpListener,
