@@ -37,6 +37,25 @@ async fn node_stays_off_while_its_configuration_cannot_be_set() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn running_node_without_a_known_configuration_is_not_switched_off() {
+    let scene = MeshScene::of(MachinePlan { up: true, ..MachinePlan::quick(NODES as u32) }, brisk).await;
+    scene.mesh.bos.options(&json!({"polling_frequency": 1})).await;
+    let ids = scene.upstreams.ids();
+    let (unknown, known) = ids.split_at(1);
+    scene.faults(unknown, NodeFaults { cfs_missing: true, ..NodeFaults::default() });
+    let name = scene.begin("reboot", &ids).await;
+    scene.are(known, "stable").await;
+    scene.show(unknown, &["Component information was not returned by cfs"]).await;
+    scene.are(unknown, "on_hold").await;
+    scene.were_asked(unknown, &[]);
+    scene.were_asked(known, &["Soft-Off", "On"]);
+    scene.faults(unknown, NodeFaults::default());
+    scene.succeeds(&name).await;
+    scene.were_asked(unknown, &["Soft-Off", "On"]);
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn running_node_shows_why_its_configuration_is_not_accepted() {
     let scene = MeshScene::new(NODES as u32).await;
     let bos = &scene.mesh.bos;
