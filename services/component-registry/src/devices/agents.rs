@@ -17,7 +17,11 @@ use proto::device::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::{ledgers::DeviceLedgers, people::message, polls::RenderedStream};
+use super::{
+    ledgers::DeviceLedgers,
+    people::message,
+    polls::{DevicePoller, RenderedStream},
+};
 
 /// Longest wait of a poll, after which agents expect an answer (device reference 3.4).
 const LONGEST_WAIT: Duration = Duration::from_secs(120);
@@ -58,10 +62,12 @@ impl DeviceAgentService for DeviceLedgers {
         &self,
         request: Request<PollRenderedDeviceRequest>,
     ) -> Result<Response<PollRenderedDeviceResponse>, Status> {
-        let PollRenderedDeviceRequest { name, known_version, longest_wait } = request.into_inner();
+        let PollRenderedDeviceRequest { name, known_version, longest_wait, is_onlooker } =
+            request.into_inner();
         let wait = longest_wait.map_or(Ok(LONGEST_WAIT), Duration::try_from);
         let wait = wait.map_err(|_| Fault::Invalid(Invalid::new("longest_wait", "is negative")))?;
-        let found = self.poll(&name, known_version.as_deref(), wait.min(LONGEST_WAIT)).await?;
+        let poller = if is_onlooker { DevicePoller::Onlooker } else { DevicePoller::Agent };
+        let found = self.poll(poller, &name, known_version.as_deref(), wait.min(LONGEST_WAIT)).await?;
         let device = found.and_then(|record| message(&record));
         Ok(Response::new(PollRenderedDeviceResponse { device }))
     }

@@ -31,11 +31,21 @@ enum PollTurn {
     NothingRendered,
 }
 
+/// Party that polls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DevicePoller {
+    /// The agent, whose device counts as seen.
+    Agent,
+    /// A person, whose polls leave the device as it is.
+    Onlooker,
+}
+
 impl DeviceLedgers {
-    /// Returns the device with its rendered spec, as soon as the agent has another version; `None`: the wait is over, or too
-    /// many polls wait. `known` is the version that the agent has, in its words; `None`: it wants the spec in any case.
+    /// Returns the device with its rendered spec, as soon as the poller has another version; `None`: the wait is over, or too
+    /// many polls wait. `known` is the version that the poller has, in its words; `None`: it wants the spec in any case.
     pub(super) async fn poll(
         &self,
+        poller: DevicePoller,
         name: &str,
         known: Option<&str>,
         longest_wait: Duration,
@@ -45,7 +55,11 @@ impl DeviceLedgers {
         // Before the first look, so that no change after it is missed.
         let mut changes = self.waiting.enter_place(name);
         loop {
-            let record = match self.turn(name, known).await? {
+            let turn = match poller {
+                DevicePoller::Agent => self.turn(name, known).await?,
+                DevicePoller::Onlooker => turn_of(self.read(name).await?, known),
+            };
+            let record = match turn {
                 PollTurn::Deliver(record) => return Ok(Some(record)),
                 PollTurn::NothingRendered => return Err(locked(name, "nothing was rendered for it yet")),
                 PollTurn::Wait(record) => record,
@@ -54,7 +68,9 @@ impl DeviceLedgers {
             tokio::select! {
                 () = changes.changed() => {}
                 () = sleep_until(end) => {
-                    self.liveness.note(record.shared_key(), clock::now());
+                    if poller == DevicePoller::Agent {
+                        self.liveness.note(record.shared_key(), clock::now());
+                    }
                     return Ok(None);
                 }
                 () = shutdown.cancelled() => {
@@ -64,7 +80,7 @@ impl DeviceLedgers {
         }
     }
 
-    /// Returns the answer to a poll as of now. The device counts as seen.
+    /// Returns the answer to a poll of the agent as of now. The device counts as seen.
     async fn turn(&self, name: &str, known: Option<&str>) -> Result<PollTurn, Fault> {
         let record = self.seen(name).await?;
         if record.device.meta.annotations.restore_mark == Some(RestoreMark::AwaitingReconnect) {

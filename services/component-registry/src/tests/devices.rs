@@ -123,6 +123,7 @@ impl Site {
             name: name.to_owned(),
             known_version: known.map(str::to_owned),
             longest_wait: Some(Default::default()),
+            is_onlooker: false,
         };
         Ok(self.agents().poll_rendered_device(request).await?.into_inner().device)
     }
@@ -432,6 +433,7 @@ async fn polls_deliver_what_is_new_and_wait_for_the_next_version() {
             name: "a".to_owned(),
             known_version: Some("1".to_owned()),
             longest_wait: None,
+            is_onlooker: false,
         };
         let mut agents = site.agents();
         let poll = tokio::spawn(async move { agents.poll_rendered_device(waiting).await });
