@@ -140,11 +140,11 @@ impl Fault {
                 details.set_resource_info(kind, name, "", reason);
             }
             Self::Invalid(invalid) => {
-                details.add_bad_request_violation(&invalid.field, &invalid.reason);
+                details.add_bad_request_violation(&invalid.field, clipped(&invalid.reason));
             }
             Self::Violations(violations) => {
                 for one in violations {
-                    details.add_bad_request_violation(&one.field, &one.reason);
+                    details.add_bad_request_violation(&one.field, clipped(&one.reason));
                 }
             }
             Self::Unavailable { what, reason } => {
@@ -165,13 +165,22 @@ impl Fault {
     }
 }
 
+/// Most bytes of a text. Texts travel in headers, each twice, and a head that is too large ends the connection.
+const LONGEST_TEXT: usize = 1500;
+
+/// Returns the beginning of a text, which may quote what a client wrote.
+fn clipped(text: &str) -> String {
+    let end = text.floor_char_boundary(LONGEST_TEXT);
+    if end == text.len() { text.to_owned() } else { format!("{}…", &text[..end]) }
+}
+
 impl From<Fault> for Status {
     fn from(fault: Fault) -> Self {
         if let Fault::Internal(cause) = &fault {
             tracing::error!(cause, "internal error");
         }
         let (code, reason) = fault.code();
-        Self::with_error_details(code, fault.to_string(), fault.details(reason))
+        Self::with_error_details(code, clipped(&fault.to_string()), fault.details(reason))
     }
 }
 
@@ -282,6 +291,17 @@ mod tests {
             Fault::stale("power-controller"),
             Fault::ResumeExpired(7),
         ]
+    }
+
+    #[test]
+    fn texts_fit_into_headers_whatever_they_quote() {
+        for quoted in ["x".repeat(100_000), "ä".repeat(100_000)] {
+            let status = Status::from(Fault::Invalid(Invalid::new("labelSelector", quoted.clone())));
+            assert!(status.message().len() < 2 * LONGEST_TEXT && status.details().len() < 2 * LONGEST_TEXT);
+            let Fault::Invalid(Invalid { field, reason }) = status.into() else { panic!("invalid") };
+            assert_eq!(field, "labelSelector");
+            assert!(reason.ends_with('…') && quoted.starts_with(reason.trim_end_matches('…')));
+        }
     }
 
     #[test]
