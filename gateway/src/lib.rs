@@ -7,7 +7,8 @@
 //! A face is a contract: its JSON, titles, lists and paths, translated to calls of the mesh.
 //!
 //! - `http`: the parts that every face needs and no contract is part of
-//! - `bos`: the contract of BOS version 2; `kubernetes`: that of Kubernetes, for bare-metal hosts
+//! - `bos`: the contract of BOS version 2; `kubernetes`: that of Kubernetes, for bare-metal hosts; `flightctl`: that of
+//!   Flight Control, for edge devices
 //! - `reveille`: events, probes, metrics, the description
 //! - `mesh`: clients of the services behind
 //! - `port`: the faces that share a port
@@ -19,22 +20,28 @@ use std::convert::Infallible;
 use anyhow::Context as _;
 use axum::{Router, extract::Request, response::Response};
 use chassis::{
-    mesh::bodies::Pace, observe::mirror::Mirror, process::capacity::ProcessCapacity,
-    settings::GatewaySettings,
+    mesh::bodies::Pace,
+    observe::mirror::Mirror,
+    process::capacity::ProcessCapacity,
+    settings::{FaceSettings, GatewaySettings},
 };
 use tokio::net::TcpListener;
 use tower::Service;
 
 use crate::{
+    flightctl::FlightctlFace,
     http::{
         admission::{self, AdmissionPlaces},
+        certificate::{self, FaceListener},
         serve::{self, ConnectionLimits, ServedListener},
     },
-    kubernetes::{KubernetesFace, certificate},
+    kubernetes::KubernetesFace,
     mesh::MeshHandle,
+    port::FaceRouters,
 };
 
 mod bos;
+mod flightctl;
 mod http;
 mod kubernetes;
 mod mesh;
@@ -64,7 +71,9 @@ pub async fn start(context: chassis::Context, listener: TcpListener) -> anyhow::
     let mesh = MeshHandle::new(&context.settings)?;
     let places = AdmissionPlaces::new(settings, &context.capacity);
     let kubernetes = kubernetes(&context, mesh.clone(), &places).await?;
-    let app = port::app(&context.settings, mesh, &places, kubernetes);
+    let flightctl = flightctl(&context, mesh.clone(), &places).await?;
+    let faces = FaceRouters { kubernetes, flightctl };
+    let app = port::app(&context.settings, mesh, &places, faces);
     // Only for the logging level: every request asks the owner of the records that it is about.
     let registry = chassis::channel(&context.settings.component_registry.url)?;
     let _options = Mirror::of_options(&context, registry, || {});
@@ -86,18 +95,45 @@ async fn kubernetes(
     }
     let face = KubernetesFace::start(context, mesh)?;
     let router = kubernetes::router(face, places);
-    if settings.kubernetes.listen.is_empty() {
-        return Ok(router);
-    }
-    let listen = settings.kubernetes.listen.parse();
-    let listen = listen.context("gateway.kubernetes.listen: is no address with a port")?;
-    let tls = certificate::acceptor(&context.settings, listen)?;
-    let listener = chassis::bind("gateway.kubernetes", listen).await?;
-    let address = listener.local_addr().context("local address")?;
-    let app = port::kubernetes_app(router.clone());
-    serve(context, ServedListener { listener, tls }, app, limits(settings, &context.capacity));
-    tracing::info!(part = "gateway", %address, "listening for clients of Kubernetes");
+    listen(context, "kubernetes", &settings.kubernetes, router.clone()).await?;
     Ok(router)
+}
+
+/// Returns the paths of the face of Flight Control, and serves them on their own port too, if there is one.
+async fn flightctl(
+    context: &chassis::Context,
+    mesh: MeshHandle,
+    places: &AdmissionPlaces,
+) -> anyhow::Result<Router> {
+    let settings = &context.settings.gateway;
+    if !settings.flightctl.serve {
+        return Ok(Router::new());
+    }
+    let router = flightctl::router(FlightctlFace::new(mesh), places);
+    listen(context, "flightctl", &settings.flightctl, router.clone()).await?;
+    Ok(router)
+}
+
+/// Serves a face on its own port, if it has one.
+async fn listen(
+    context: &chassis::Context,
+    face: &'static str,
+    own: &FaceSettings,
+    router: Router,
+) -> anyhow::Result<()> {
+    if own.listen.is_empty() {
+        return Ok(());
+    }
+    let listen = own.listen.parse();
+    let listen = listen.with_context(|| format!("gateway.{face}.listen: is no address with a port"))?;
+    let directory = &context.settings.data_dir;
+    let tls = certificate::acceptor(FaceListener { face, settings: own, directory, listen })?;
+    let listener = chassis::bind(&format!("gateway.{face}"), listen).await?;
+    let address = listener.local_addr().context("local address")?;
+    let limits = limits(&context.settings.gateway, &context.capacity);
+    serve(context, ServedListener { listener, tls }, port::face_app(router), limits);
+    tracing::info!(part = "gateway", %address, face, "listening for the clients of a face");
+    Ok(())
 }
 
 fn serve<A>(context: &chassis::Context, listener: ServedListener, app: A, limits: ConnectionLimits)

@@ -6,7 +6,11 @@ use chassis::{Settings, mesh::channel::LARGEST_MESSAGE};
 use proto::{
     boot::boot_script_service_client::BootScriptServiceClient,
     component::component_service_client::ComponentServiceClient,
+    device::{
+        device_agent_service_client::DeviceAgentServiceClient, device_service_client::DeviceServiceClient,
+    },
     event::event_service_client::EventServiceClient,
+    fleet::{enrolment_service_client::EnrolmentServiceClient, fleet_service_client::FleetServiceClient},
     host::{
         host_document_service_client::HostDocumentServiceClient,
         host_secret_service_client::HostSecretServiceClient, host_service_client::HostServiceClient,
@@ -32,6 +36,8 @@ pub(crate) const REGISTRY: &str = "component registry";
 pub(crate) const SESSIONS: &str = "session manager";
 /// Name of the power controller in errors.
 pub(crate) const POWER: &str = "power controller";
+/// Name of the fleet manager in errors.
+pub(crate) const FLEETS: &str = "fleet manager";
 /// Name of the config coordinator in errors about boot scripts.
 pub(crate) const BOOT_SCRIPTS: &str = "config coordinator";
 
@@ -51,7 +57,7 @@ impl Deref for MeshHandle {
 pub(crate) struct MeshClients {
     /// Components, at the component registry.
     pub components: ComponentServiceClient<MeshChannel>,
-    /// Events of components, options and hosts, at the component registry.
+    /// Events of components, options, hosts and devices, at the component registry.
     pub component_events: EventClient,
     /// Options, at the component registry.
     pub options: OptionsServiceClient<MeshChannel>,
@@ -63,6 +69,10 @@ pub(crate) struct MeshClients {
     pub host_documents: HostDocumentServiceClient<MeshChannel>,
     /// Secrets of hosts, at the component registry.
     pub host_secrets: HostSecretServiceClient<MeshChannel>,
+    /// Edge devices, at the component registry.
+    pub devices: DeviceServiceClient<MeshChannel>,
+    /// Calls of the agents of devices, at the component registry.
+    pub device_agents: DeviceAgentServiceClient<MeshChannel>,
     /// The component registry, for its health.
     pub registry: MeshChannel,
     /// Sessions, at the session manager.
@@ -75,6 +85,10 @@ pub(crate) struct MeshClients {
     pub templates: SessionTemplateServiceClient<MeshChannel>,
     /// Nodes of tenants, at the session manager.
     pub tenants: TenantServiceClient<MeshChannel>,
+    /// Fleets of edge devices, at the fleet manager.
+    pub fleets: FleetServiceClient<MeshChannel>,
+    /// Enrolment of edge devices, at the fleet manager.
+    pub enrolment: EnrolmentServiceClient<MeshChannel>,
     /// The session manager, for its health.
     pub manager: MeshChannel,
     /// Boot scripts, at the config coordinator.
@@ -91,6 +105,7 @@ impl MeshHandle {
         let manager = RetryReads(chassis::channel(&settings.session_manager.url)?);
         let power = RetryReads(chassis::channel(&settings.power_controller.url)?);
         let coordinator = RetryReads(chassis::channel(&settings.config_coordinator.url)?);
+        let fleets = RetryReads(chassis::channel(&settings.fleet_manager.url)?);
         let clients = MeshClients {
             components: ComponentServiceClient::new(registry.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
@@ -102,6 +117,9 @@ impl MeshHandle {
                 .max_decoding_message_size(LARGEST_MESSAGE),
             host_secrets: HostSecretServiceClient::new(registry.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
+            devices: DeviceServiceClient::new(registry.clone()).max_decoding_message_size(LARGEST_MESSAGE),
+            device_agents: DeviceAgentServiceClient::new(registry.clone())
+                .max_decoding_message_size(LARGEST_MESSAGE),
             registry,
             sessions: SessionServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             session_events: EventClient::new(manager.clone()),
@@ -109,6 +127,8 @@ impl MeshHandle {
             templates: SessionTemplateServiceClient::new(manager.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
             tenants: TenantServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
+            fleets: FleetServiceClient::new(fleets.clone()).max_decoding_message_size(LARGEST_MESSAGE),
+            enrolment: EnrolmentServiceClient::new(fleets).max_decoding_message_size(LARGEST_MESSAGE),
             manager,
             boot_scripts: BootScriptServiceClient::new(coordinator),
         };

@@ -15,6 +15,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
     bos::{self, face::BosFace, paths::PREFIX, problem::BosProblem},
+    flightctl::{self, FlightctlFace},
     http::{
         admission::AdmissionPlaces,
         description::ApiDescription,
@@ -40,37 +41,47 @@ const ABOUT: ApiAbout = ApiAbout {
     source: "BOS reference",
 };
 
-/// Returns the service of the common port, with the face of Kubernetes under its prefix. Requests are traced around the
+/// Faces that are served under a prefix of the common port.
+#[derive(Default)]
+pub(crate) struct FaceRouters {
+    pub kubernetes: Router,
+    pub flightctl: Router,
+}
+
+/// Returns the service of the common port, with further faces under their prefixes. Requests are traced around the
 /// routes and not within, so that answers to unknown paths carry an id too.
 pub(crate) fn app(
     settings: &Settings,
     mesh: MeshHandle,
     places: &AdmissionPlaces,
-    kubernetes: Router,
+    faces: FaceRouters,
 ) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Unpin + use<>
 {
     let common = router(BosFace::new(mesh, settings), places);
-    from_fn(traced).layer(common.nest_service(kubernetes::PREFIX, kubernetes))
+    let common = common.nest_service(kubernetes::PREFIX, faces.kubernetes);
+    from_fn(traced).layer(common.nest_service(flightctl::PREFIX, faces.flightctl))
 }
 
-/// Returns the service of a port of its own for the face of Kubernetes.
-pub(crate) fn kubernetes_app(
-    kubernetes: Router,
+/// Returns the service of a port of its own for a face.
+pub(crate) fn face_app(
+    face: Router,
 ) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Unpin + use<>
 {
-    from_fn(traced).layer(kubernetes)
+    from_fn(traced).layer(face)
 }
 
 /// Returns whether a request needs no place, because its answer costs next to nothing.
 pub(crate) fn is_vital(method: &Method, path: &str) -> bool {
     let class = bos::paths::class_of(method, path).or_else(|| reveille::class_of(method, path));
+    let class = class.or_else(|| flightctl::class_of(method, path));
     class.or_else(|| kubernetes::class_of(method, path)).is_none()
 }
 
 fn router(face: BosFace, places: &AdmissionPlaces) -> Router {
     let contract = bos::routes::endpoints(face.strict);
     let own = reveille::endpoints(PREFIX);
-    let description = ApiDescription::new(&ABOUT, &described(&contract, &own), PREFIX);
+    let edge = flightctl::endpoints();
+    let description = ApiDescription::new(&ABOUT, &described(&contract, &own, &edge), PREFIX);
     let contract = routed(contract, places, bos::paths::class_of);
     // Probes have to answer whatever else is under way.
     let own = routed(own, places, reveille::class_of);
@@ -89,8 +100,11 @@ fn router(face: BosFace, places: &AdmissionPlaces) -> Router {
 fn described<'a>(
     contract: &'a [ApiEndpoint<BosFace>],
     own: &'a [ApiEndpoint<MeshHandle>],
+    edge: &'a [ApiEndpoint<FlightctlFace>],
 ) -> Vec<DescribedPath<'a>> {
-    contract.iter().map(ApiEndpoint::described).chain(own.iter().map(ApiEndpoint::described)).collect()
+    let edge = edge.iter().map(|path| path.described().mounted(flightctl::PREFIX, flightctl::REFUSALS));
+    let own = own.iter().map(ApiEndpoint::described);
+    contract.iter().map(ApiEndpoint::described).chain(own).chain(edge).collect()
 }
 
 /// Answers OPTIONS of every path. The framework lists the methods in the `Allow` header of this answer.
@@ -112,5 +126,5 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
 pub(crate) fn description_at(prefix: &str) -> serde_json::Value {
     let contract = bos::routes::endpoints(false);
     let own = reveille::endpoints(PREFIX);
-    crate::http::document::document(&ABOUT, &described(&contract, &own), prefix)
+    crate::http::document::document(&ABOUT, &described(&contract, &own, &flightctl::endpoints()), prefix)
 }

@@ -10,13 +10,16 @@ use tokio::net::TcpListener;
 use tower::{Service, ServiceExt};
 
 mod document;
+mod flightctl;
 mod kubernetes;
 mod registry;
 mod tenants;
 
 use registry::Registry;
 
-use crate::{http::admission::AdmissionPlaces, mesh::MeshHandle};
+use crate::{
+    flightctl::FlightctlFace, http::admission::AdmissionPlaces, mesh::MeshHandle, port::FaceRouters,
+};
 
 /// Returns the common port, without the face of Kubernetes.
 pub(crate) fn app(
@@ -25,7 +28,9 @@ pub(crate) fn app(
 {
     let mesh = MeshHandle::new(settings).unwrap();
     let places = AdmissionPlaces::new(&settings.gateway, &ProcessCapacity::of_process(settings));
-    crate::port::app(settings, mesh, &places, axum::Router::new())
+    let flightctl = crate::flightctl::router(FlightctlFace::new(mesh.clone()), &places);
+    let faces = FaceRouters { flightctl, ..FaceRouters::default() };
+    crate::port::app(settings, mesh, &places, faces)
 }
 
 /// Gateway whose registry runs, and whose session manager does not, or knows tenants and nothing else.

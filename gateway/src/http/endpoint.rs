@@ -97,7 +97,7 @@ impl<S: Clone + Send + Sync + 'static> ApiEndpoint<S> {
 
     pub(crate) fn described(&self) -> DescribedPath<'_> {
         let Self { path, tag, prefix, operations, .. } = self;
-        DescribedPath { path, tag, prefix: *prefix, operations }
+        DescribedPath { path, tag, prefix: *prefix, operations, mount: None }
     }
 
     fn on(mut self, method: Method, handler: MethodRouter<S>, operation: ApiOperation) -> Self {

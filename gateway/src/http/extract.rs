@@ -109,5 +109,24 @@ impl<S: Send + Sync, T> FromRequestParts<S> for PathName<T> {
     }
 }
 
+/// Names of a resource and of a part of it, in the path of a request.
+pub(crate) struct PathNames(String, String);
+
+impl PathNames {
+    pub(crate) fn into_texts(self) -> (String, String) {
+        (self.0, self.1)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PathNames {
+    type Rejection = RequestProblem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, RequestProblem> {
+        let path = Path::<(String, String)>::from_request_parts(parts, state).await;
+        path.map(|Path((resource, part))| Self(resource, part))
+            .map_err(|_| RequestProblem::bad_request("the path is not valid UTF-8"))
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 //! on this module and bring their own paths, JSON, titles and texts; it knows none of them.
 //!
 //! - `serve`, `paced`, `refusal`: connections, the least pace of clients, and heads that cannot be parsed
+//! - `certificate`: the certificate of a listener
 //! - `trace`: request id and span; `admission`: places and room for bodies, by class
 //! - `extract`, `query`: JSON bodies, names in paths, query parameters; `problem`: refusals
 //! - `answer`, `stream`: JSON answers and lists of any length
@@ -11,6 +12,7 @@
 pub(crate) mod admission;
 pub(crate) mod answer;
 pub(crate) mod call;
+pub(crate) mod certificate;
 pub(crate) mod description;
 pub(crate) mod document;
 pub(crate) mod endpoint;

@@ -6,7 +6,6 @@
 //! - `read`: objects, lists, tables, watches; `select`: selectors
 //! - `write`: creation, replacement, patches, deletion; `patch`: patches; `apply`: server-side apply
 //! - `discovery`, `openapi`: the description; `reviews`: questions about rights
-//! - `certificate`: the certificate of the listener
 
 use std::sync::Arc;
 
@@ -28,7 +27,6 @@ use crate::http::{
 
 mod answer;
 mod apply;
-pub(crate) mod certificate;
 mod discovery;
 mod face;
 mod failure;

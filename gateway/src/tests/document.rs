@@ -39,6 +39,26 @@ fn the_document_lists_the_contract() {
     expect![[r#"
         / GET
         /boot/v1/bootscript GET
+        /flightctl/api/v1/auth/config GET
+        /flightctl/api/v1/auth/validate GET
+        /flightctl/api/v1/deviceactions/resume POST
+        /flightctl/api/v1/devices GET POST
+        /flightctl/api/v1/devices/{name} DELETE GET PATCH PUT
+        /flightctl/api/v1/devices/{name}/decommission PUT
+        /flightctl/api/v1/devices/{name}/lastseen GET
+        /flightctl/api/v1/devices/{name}/rendered GET
+        /flightctl/api/v1/devices/{name}/status GET PATCH PUT
+        /flightctl/api/v1/enrollmentrequests GET POST
+        /flightctl/api/v1/enrollmentrequests/{name} DELETE GET PATCH PUT
+        /flightctl/api/v1/enrollmentrequests/{name}/approval PUT
+        /flightctl/api/v1/events GET
+        /flightctl/api/v1/fleets GET POST
+        /flightctl/api/v1/fleets/{fleet}/templateversions GET
+        /flightctl/api/v1/fleets/{fleet}/templateversions/{name} GET
+        /flightctl/api/v1/fleets/{name} DELETE GET PATCH PUT
+        /flightctl/api/v1/labels GET
+        /flightctl/api/v1/organizations GET
+        /flightctl/api/v1/version GET
         /livez GET
         /metrics GET
         /openapi.json GET
@@ -88,6 +108,40 @@ fn operations_say_what_they_take_and_may_answer() {
     expect![[r##"
         get / () -> 200
         get /boot/v1/bootscript (mac name nid) -> 200 400 404 414 431 500 503
+        get /flightctl/api/v1/auth/config () -> 200 418
+        get /flightctl/api/v1/auth/validate () -> 200
+        post /flightctl/api/v1/deviceactions/resume () -> 200 400 408 413 415 500 503 {"$ref":"#/components/schemas/ResumeRequest"}
+        get /flightctl/api/v1/devices (labelSelector fieldSelector limit continue summaryOnly) -> 200 400 414 431 500 503
+        post /flightctl/api/v1/devices () -> 201 400 408 409 413 415 500 503 {"$ref":"#/components/schemas/DeviceInput"}
+        delete /flightctl/api/v1/devices/{name} (name) -> 200 400 404 500 503
+        get /flightctl/api/v1/devices/{name} (name) -> 200 400 404 500 503
+        patch /flightctl/api/v1/devices/{name} (name) -> 200 400 404 408 409 413 415 500 503
+        put /flightctl/api/v1/devices/{name} (name) -> 200 201 400 404 408 409 413 415 500 503 {"$ref":"#/components/schemas/DeviceInput"}
+        put /flightctl/api/v1/devices/{name}/decommission (name) -> 200 400 404 408 409 413 415 500 503 {"$ref":"#/components/schemas/Decommission"}
+        get /flightctl/api/v1/devices/{name}/lastseen (name) -> 200 204 400 404 500 503
+        get /flightctl/api/v1/devices/{name}/rendered (name knownRenderedVersion) -> 200 204 400 404 409 414 431 500 503
+        get /flightctl/api/v1/devices/{name}/status (name) -> 200 400 404 500 503
+        patch /flightctl/api/v1/devices/{name}/status (name) -> 200 400 404 408 409 413 415 500 503
+        put /flightctl/api/v1/devices/{name}/status (name) -> 200 400 404 408 409 413 415 500 503 {"$ref":"#/components/schemas/DeviceInput"}
+        get /flightctl/api/v1/enrollmentrequests (fieldSelector limit continue) -> 200 400 414 431 500 503
+        post /flightctl/api/v1/enrollmentrequests () -> 201 400 408 409 413 415 500 503 {"$ref":"#/components/schemas/EnrollmentRequestInput"}
+        delete /flightctl/api/v1/enrollmentrequests/{name} (name) -> 200 400 404 409 500 503
+        get /flightctl/api/v1/enrollmentrequests/{name} (name) -> 200 400 404 500 503
+        patch /flightctl/api/v1/enrollmentrequests/{name} (name) -> 200 400 404 408 413 415 500 503
+        put /flightctl/api/v1/enrollmentrequests/{name} (name) -> 200 201 400 404 408 413 415 500 503 {"$ref":"#/components/schemas/EnrollmentRequestInput"}
+        put /flightctl/api/v1/enrollmentrequests/{name}/approval (name) -> 200 400 404 408 413 415 500 503 {"$ref":"#/components/schemas/EnrollmentRequestApproval"}
+        get /flightctl/api/v1/events (limit continue fieldSelector) -> 200 400 414 431 500 503
+        get /flightctl/api/v1/fleets (labelSelector fieldSelector limit continue addDevicesSummary) -> 200 400 414 431 500 503
+        post /flightctl/api/v1/fleets () -> 201 400 408 409 413 415 500 503 {"$ref":"#/components/schemas/Fleet"}
+        get /flightctl/api/v1/fleets/{fleet}/templateversions (fleet limit continue) -> 200 400 404 414 431 500 503
+        get /flightctl/api/v1/fleets/{fleet}/templateversions/{name} (fleet name) -> 200 400 404 500 503
+        delete /flightctl/api/v1/fleets/{name} (name) -> 200 400 500 503
+        get /flightctl/api/v1/fleets/{name} (name addDevicesSummary) -> 200 400 404 414 431 500 503
+        patch /flightctl/api/v1/fleets/{name} (name) -> 200 400 404 408 409 413 415 500 503
+        put /flightctl/api/v1/fleets/{name} (name) -> 200 201 400 404 408 409 413 415 500 503 {"$ref":"#/components/schemas/Fleet"}
+        get /flightctl/api/v1/labels (labelSelector fieldSelector limit continue kind) -> 200 400 414 431 500 503
+        get /flightctl/api/v1/organizations () -> 200
+        get /flightctl/api/v1/version () -> 200
         get /livez () -> 200
         get /metrics () -> 200
         get /openapi.json () -> 200

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 
 use super::operation::ApiOperation;
 use crate::http::{
-    extract::{JsonBody, PathName},
+    extract::{JsonBody, PathName, PathNames},
     query::QueryParameters,
 };
 
@@ -42,6 +42,12 @@ impl<T: JsonSchema> HandlerInput for JsonBody<T> {
 impl<T: JsonSchema> HandlerInput for PathName<T> {
     fn describe(operation: &mut ApiOperation) {
         operation.names::<T>();
+        operation.may_answer(StatusCode::BAD_REQUEST, WRONG_REQUEST);
+    }
+}
+
+impl HandlerInput for PathNames {
+    fn describe(operation: &mut ApiOperation) {
         operation.may_answer(StatusCode::BAD_REQUEST, WRONG_REQUEST);
     }
 }

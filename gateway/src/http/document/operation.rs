@@ -7,12 +7,14 @@ use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
 use super::{
-    DescribedPath,
+    DescribedPath, RefusalForm,
     schemas::{Describe, DocumentSchemas, of},
 };
 
 const JSON: &str = "application/json";
-const PROBLEM: &str = "application/problem+json";
+
+/// Refusals of heads that are too long.
+const UNREAD: [StatusCode; 2] = [StatusCode::URI_TOO_LONG, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE];
 
 /// A method of a path, with its request, its answer, and its refusals.
 ///
@@ -20,12 +22,16 @@ const PROBLEM: &str = "application/problem+json";
 pub(crate) struct ApiOperation {
     summary: &'static str,
     body: Option<Describe>,
+    /// Media type of the body.
+    body_type: &'static str,
     /// Schema beside that of the type of the body.
     body_needs: Option<Value>,
     /// The name in the path, if it has one.
     path_name: Option<Describe>,
     parameters: Vec<ApiParameter>,
     success: (StatusCode, AnswerBody),
+    /// Further successes: statuses with the meaning, and whether they have the body of the first.
+    further: Vec<(StatusCode, &'static str, bool)>,
     refusals: BTreeMap<StatusCode, &'static str>,
 }
 
@@ -61,10 +67,12 @@ impl ApiOperation {
         Self {
             summary,
             body: None,
+            body_type: JSON,
             body_needs: None,
             path_name: None,
             parameters: Vec::new(),
             success: (StatusCode::OK, AnswerBody::Nothing),
+            further: Vec::new(),
             refusals: BTreeMap::new(),
         }
     }
@@ -92,6 +100,23 @@ impl ApiOperation {
     /// Answers 204.
     pub(crate) fn answers_nothing(self) -> Self {
         Self { success: (StatusCode::NO_CONTENT, AnswerBody::Nothing), ..self }
+    }
+
+    /// May answer 201 with the body of 200.
+    pub(crate) fn may_create(mut self) -> Self {
+        self.further.push((StatusCode::CREATED, "Created", true));
+        self
+    }
+
+    /// May answer 204.
+    pub(crate) fn may_have_nothing(mut self, why: &'static str) -> Self {
+        self.further.push((StatusCode::NO_CONTENT, why, false));
+        self
+    }
+
+    /// Takes a JSON patch, by the media type of such.
+    pub(crate) fn takes_json_patch(self) -> Self {
+        Self { body_type: "application/json-patch+json", ..self }
     }
 
     /// Takes query parameters.
@@ -135,13 +160,13 @@ impl ApiOperation {
         path: &DescribedPath<'_>,
         method: &Method,
         schemas: &mut DocumentSchemas,
-        problem: &Value,
+        refusals: RefusalForm,
     ) -> Value {
         let mut operation = json!({
-            "operationId": id(path.path, method),
+            "operationId": id(path, method),
             "summary": self.summary,
             "tags": [path.tag],
-            "responses": self.responses(schemas, problem),
+            "responses": self.responses(schemas, refusals),
         });
         let parameters = self.parameters(path.path, schemas);
         if !parameters.is_empty() {
@@ -152,7 +177,8 @@ impl ApiOperation {
             if let Some(needs) = &self.body_needs {
                 schema = json!({ "allOf": [schema, needs] });
             }
-            operation["requestBody"] = json!({ "required": true, "content": { JSON: { "schema": schema } } });
+            operation["requestBody"] =
+                json!({ "required": true, "content": { self.body_type: { "schema": schema } } });
         }
         operation
     }
@@ -169,7 +195,7 @@ impl ApiOperation {
         parameters
     }
 
-    fn responses(&self, schemas: &mut DocumentSchemas, problem: &Value) -> Map<String, Value> {
+    fn responses(&self, schemas: &mut DocumentSchemas, refusals: RefusalForm) -> Map<String, Value> {
         let (status, answer) = &self.success;
         let mut success = json!({ "description": "Done" });
         match answer {
@@ -181,11 +207,25 @@ impl ApiOperation {
                 success["content"] = json!({ JSON: { "schema": schemas.answered(*schema) } });
             }
         }
-        let refusals = self.refusals.iter().map(|(status, why)| {
-            let content = json!({ PROBLEM: { "schema": problem } });
+        let refusal = schemas.answered(refusals.schema);
+        let problem = schemas.answered(RefusalForm::PROBLEMS.schema);
+        let refused = self.refusals.iter().map(|(status, why)| {
+            // A head that cannot be read does not tell which face it is for.
+            let content = match UNREAD.contains(status) {
+                true => json!({ RefusalForm::PROBLEMS.media_type: { "schema": problem } }),
+                false => json!({ refusals.media_type: { "schema": refusal } }),
+            };
             (status.as_str().to_owned(), json!({ "description": why, "content": content }))
         });
-        refusals.chain([(status.as_str().to_owned(), success)]).collect()
+        let further = self.further.iter().map(|(status, why, has_body)| {
+            let mut answer = json!({ "description": why });
+            if *has_body {
+                answer["content"] = success["content"].clone();
+            }
+            (status.as_str().to_owned(), answer)
+        });
+        let further: Vec<_> = further.collect();
+        refused.chain(further).chain([(status.as_str().to_owned(), success)]).collect()
     }
 }
 
@@ -195,7 +235,11 @@ fn names(path: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns a name for generated clients, such as `get_v2_components_id`.
-fn id(path: &str, method: &Method) -> String {
-    let words = path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+fn id(path: &DescribedPath<'_>, method: &Method) -> String {
+    let mount = path.mount.map_or("", |(prefix, _)| prefix);
+    let words = mount
+        .split('/')
+        .chain(path.path.split(|c: char| !c.is_ascii_alphanumeric()))
+        .filter(|word| !word.is_empty());
     words.fold(method.as_str().to_ascii_lowercase(), |id, word| format!("{id}_{word}"))
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 pub(super) type Describe = fn(&mut SchemaGenerator) -> Schema;
 
 /// Returns the schema of `T`, to be generated later.
-pub(super) fn of<T: JsonSchema>() -> Describe {
+pub(super) const fn of<T: JsonSchema>() -> Describe {
     SchemaGenerator::subschema_for::<T>
 }
 

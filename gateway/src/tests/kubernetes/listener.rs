@@ -16,7 +16,22 @@ use tokio_rustls::{
 };
 
 use super::*;
-use crate::http::serve::{self, ServedListener};
+use crate::http::{
+    certificate::{self, FaceListener},
+    serve::{self, ServedListener},
+};
+
+fn acceptor(
+    settings: &Settings,
+    listen: std::net::SocketAddr,
+) -> anyhow::Result<Option<tokio_rustls::TlsAcceptor>> {
+    certificate::acceptor(FaceListener {
+        face: "kubernetes",
+        settings: &settings.gateway.kubernetes,
+        directory: &settings.data_dir,
+        listen,
+    })
+}
 
 fn connector(certificate: &std::path::Path) -> TlsConnector {
     let mut roots = RootCertStore::empty();
@@ -36,12 +51,12 @@ async fn listener_is_secret_by_a_certificate_that_is_kept() {
     let settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let tls = kubernetes::certificate::acceptor(&settings, address).unwrap();
+    let tls = acceptor(&settings, address).unwrap();
     let certificate = directory.path().join("kubernetes-certificate.pem");
     let made = std::fs::read(&certificate).unwrap();
-    assert!(kubernetes::certificate::acceptor(&settings, address).unwrap().is_some());
+    assert!(acceptor(&settings, address).unwrap().is_some());
     assert_eq!(std::fs::read(&certificate).unwrap(), made);
-    let app = crate::port::kubernetes_app(site.router.clone());
+    let app = crate::port::face_app(site.router.clone());
     let limits = crate::limits(&settings.gateway, &ProcessCapacity::of_process(&settings));
     let served = ServedListener { listener, tls };
     let serving = serve::serve(served, app, crate::port::is_vital, limits, site.context.tasks.shutdown());
@@ -61,7 +76,7 @@ async fn listener_is_secret_by_a_certificate_that_is_kept() {
 fn plain_connections_stay_on_the_machine() {
     let mut settings = Settings::default();
     settings.gateway.kubernetes.plain = true;
-    let acceptor = |address: &str| kubernetes::certificate::acceptor(&settings, address.parse().unwrap());
+    let acceptor = |address: &str| acceptor(&settings, address.parse().unwrap());
     assert!(acceptor("127.0.0.1:1").unwrap().is_none());
     assert!(acceptor("0.0.0.0:1").is_err());
 }

@@ -171,16 +171,18 @@ pub struct GatewaySettings {
     /// Most bytes that lists under way may take; a quarter of the memory limit at most. Further lists wait.
     pub list_bytes: u32,
     /// Bare-metal hosts for clients of Kubernetes.
-    pub kubernetes: KubernetesSettings,
+    pub kubernetes: FaceSettings,
+    /// Edge devices for clients of Flight Control.
+    pub flightctl: FaceSettings,
 }
 
-/// Bare-metal hosts for clients of Kubernetes, such as kubectl.
+/// Face of the gateway for the clients of another contract, such as kubectl.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KubernetesSettings {
-    /// Whether they are served at all: under `/kubernetes` of the gateway.
+pub struct FaceSettings {
+    /// Whether it is served at all: under `/kubernetes`, or `/flightctl`, of the gateway.
     pub serve: bool,
-    /// Address of a port of their own, such as `127.0.0.1:7708`; empty: none.
+    /// Address of a port of its own, such as `127.0.0.1:7708`; empty: none.
     pub listen: String,
     /// PEM file with the certificate of that port, and those that it was signed by; empty: one is made at the first start
     /// and kept in the data directory.
@@ -422,13 +424,20 @@ impl GatewaySettings {
             body_bytes: 128 << 20,
             // All of them.
             list_bytes: 192 << 20,
-            kubernetes: KubernetesSettings {
-                serve: true,
-                listen: String::new(),
-                certificate: PathBuf::new(),
-                key: PathBuf::new(),
-                plain: false,
-            },
+            kubernetes: FaceSettings::under_the_gateway(),
+            flightctl: FaceSettings::under_the_gateway(),
+        }
+    }
+}
+
+impl FaceSettings {
+    fn under_the_gateway() -> Self {
+        Self {
+            serve: true,
+            listen: String::new(),
+            certificate: PathBuf::new(),
+            key: PathBuf::new(),
+            plain: false,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The certificate of the listener: given by the settings, or made at the first start and kept.
+//! The certificate of a listener: given by the settings, or made at the first start and kept.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use chassis::{Settings, settings::KubernetesSettings};
+use chassis::settings::FaceSettings;
 use rcgen::{CertificateParams, DnType, KeyPair};
 use tokio_rustls::{
     TlsAcceptor,
@@ -27,18 +27,29 @@ struct CertificateFiles {
     key: PathBuf,
 }
 
+/// Face that has a listener of its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FaceListener<'a> {
+    /// Word for the face in settings, and in the names of files.
+    pub face: &'static str,
+    pub settings: &'a FaceSettings,
+    /// Directory that keeps a certificate that was made.
+    pub directory: &'a Path,
+    pub listen: SocketAddr,
+}
+
 /// Returns what makes connections of a listener secret; none if its settings want plain ones.
 ///
 /// # Errors
 /// When the certificate cannot be read or made, or plain connections are wanted from other machines.
-pub(crate) fn acceptor(settings: &Settings, listen: SocketAddr) -> anyhow::Result<Option<TlsAcceptor>> {
-    let own = &settings.gateway.kubernetes;
-    if own.plain {
-        let field = "gateway.kubernetes.plain";
+pub(crate) fn acceptor(listener: FaceListener<'_>) -> anyhow::Result<Option<TlsAcceptor>> {
+    let FaceListener { face, settings, directory, listen } = listener;
+    if settings.plain {
+        let field = format!("gateway.{face}.plain");
         anyhow::ensure!(listen.ip().is_loopback(), "{field}: clients of other machines need a certificate");
         return Ok(None);
     }
-    let files = given(own)?.map_or_else(|| kept(&settings.data_dir, listen.ip()), Ok)?;
+    let files = given(face, settings)?.map_or_else(|| kept(face, directory, listen.ip()), Ok)?;
     let read = |path: &Path| format!("cannot read {}", path.display());
     let chain =
         CertificateDer::pem_file_iter(&files.certificate).with_context(|| read(&files.certificate))?;
@@ -48,25 +59,25 @@ pub(crate) fn acceptor(settings: &Settings, listen: SocketAddr) -> anyhow::Resul
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(chain, key)
-        .context("gateway.kubernetes: certificate and key do not fit")?;
+        .with_context(|| format!("gateway.{face}: certificate and key do not fit"))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Some(TlsAcceptor::from(Arc::new(config))))
 }
 
-fn given(settings: &KubernetesSettings) -> anyhow::Result<Option<CertificateFiles>> {
-    let KubernetesSettings { certificate, key, .. } = settings;
+fn given(face: &str, settings: &FaceSettings) -> anyhow::Result<Option<CertificateFiles>> {
+    let FaceSettings { certificate, key, .. } = settings;
     match (certificate.as_os_str().is_empty(), key.as_os_str().is_empty()) {
         (true, true) => Ok(None),
         (false, false) => Ok(Some(CertificateFiles { certificate: certificate.clone(), key: key.clone() })),
-        (true, false) => anyhow::bail!("gateway.kubernetes.certificate: missing, although there is a key"),
-        (false, true) => anyhow::bail!("gateway.kubernetes.key: missing, although there is a certificate"),
+        (true, false) => anyhow::bail!("gateway.{face}.certificate: missing, although there is a key"),
+        (false, true) => anyhow::bail!("gateway.{face}.key: missing, although there is a certificate"),
     }
 }
 
 /// Returns the files of our own certificate, which are made if there are none.
-fn kept(directory: &Path, address: IpAddr) -> anyhow::Result<CertificateFiles> {
-    let certificate = directory.join("kubernetes-certificate.pem");
-    let key = directory.join("kubernetes-key.pem");
+fn kept(face: &str, directory: &Path, address: IpAddr) -> anyhow::Result<CertificateFiles> {
+    let certificate = directory.join(format!("{face}-certificate.pem"));
+    let key = directory.join(format!("{face}-key.pem"));
     let files = CertificateFiles { certificate, key };
     if files.certificate.exists() && files.key.exists() {
         return Ok(files);

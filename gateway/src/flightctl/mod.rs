@@ -1,0 +1,99 @@
+//! The contract of Flight Control, for edge devices: clients of that API work against the gateway.
+//!
+//! - `wire`: the JSON, and its conversion from and to records
+//! - `routes`: which path calls which service; `events`: events and their selectors
+//! - `patch`: changes by JSON patch; `pages`: tokens of later pages
+//! - `version`: the header with the version of the contract; `problem`: refusals
+//! - `face`: the state of the handlers
+
+use std::any::Any;
+
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, Request},
+    middleware::{Next, from_fn},
+    response::{IntoResponse, Response},
+};
+use chassis::mesh::call_class::CallClass;
+use http::{Method, StatusCode};
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::http::{
+    admission::AdmissionPlaces, document::RefusalForm, endpoint::routed, problem::RequestProblem,
+};
+
+mod events;
+mod face;
+mod pages;
+mod patch;
+mod problem;
+mod routes;
+mod version;
+pub(crate) mod wire;
+
+pub(crate) use face::FlightctlFace;
+use problem::FlightctlProblem;
+pub(crate) use routes::endpoints;
+use wire::outcome::OutcomeStatus;
+
+/// Prefix of the paths on the common port.
+pub(crate) const PREFIX: &str = "/flightctl";
+
+/// Form of refusals in descriptions.
+pub(crate) const REFUSALS: RefusalForm = RefusalForm::json::<OutcomeStatus>();
+
+/// Prefix of the paths of the contract.
+const BASE: &str = "/api/v1/";
+
+/// Returns the paths of this face.
+pub(crate) fn router(face: FlightctlFace, places: &AdmissionPlaces) -> Router {
+    routed(endpoints(), places, class_of)
+        .with_state(face)
+        .method_not_allowed_fallback(no_such_method)
+        .fallback(async || FlightctlProblem::no_such_path())
+        .layer(from_fn(version::negotiated))
+        .layer(from_fn(refused_in_form))
+        .layer(CatchPanicLayer::custom(panicked))
+        // Bodies are bounded where they are read.
+        .layer(DefaultBodyLimit::disable())
+}
+
+/// The admission class of a request. A poll for a rendered spec lasts longer than any class has the places for; the
+/// registry bounds the polls that wait.
+pub(crate) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
+    let path = path.strip_prefix(PREFIX).unwrap_or(path).strip_prefix(BASE)?;
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    let parts: Vec<_> = path.split('/').collect();
+    match parts[..] {
+        _ if *method == Method::OPTIONS => None,
+        ["devices", _, "rendered"] => None,
+        ["devices" | "fleets" | "enrollmentrequests" | "events" | "labels"] if reads => Some(CallClass::List),
+        ["devices", _, "status"] => Some(CallClass::Report),
+        ["devices" | "fleets" | "enrollmentrequests" | "deviceactions", ..] => Some(CallClass::Operator),
+        _ => None,
+    }
+}
+
+/// Gives refusals the form of this contract.
+async fn refused_in_form(request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    match response.extensions().get::<RequestProblem>() {
+        Some(problem) => problem::in_form(problem.clone(), response.headers()),
+        None => response,
+    }
+}
+
+/// Answers OPTIONS of every path. The framework lists the methods in the `Allow` header of this answer.
+async fn no_such_method(method: Method) -> Response {
+    if method == Method::OPTIONS {
+        return StatusCode::OK.into_response();
+    }
+    FlightctlProblem::method_not_allowed().into_response()
+}
+
+fn panicked(panic: Box<dyn Any + Send>) -> Response {
+    let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    let problem = RequestProblem::internal(&format!("panic: {}", text.unwrap_or_default()));
+    problem::in_form(problem, &http::HeaderMap::new())
+}
