@@ -12,6 +12,7 @@ install_tools() {
     install_python_tools || missing=1
     install_ironic || missing=1
     install_old_kubectl || missing=1
+    install_old_flightctl || missing=1
     # Tests that need a tool from there then insist on it.
     export REVEILLE_TEST_TOOLS=$tools
     return $missing
@@ -63,6 +64,11 @@ install_python_tools() {
 # Ironic insists on other versions of what the other tools need, so it gets an environment of its own.
 install_ironic() {
     install_python_packages ironic requirements-ironic.txt
+}
+
+# Two versions of a package need an environment each.
+install_old_flightctl() {
+    install_python_packages old-flightctl requirements-flightctl.txt
 }
 
 # install_python_packages FOLDER LIST: anew whenever the list has changed.
