@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use chassis::{Fault, process::pause};
 use http::{
     HeaderMap, StatusCode,
-    header::{ALLOW, RETRY_AFTER},
+    header::{CONTENT_LENGTH, CONTENT_TYPE},
 };
 
 use super::wire::outcome::OutcomeStatus;
@@ -104,11 +104,10 @@ fn shown(kind: &str) -> &str {
 pub(super) fn in_form(problem: RequestProblem, headers: &HeaderMap) -> Response {
     let outcome = OutcomeStatus::of(problem.status, problem.detail);
     let mut response = json(problem.status, &outcome).unwrap_or_else(IntoResponse::into_response);
-    for name in [RETRY_AFTER, ALLOW].into_iter().chain(super::version::headers()) {
-        if let Some(value) = headers.get(&name) {
-            response.headers_mut().insert(name, value.clone());
-        }
-    }
+    let kept = headers.iter().filter(|(name, _)| ![CONTENT_TYPE, CONTENT_LENGTH].contains(name));
+    kept.for_each(|(name, value)| {
+        response.headers_mut().append(name, value.clone());
+    });
     response
 }
 

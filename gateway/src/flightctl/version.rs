@@ -17,11 +17,6 @@ const SUPPORTED: HeaderName = HeaderName::from_static("flightctl-api-versions-su
 /// Version of the contract in headers.
 const VERSION: HeaderValue = HeaderValue::from_static("v1beta1");
 
-/// Headers of answers about versions.
-pub(super) fn headers() -> [HeaderName; 3] {
-    [WANTED, SUPPORTED, VARY]
-}
-
 /// Refuses a version that is not served, and names the version of every answer.
 pub(super) async fn negotiated(request: Request, next: Next) -> Response {
     let others = request.headers().get_all(WANTED).iter().find(|wanted| **wanted != VERSION);
