@@ -10,7 +10,7 @@ use proto::{
         device_agent_service_client::DeviceAgentServiceClient, device_service_client::DeviceServiceClient,
     },
     event::event_service_client::EventServiceClient,
-    fleet::{enrolment_service_client::EnrolmentServiceClient, fleet_service_client::FleetServiceClient},
+    fleet::fleet_service_client::FleetServiceClient,
     host::{
         host_document_service_client::HostDocumentServiceClient,
         host_secret_service_client::HostSecretServiceClient, host_service_client::HostServiceClient,
@@ -87,8 +87,6 @@ pub(crate) struct MeshClients {
     pub tenants: TenantServiceClient<MeshChannel>,
     /// Fleets of edge devices, at the fleet manager.
     pub fleets: FleetServiceClient<MeshChannel>,
-    /// Enrolment of edge devices, at the fleet manager.
-    pub enrolment: EnrolmentServiceClient<MeshChannel>,
     /// The session manager, for its health.
     pub manager: MeshChannel,
     /// Boot scripts, at the config coordinator.
@@ -127,8 +125,7 @@ impl MeshHandle {
             templates: SessionTemplateServiceClient::new(manager.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
             tenants: TenantServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
-            fleets: FleetServiceClient::new(fleets.clone()).max_decoding_message_size(LARGEST_MESSAGE),
-            enrolment: EnrolmentServiceClient::new(fleets).max_decoding_message_size(LARGEST_MESSAGE),
+            fleets: FleetServiceClient::new(fleets).max_decoding_message_size(LARGEST_MESSAGE),
             manager,
             boot_scripts: BootScriptServiceClient::new(coordinator),
         };

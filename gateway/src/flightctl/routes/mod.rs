@@ -5,7 +5,6 @@ mod contract;
 mod decisions;
 mod device_status;
 mod devices;
-mod enrolment;
 mod events;
 mod fleets;
 mod rendered;

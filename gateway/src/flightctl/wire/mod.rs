@@ -2,7 +2,7 @@
 //!
 //! - `words`, `moment`: words and times; `strict`: objects; `meta`: facts about resources and lists
 //! - `device`, `spec`, `status`, `report`: devices; `counts`: their numbers
-//! - `fleet`, `enrolment`: fleets and requests of agents
+//! - `fleet`: fleets
 //! - `event`: events; `patch`: JSON patches
 //! - `outcome`, `service`: answers about requests and about the service
 //!
@@ -11,7 +11,6 @@
 
 pub(crate) mod counts;
 pub(crate) mod device;
-pub(crate) mod enrolment;
 pub(crate) mod event;
 pub(crate) mod fleet;
 pub(crate) mod meta;
