@@ -67,7 +67,8 @@ async fn delete_fleet(world: &World, name: &str) {
 async fn poll(world: &World, name: &str, known: Option<&str>) -> Result<Option<u64>, tonic::Status> {
     let known_version = known.map(str::to_owned);
     let longest_wait = Some(Default::default());
-    let request = PollRenderedDeviceRequest { name: name.to_owned(), known_version, longest_wait };
+    let request =
+        PollRenderedDeviceRequest { name: name.to_owned(), known_version, longest_wait, is_onlooker: false };
     let mut agents = DeviceAgentServiceClient::new(world.registry.channel());
     let answer = agents.poll_rendered_device(request).await?.into_inner();
     Ok(answer.device.as_ref().map(rendered))
