@@ -131,7 +131,7 @@ async fn nodes_that_have_to_boot_are_asked_about_when_they_have() {
 /// A runtime of one thread sleeps as a stopped process does.
 #[tokio::test]
 async fn a_state_of_before_a_sleep_is_withdrawn() {
-    let options = Options { polling_frequency: Some(3600), cfs_read_timeout: Some(1), ..Options::default() };
+    let options = Options { polling_frequency: Some(3600), cfs_read_timeout: Some(10), ..Options::default() };
     let adjust = |settings: &mut Settings| {
         settings.configuration.driver = ConfigurationDriver::Cfs;
         settings.configuration.poll_seconds = 3600.0;
