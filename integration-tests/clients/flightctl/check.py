@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Lets clients of Flight Control that others wrote lead devices through their lives.
 
-    check.py --certificate DATA/flightctl-certificate.pem http://127.0.0.1:7700/flightctl https://127.0.0.1:7710
+    check.py --certificate DATA/flightctl-certificate.pem http://127.0.0.1:7700/flightctl https://127.0.0.1:7712
 
 The gateway should have no other devices. Each step counts for itself; a later one runs although an earlier one has
 failed.
