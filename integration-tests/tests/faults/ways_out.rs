@@ -25,13 +25,20 @@ fn every_outgoing_connection_is_listed() {
         search(&root, &root.join(folder), &mut found);
     }
     found.sort();
-    // The simulator's reporter plays the nodes, `moving` and `demo` are clients of the gateway like any other.
+    // The simulator's reporter plays the nodes, `moving`, `demo` and `command` are clients of the gateway like
+    // any other.
     expect![[r#"
         services/all-in-one/src/demo/rest.rs
         services/all-in-one/src/moving/site.rs
         services/chassis/src/mesh/channel.rs
         services/chassis/src/mesh/channel/addresses.rs
         services/chassis/src/store/database.rs
+        services/command/src/client.rs
+        services/command/src/connection.rs
+        services/command/src/contexts.rs
+        services/command/src/options.rs
+        services/command/src/sessions.rs
+        services/command/src/templates.rs
         services/simulator/src/reporter.rs
         services/upstream/src/base.rs
         services/upstream/src/client.rs
