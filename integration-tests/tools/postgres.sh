@@ -46,7 +46,7 @@ launch_postgres() {
     # The server is told to stop when this shell is gone, however that came about. A plain command, so that `$!` is the
     # server and not a shell around it.
     "${as_server[@]}" setpriv --pdeathsig INT "$programs/postgres" -D "$postgres_home/data" -p "$port" -k "$postgres_home" \
-        -c listen_addresses=127.0.0.1 -c max_connections=300 >>"$log" 2>&1 &
+        -c listen_addresses=127.0.0.1 -c max_connections=600 >>"$log" 2>&1 &
     postgres_pid=$!
     for _ in {1..300}; do
         if "$programs/pg_isready" --quiet --host "$postgres_home" --port "$port"; then return; fi
