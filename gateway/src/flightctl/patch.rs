@@ -71,7 +71,7 @@ where
 /// Reason why an attempt to change a resource failed.
 #[derive(Debug)]
 pub(crate) enum AttemptFailure {
-    /// Somebody has changed the resource since it was read.
+    /// Conflict with a change of the resource since it was read.
     Overtaken,
     /// Another attempt would not help.
     Refused(FlightctlProblem),

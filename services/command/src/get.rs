@@ -46,11 +46,11 @@ pub struct SessionsFlags {
 /// Status of a session.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum ProgressWord {
-    /// Its nodes are not known yet
+    /// Sessions whose nodes are not known yet
     Pending,
-    /// Its nodes are acted on
+    /// Sessions whose nodes are acted on
     Running,
-    /// It has ended
+    /// Sessions that have ended
     Complete,
 }
 

@@ -1,9 +1,9 @@
 //! Commands with which operators use a running Reveille: `reveille status`, `get`, `boot`, `watch` and the others.
 //!
-//! They speak the REST API of a gateway and nothing else, so they work from any machine that reaches one. A
+//! Commands use the REST API of a gateway and nothing else, so they work from any machine that reaches one. A
 //! [`connection`] says which gateway; `record` is the part of its answers that is shown; `table` and `output` show it.
-//! What a session came to is decided in [`outcome`], what a node set means in `domain::core::node_set`. Results go to
-//! standard output; progress and errors go to standard error.
+//! [`outcome`] gives the result of a session, `domain::core::node_set` the nodes of a set. Results go to standard output;
+//! progress and errors go to standard error.
 
 use std::process::ExitCode;
 

@@ -5,7 +5,7 @@ use crate::{
     record::{SessionRecord, SessionStatus, span},
 };
 
-/// What a session came to.
+/// Result of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionOutcome {
     /// Every node reached what it should.

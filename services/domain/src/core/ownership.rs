@@ -86,7 +86,7 @@ pub enum CollectionStep {
     Delete(CollectionReason, Propagation),
     /// References to the owners with these unique ids are to be removed.
     DropOwners(BTreeSet<Arc<str>>),
-    /// This finalizer is to be removed: the record waits for its dependents or content no more.
+    /// Removal of a finalizer: the record no longer waits for its dependents or content.
     RemoveFinalizer(&'static str),
 }
 

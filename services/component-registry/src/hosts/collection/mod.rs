@@ -1,8 +1,8 @@
 //! Deletion of records that go with others: dependents with their owners, and the content of a namespace
 //! (`domain::core::ownership`).
 //!
-//! One task looks at each record that has changed, and at those that depend on it. Each step is a write on the condition of
-//! the unique id of its record, so it can be repeated; the change that it makes leads to the next one.
+//! A task looks at each record that has changed, and at its dependents. It takes one step at a time: a write that holds only
+//! for the unique id of the record, so that it can be repeated. The change that a step makes leads to the next step.
 
 mod index;
 
