@@ -51,6 +51,9 @@ pub(crate) const ROWS_READ: u64 = 2_000;
 /// Longest wait for a connection before a write counts as failed.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Attempts to open a file, each as long as the wait for a connection: a minute.
+const OPEN_ATTEMPTS: u32 = 12;
+
 /// After how long without use a connection is tried before it is used.
 const TEST_AFTER: Duration = Duration::from_secs(1);
 
@@ -119,7 +122,7 @@ pub async fn connect_as<M: MigratorTrait>(
         // SQLite has one writer. Queueing for the one connection is fair, waiting on its lock is not.
         options.max_connections(1);
     }
-    let mut database = match Database::connect(options).await {
+    let mut database = match open(url, options).await {
         Ok(database) => database,
         Err(error) => {
             let cause = connection_error(url, error).await;
@@ -135,6 +138,27 @@ pub async fn connect_as<M: MigratorTrait>(
         look_at_blocks(database.get_sqlite_connection_pool().connect_options().get_filename());
     }
     Ok(database)
+}
+
+/// Opens the database. A file on a busy disk may take longer to be created and synced than a write may wait for a
+/// connection; a part that ended for that would only begin again and add to the load.
+async fn open(url: &str, options: ConnectOptions) -> Result<DatabaseConnection, DbErr> {
+    let is_file = url.starts_with("sqlite:");
+    let mut attempt = 1;
+    loop {
+        match Database::connect(options.clone()).await {
+            Err(error) if is_file && is_out_of_time(&error) && attempt < OPEN_ATTEMPTS => {
+                tracing::warn!(attempt, "the disk is slow to open the database; it is tried again");
+            }
+            opened => return opened,
+        }
+        attempt += 1;
+    }
+}
+
+/// Returns whether the pool had no connection in time.
+fn is_out_of_time(error: &DbErr) -> bool {
+    matches!(error, DbErr::Conn(RuntimeErr::SqlxError(cause)) if matches!(**cause, sqlx::Error::PoolTimedOut))
 }
 
 /// The reason why the database cannot be connected to. The pool retries refused connections, and in the end only
@@ -450,6 +474,21 @@ mod tests {
         let held =
             other.query_all_raw(sea_orm::Statement::from_string(DbBackend::Sqlite, "SELECT * FROM notes"));
         assert_eq!(held.await.unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn file_that_takes_longer_to_open_than_a_write_may_wait_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("test.sqlite");
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&file).create_if_missing(true);
+        let mut other = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
+        sqlx::raw_sql("BEGIN EXCLUSIVE").execute(&mut other).await.unwrap();
+        let url = format!("sqlite://{}", file.display());
+        let opened = tokio::spawn(async move { connect::<NoTables>(&url).await.map(drop) });
+        tokio::time::sleep(ACQUIRE_TIMEOUT + Duration::from_secs(1)).await;
+        assert!(!opened.is_finished());
+        sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
+        opened.await.unwrap().unwrap();
     }
 
     #[tokio::test]
