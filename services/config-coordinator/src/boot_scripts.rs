@@ -4,18 +4,23 @@
 //! device, as it does with other boot script services: a script that waits would keep nodes from booting from their
 //! disks for ever, and a node that a session switches on has been prepared before.
 
-use chassis::Fault;
+use chassis::{Fault, mesh::time, process::clock};
 use domain::core::invalid::Invalid;
 use proto::boot::{
-    GetBootScriptRequest, GetBootScriptResponse, boot_script_service_server::BootScriptService,
-    get_boot_script_request::Node,
+    GetBootScriptRequest, GetBootScriptResponse, ListScriptRequestsRequest, ListScriptRequestsResponse,
+    ScriptRequests, boot_script_service_server::BootScriptService, get_boot_script_request::Node,
 };
 use tonic::{Request, Response, Status};
 
-use crate::upstream::boot_parameters::{BootDataUpstream, built_in::NodeIdentity};
+use crate::{
+    script_requests::RequestNotes,
+    store::BootScript,
+    upstream::boot_parameters::{BootDataUpstream, built_in::NodeIdentity},
+};
 
 pub(crate) struct BootScriptRpc {
     pub(crate) boot_parameters: BootDataUpstream,
+    pub(crate) requests: RequestNotes,
 }
 
 #[tonic::async_trait]
@@ -34,7 +39,8 @@ impl BootScriptService for BootScriptRpc {
             None => return Err(Fault::Invalid(Invalid::new("node", "is missing")).into()),
         };
         match scripts.script_for(identity) {
-            Ok(Some(script)) => {
+            Ok(Some((id, script))) => {
+                self.requests.note(id, clock::now());
                 tracing::info!(node = name, "boot script fetched");
                 Ok(Response::new(GetBootScriptResponse { script }))
             }
@@ -44,5 +50,27 @@ impl BootScriptService for BootScriptRpc {
                 Err(Fault::not_found("boot_script", &name).into())
             }
         }
+    }
+
+    async fn list_script_requests(
+        &self,
+        request: Request<ListScriptRequestsRequest>,
+    ) -> Result<Response<ListScriptRequestsResponse>, Status> {
+        let BootDataUpstream::BuiltIn(scripts) = &self.boot_parameters else {
+            return Ok(Response::new(ListScriptRequestsResponse::default()));
+        };
+        let ids = request.into_inner().component_ids;
+        let requests = ids.iter().filter_map(|id| scripts.kept(id)).map(|kept| to_wire(&kept)).collect();
+        Ok(Response::new(ListScriptRequestsResponse { served_here: true, requests }))
+    }
+}
+
+fn to_wire(kept: &BootScript) -> ScriptRequests {
+    ScriptRequests {
+        component_id: kept.id.as_str().to_owned(),
+        prepared_at: kept.prepared_at.map(time::to_wire),
+        first_at: kept.requests.map(|requests| time::to_wire(requests.first_at)),
+        last_at: kept.requests.map(|requests| time::to_wire(requests.last_at)),
+        count: kept.requests.map_or(0, |requests| requests.count),
     }
 }

@@ -24,6 +24,7 @@ mod preparation;
 mod prepare;
 mod rounds;
 mod rpc;
+mod script_requests;
 mod sense;
 mod step;
 mod store;
@@ -67,6 +68,7 @@ use crate::{
     power::PowerMirror,
     prepare::BootPreparer,
     rpc::ConfigurationRpc,
+    script_requests::RequestNotes,
     sense::ConfigurationPoller,
     step::PlacingStep,
     store::{BootScriptTable, ConfigurationStateTable, Migrator, PreparationTable},
@@ -102,7 +104,8 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let rpc = ConfigurationRpc { states, role: role.clone(), tasks };
     server.add(ConfigurationServiceServer::new(rpc));
     let boot_parameters = drivers.boot_parameters.clone();
-    server.add(BootScriptServiceServer::new(BootScriptRpc { boot_parameters }));
+    let requests = RequestNotes::start(&context, &boot_parameters);
+    server.add(BootScriptServiceServer::new(BootScriptRpc { boot_parameters, requests }));
     let ready = chassis::serve(&context, "config-coordinator", listener, server).await?;
 
     let registry = chassis::channel(&settings.component_registry.url)?;

@@ -114,7 +114,7 @@ mod tests {
     use chassis::{Context, Server, Settings};
     use expect_test::expect;
     use proto::boot::{
-        GetBootScriptResponse,
+        GetBootScriptResponse, ListScriptRequestsRequest, ListScriptRequestsResponse,
         boot_script_service_server::{BootScriptService, BootScriptServiceServer},
     };
     use tokio::net::TcpListener;
@@ -143,6 +143,13 @@ mod tests {
                 }
                 _ => Ok(tonic::Response::new(GetBootScriptResponse { script: format!("{node:?}\n") })),
             }
+        }
+
+        async fn list_script_requests(
+            &self,
+            _: tonic::Request<ListScriptRequestsRequest>,
+        ) -> Result<tonic::Response<ListScriptRequestsResponse>, Status> {
+            Ok(tonic::Response::default())
         }
     }
 

@@ -11,7 +11,10 @@ use chassis::store::{
     ledger::{Column, StoredRow, Table, rows},
     resource::Resource,
 };
-use domain::{boot::component::artifacts::BootArtifacts, core::id::ComponentId};
+use domain::{
+    boot::{component::artifacts::BootArtifacts, explanation::ScriptRequests},
+    core::{id::ComponentId, time::Timestamp},
+};
 use sea_orm::{
     ActiveValue::Set, ColumnTrait, ConnectionTrait, DatabaseTransaction, DbErr, EntityTrait, QueryFilter,
     sea_query::Query,
@@ -20,6 +23,13 @@ use sea_orm::{
 /// Column of the token.
 const TOKEN: &str = "token";
 
+/// Columns of the preparation and of the requests since, in milliseconds of Unix time; 0: none.
+const PREPARED_AT: &str = "prepared_at";
+const FIRST_REQUEST: &str = "first_request";
+const LAST_REQUEST: &str = "last_request";
+/// Column of the number of requests.
+const REQUESTS: &str = "requests";
+
 /// Boot data of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BootScript {
@@ -27,6 +37,10 @@ pub(crate) struct BootScript {
     /// Token of the artifacts, shared by all nodes that got them together.
     pub(crate) token: Arc<str>,
     pub(crate) artifacts: BootArtifacts,
+    /// Time of the preparation; `None`: an earlier version made it.
+    pub(crate) prepared_at: Option<Timestamp>,
+    /// Requests since the preparation.
+    pub(crate) requests: Option<ScriptRequests>,
     pub(crate) revision: u64,
 }
 
@@ -75,8 +89,13 @@ impl Table for BootScriptTable {
 
     const NAME: &'static str = "boot_scripts";
 
-    const COLUMNS: &'static [Column<BootScript, Self::Pool>] =
-        &[Column::text(TOKEN, |one, _| one.token.to_string())];
+    const COLUMNS: &'static [Column<BootScript, Self::Pool>] = &[
+        Column::text(TOKEN, |one, _| one.token.to_string()),
+        Column::later(Column::number(PREPARED_AT, |one, _| one.prepared_at.unwrap_or_default().0)),
+        Column::later(Column::number(FIRST_REQUEST, |one, _| one.requests.map_or(0, |seen| seen.first_at.0))),
+        Column::later(Column::number(LAST_REQUEST, |one, _| one.requests.map_or(0, |seen| seen.last_at.0))),
+        Column::later(Column::number(REQUESTS, |one, _| one.requests.map_or(0, |seen| seen.count.into()))),
+    ];
 
     // Data are deleted when no node refers to them.
     const INDEXED: &'static [&'static str] = &[TOKEN];
@@ -88,6 +107,8 @@ impl Table for BootScriptTable {
             id: ComponentId::parse(row.key())?,
             token: Arc::clone(token),
             artifacts: artifacts.clone(),
+            prepared_at: Some(Timestamp(row.get(PREPARED_AT)?)).filter(|at| at.0 > 0),
+            requests: requests(row)?,
             revision: row.revision(),
         })
     }
@@ -113,6 +134,16 @@ impl Table for BootScriptTable {
         rows::delete::<Self>(transaction, keys).await?;
         delete_unused(transaction).await
     }
+}
+
+fn requests(row: &StoredRow) -> anyhow::Result<Option<ScriptRequests>> {
+    let count = u32::try_from(row.get::<i64>(REQUESTS)?).unwrap_or(u32::MAX);
+    let requests = ScriptRequests {
+        first_at: Timestamp(row.get(FIRST_REQUEST)?),
+        last_at: Timestamp(row.get(LAST_REQUEST)?),
+        count,
+    };
+    Ok((count > 0).then_some(requests))
 }
 
 /// Deletes data that no node boots any more.

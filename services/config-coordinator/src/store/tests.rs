@@ -7,7 +7,7 @@ use chassis::{
     store::{database, ledger::Ledger},
 };
 use domain::{
-    boot::component::artifacts::BootArtifacts,
+    boot::{component::artifacts::BootArtifacts, explanation::ScriptRequests},
     core::{id::ComponentId, time::Timestamp, trouble::Trouble},
 };
 use proto::configuration::{ConfigurationReading, ConfigurationState};
@@ -187,6 +187,8 @@ async fn boot_scripts_survive_a_restart_and_share_their_data() {
             id: id(text),
             token: token.into(),
             artifacts: BootArtifacts { kernel: Some(kernel.into()), ..BootArtifacts::default() },
+            prepared_at: Some(Timestamp(7)),
+            requests: Some(ScriptRequests { first_at: Timestamp(8), last_at: Timestamp(9), count: 2 }),
             revision: 0,
         };
         let context = Context::new(Settings::default());

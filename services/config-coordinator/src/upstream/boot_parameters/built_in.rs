@@ -1,17 +1,19 @@
 //! Our own boot scripts: this service's database keeps the boot data of each node, and the gateway serves scripts made
 //! from them.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use chassis::{
     Channel, Context, Fault, Settings,
     lease::Fence,
+    process::clock,
     store::ledger::{Draft, Ledger},
 };
 use domain::{
     boot::{
         component::artifacts::BootArtifacts,
         configuration::boot_script::{self, NoScript, Recipient, Sources},
+        explanation::ScriptRequests,
     },
     core::id::ComponentId,
 };
@@ -71,12 +73,15 @@ impl BuiltInDriver {
         for host in hosts {
             self.script(host.as_str(), None, &token, artifacts).map_err(refusal)?;
         }
+        let prepared_at = clock::now();
         let scripts: Vec<_> = hosts
             .iter()
             .map(|host| BootScript {
                 id: host.clone(),
                 token: Arc::clone(&token),
                 artifacts: BootArtifacts { timestamp: None, ..artifacts.clone() },
+                prepared_at: Some(prepared_at),
+                requests: None,
                 revision: 0,
             })
             .collect();
@@ -88,11 +93,14 @@ impl BuiltInDriver {
         Ok(token)
     }
 
-    /// Returns the script for a node; `None` for a node that is unknown or without a preparation.
+    /// Returns the script for a node, with its id; `None` for a node that is unknown or without a preparation.
     ///
     /// # Errors
     /// When no script can be made of the stored data; the error has the reason.
-    pub(crate) fn script_for(&self, identity: NodeIdentity) -> Result<Option<String>, NoScript> {
+    pub(crate) fn script_for(
+        &self,
+        identity: NodeIdentity,
+    ) -> Result<Option<(ComponentId, String)>, NoScript> {
         let id = match identity {
             NodeIdentity::Id(id) => Some(id),
             NodeIdentity::Mac(mac) => self.names.with_mac(&mac),
@@ -100,7 +108,35 @@ impl BuiltInDriver {
         };
         let Some(kept) = id.and_then(|id| self.scripts.view().get(&id)) else { return Ok(None) };
         let nid = self.names.nid(kept.id.as_str());
-        self.script(kept.id.as_str(), nid, &kept.token, &kept.artifacts).map(Some)
+        let script = self.script(kept.id.as_str(), nid, &kept.token, &kept.artifacts)?;
+        Ok(Some((kept.id.clone(), script)))
+    }
+
+    /// Returns the boot data of a node with the requests for its script; `None`: it was never prepared.
+    pub(crate) fn kept(&self, id: &str) -> Option<Arc<BootScript>> {
+        self.scripts.view().get(id)
+    }
+
+    /// Adds requests for scripts to the records of their nodes. A node that was prepared since is left out: its requests
+    /// may have been for the script before.
+    ///
+    /// # Errors
+    /// When they cannot be stored.
+    pub(crate) async fn note_requests(
+        &self,
+        noted: BTreeMap<ComponentId, ScriptRequests>,
+    ) -> Result<(), Fault> {
+        let add = move |draft: &mut Draft<'_, BootScript>| {
+            for (id, requests) in noted {
+                let Some(kept) = draft.get(id.as_str()) else { continue };
+                if kept.prepared_at.is_some_and(|prepared| requests.first_at >= prepared) {
+                    let requests = Some(joined(kept.requests, requests));
+                    draft.put(BootScript { requests, ..Arc::unwrap_or_clone(kept) });
+                }
+            }
+            Ok(())
+        };
+        self.scripts.write(add).await.map(drop)
     }
 
     fn script(
@@ -113,6 +149,12 @@ impl BuiltInDriver {
         let sources = Sources { artifacts: &self.artifact_url, scripts: &self.script_url };
         boot_script::script(artifacts, &Recipient { id, nid, token }, &sources)
     }
+}
+
+fn joined(earlier: Option<ScriptRequests>, later: ScriptRequests) -> ScriptRequests {
+    let Some(earlier) = earlier else { return later };
+    let count = earlier.count.saturating_add(later.count);
+    ScriptRequests { first_at: earlier.first_at, last_at: later.last_at, count }
 }
 
 fn refusal(reason: NoScript) -> Failure {
