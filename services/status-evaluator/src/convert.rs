@@ -3,41 +3,15 @@
 use chassis::{
     kinds::{
         component::{decided_by_to_wire, phase_to_wire},
-        observation, trouble,
+        trouble,
     },
     mesh::time,
-    observe::mirror::OwnerOutage,
 };
 use domain::{
-    boot::{
-        component::report::StatusReport,
-        evaluation::{Decision, Evidence},
-    },
-    core::{bos_time, id::ComponentId, trouble::Trouble},
+    boot::{component::report::StatusReport, evaluation::Decision},
+    core::id::ComponentId,
 };
-use proto::{component, configuration::ConfigurationState, evaluation as wire, power::PowerState};
-
-/// Reads the evidence in stored observations about a component of `generation`.
-pub(crate) fn evidence(
-    power: Option<&PowerState>,
-    configuration: Option<&ConfigurationState>,
-    generation: u64,
-) -> Evidence {
-    Evidence {
-        power: observation::power(power, generation),
-        begun_actions: power.map_or(0, |state| state.begun_actions),
-        configuration: observation::configuration(configuration, generation),
-        power_trouble: power.and_then(observation::power_trouble),
-        configuration_trouble: configuration.and_then(observation::configuration_trouble),
-    }
-}
-
-/// Converts the outage of the `author` of observations to the trouble of a component.
-pub(crate) fn outage_trouble(author: &str, outage: Option<OwnerOutage>) -> Option<Trouble> {
-    let OwnerOutage { since, error } = outage?;
-    let since = bos_time::text(since);
-    Some(Trouble::waiting_for(format_args!("{author} (failing since {since}Z: {error})")))
-}
+use proto::{component, evaluation as wire};
 
 /// Converts a decision for subscribers and callers.
 pub(crate) fn decision(id: &ComponentId, decision: &Decision) -> wire::Decision {

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use chassis::{
     Context,
-    kinds::options::OptionsRecord,
+    kinds::{
+        observation::{self, CONFIG_COORDINATOR, POWER_CONTROLLER},
+        options::OptionsRecord,
+    },
     observe::{
         mirror::{Change, Mirror},
         work::WorkQueue,
@@ -20,14 +23,6 @@ use domain::{
     core::{decision::DecisionVersion, id::ComponentId},
 };
 use proto::{configuration::ConfigurationState, power::PowerState};
-
-use crate::convert;
-
-/// Author of power states, in texts for people.
-const POWER_CONTROLLER: &str = "the power controller";
-
-/// Author of configuration states, in texts for people.
-const CONFIG_COORDINATOR: &str = "the config coordinator";
 
 /// Evidence of all decisions. Clones share the mirrors.
 #[derive(Clone)]
@@ -121,12 +116,14 @@ impl EvidenceMirrors {
         let id = component.id.as_str();
         let power = self.power_state(id).filter(|_| self.power_states.is_current());
         let configuration = self.configuration_state(id).filter(|_| self.configuration_states.is_current());
-        let evidence = convert::evidence(power.as_deref(), configuration.as_deref(), component.generation);
+        let evidence =
+            observation::evidence(power.as_deref(), configuration.as_deref(), component.generation);
         let power_outage = self.power_states.outage();
         let configuration_outage = self.configuration_states.outage();
         Evidence {
-            power_trouble: convert::outage_trouble(POWER_CONTROLLER, power_outage).or(evidence.power_trouble),
-            configuration_trouble: convert::outage_trouble(CONFIG_COORDINATOR, configuration_outage)
+            power_trouble: observation::outage_trouble(POWER_CONTROLLER, power_outage)
+                .or(evidence.power_trouble),
+            configuration_trouble: observation::outage_trouble(CONFIG_COORDINATOR, configuration_outage)
                 .or(evidence.configuration_trouble),
             ..evidence
         }

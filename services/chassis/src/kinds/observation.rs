@@ -3,9 +3,11 @@
 use domain::{
     boot::{
         configuration::{ConfigurationObservation, preparation::PowerEvidence},
+        evaluation::Evidence,
         power::{self, PowerObservation},
     },
     core::{
+        bos_time,
         text::text,
         trouble::{Trouble, TroubleKind},
     },
@@ -18,6 +20,35 @@ use proto::{
 use super::trouble;
 #[cfg(feature = "simulation")]
 use super::wrong_power::wrong_power;
+use crate::observe::mirror::OwnerOutage;
+
+/// Author of power states, in texts for people.
+pub const POWER_CONTROLLER: &str = "the power controller";
+
+/// Author of configuration states, in texts for people.
+pub const CONFIG_COORDINATOR: &str = "the config coordinator";
+
+/// Reads the evidence in stored observations about a component of `generation`.
+pub fn evidence(
+    power: Option<&PowerState>,
+    configuration: Option<&ConfigurationState>,
+    generation: u64,
+) -> Evidence {
+    Evidence {
+        power: self::power(power, generation),
+        begun_actions: power.map_or(0, |state| state.begun_actions),
+        configuration: self::configuration(configuration, generation),
+        power_trouble: power.and_then(power_trouble),
+        configuration_trouble: configuration.and_then(configuration_trouble),
+    }
+}
+
+/// Converts the outage of the `author` of observations to the trouble of a component.
+pub fn outage_trouble(author: &str, outage: Option<OwnerOutage>) -> Option<Trouble> {
+    let OwnerOutage { since, error } = outage?;
+    let since = bos_time::text(since);
+    Some(Trouble::waiting_for(format_args!("{author} (failing since {since}Z: {error})")))
+}
 
 /// The observation of power in `state` for a component of `generation`; unknown without a state, or in another
 /// generation.
