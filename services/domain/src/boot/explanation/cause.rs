@@ -27,6 +27,8 @@ pub enum CauseReason {
     StageWaiting,
     /// The component is not enabled, and nothing had failed before.
     NotEnabled,
+    /// The component is not enabled, and no session has set a state for it.
+    NothingWanted,
     /// The inventory locks the node against power operations.
     NodeLocked,
     /// The power was turned more often than one desired state can explain.
@@ -180,7 +182,7 @@ impl CauseOutcome {
 
 impl CauseReason {
     /// Every cause, in the order of the table.
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 52] = [
         Self::AsWanted,
         Self::PowerReadingAwaited,
         Self::PowerActionDue,
@@ -193,6 +195,7 @@ impl CauseReason {
         Self::ConfigurationPending,
         Self::StageWaiting,
         Self::NotEnabled,
+        Self::NothingWanted,
         Self::NodeLocked,
         Self::PowerContested,
         Self::PowerChangedOutside,

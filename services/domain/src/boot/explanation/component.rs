@@ -146,10 +146,14 @@ impl ComponentView<'_> {
                 causes.insert(0, of(CauseReason::ConfigurationFailed).about(Peer::Configuration));
             }
             Some(_) | None if causes.is_empty() => {
-                causes.push(of(CauseReason::RetriesExhausted).saying(words))
+                // Nothing is known but the obstacle, which would stop the next attempt too.
+                causes.extend(self.inventory_obstacle());
+                causes.push(of(CauseReason::RetriesExhausted).saying(words));
+                return causes;
             }
             Some(_) | None => {}
         }
+        causes.extend(self.inventory_obstacle());
         causes
     }
 
@@ -167,13 +171,22 @@ impl ComponentView<'_> {
             return vec![ExplainedCause { session: stage.name, ..waiting }];
         }
         if !is_as_wanted {
-            let words = self.component.evaluation.error.clone().unwrap_or_default();
-            return vec![of(CauseReason::NotEnabled).since(ended_at).saying(words)];
+            return self.inventory_obstacle().into_iter().chain([self.not_enabled(ended_at)]).collect();
         }
         match self.switched_off_after(ended_at) {
             Some(at) => vec![of(CauseReason::PowerChangedOutside).about(Peer::Power).since(Some(at))],
             None => vec![of(CauseReason::AsWanted).since(ended_at)],
         }
+    }
+
+    /// Returns the cause of a component that is not enabled and not as wanted. Without a wish, enabling it would switch the
+    /// node off.
+    fn not_enabled(&self, ended_at: Option<Timestamp>) -> ExplainedCause {
+        if !self.component.kernel_wanted() && self.component.session_name().is_empty() {
+            return ExplainedCause::new(CauseReason::NothingWanted);
+        }
+        let words = self.component.evaluation.error.clone().unwrap_or_default();
+        ExplainedCause::new(CauseReason::NotEnabled).since(ended_at).saying(words)
     }
 
     /// Returns the time of a reading "off" of a node that was on when its work ended.
@@ -241,23 +254,8 @@ impl ComponentView<'_> {
     /// Returns the first obstacle of a power action: a person's hold, a peer that is away, a refusal.
     fn obstacle(&self, action: Action) -> Option<ExplainedCause> {
         let component = self.component;
-        let of = ExplainedCause::new;
-        let since = self.trouble_since();
-        if component.inventory.locked {
-            let locked_at = self.story.locked_at.or(since);
-            return Some(of(CauseReason::NodeLocked).about(Peer::Inventory).since(locked_at));
-        }
-        match &component.inventory.presence {
-            InventoryPresence::Absent { since } | InventoryPresence::Doubtful { since } => {
-                return Some(of(CauseReason::UnknownToInventory).about(Peer::Inventory).since(Some(*since)));
-            }
-            InventoryPresence::Unknown { trouble } => {
-                let outage = Trouble::new(TroubleKind::Waiting, Arc::clone(trouble));
-                if let Some(outage) = self.outage(Peer::Inventory, outage.as_ref()) {
-                    return Some(outage);
-                }
-            }
-            InventoryPresence::Listed => {}
+        if let Some(obstacle) = self.inventory_obstacle() {
+            return Some(obstacle);
         }
         let power_trouble =
             component.power.trouble.as_deref().or(self.evidence.evaluated.power_trouble.as_ref());
@@ -265,6 +263,24 @@ impl ComponentView<'_> {
         let is_unprepared = action == Action::PoweringOn && prepared.is_none();
         let preparation = self.evidence.evaluated.configuration_trouble.as_ref().filter(|_| is_unprepared);
         self.outage(Peer::Preparation, preparation).or_else(|| self.outage(Peer::Power, power_trouble))
+    }
+
+    /// Returns the obstacle that the inventory is to every power action: a lock, a node that it does not list, no answer.
+    fn inventory_obstacle(&self) -> Option<ExplainedCause> {
+        let of = |reason| ExplainedCause::new(reason).about(Peer::Inventory);
+        if self.component.inventory.locked {
+            return Some(of(CauseReason::NodeLocked).since(self.story.locked_at.or(self.trouble_since())));
+        }
+        match &self.component.inventory.presence {
+            InventoryPresence::Absent { since } | InventoryPresence::Doubtful { since } => {
+                Some(of(CauseReason::UnknownToInventory).since(Some(*since)))
+            }
+            InventoryPresence::Unknown { trouble } => {
+                let outage = Trouble::new(TroubleKind::Waiting, Arc::clone(trouble));
+                self.outage(Peer::Inventory, outage.as_ref())
+            }
+            InventoryPresence::Listed => None,
+        }
     }
 
     /// Returns the cause of a peer that is waited for, or that took an action and reports no results; `None`: the
@@ -322,9 +338,10 @@ impl ComponentView<'_> {
                 let last = if is_configured { BootStage::Configured } else { BootStage::Reported };
                 return (Some(last), None);
             }
-            (CauseReason::UpstreamUnavailable, Some(Peer::Configuration)) if self.component.runs_wanted() => {
-                Some(BootStage::Configured)
-            }
+            (
+                CauseReason::UpstreamUnavailable | CauseReason::UnknownToConfiguration,
+                Some(Peer::Configuration),
+            ) if self.component.runs_wanted() => Some(BootStage::Configured),
             (CauseReason::UpstreamUnavailable, Some(Peer::Power)) => Some(BootStage::PowerAccepted),
             (reason, _) => reason.row().missing,
         };

@@ -83,6 +83,20 @@ pub struct StoredEvent<'a> {
 }
 
 impl HistoryChange {
+    /// Kinds of the events that [`HistoryChange::read`] reads.
+    pub const KINDS: [&str; 10] = [
+        "desired_state_set",
+        "enabled",
+        "disabled",
+        "power_action_began",
+        "power_action_failed",
+        "preparation_failed",
+        "boot_reported",
+        "earlier_boot_reported",
+        "locked",
+        "not_listed",
+    ];
+
     /// Reads a stored event; `None`: it explains no boot, or another version wrote it.
     pub fn read(event: StoredEvent<'_>) -> Option<Self> {
         let attempt = || event.attempt.parse().ok();
@@ -165,6 +179,7 @@ mod tests {
         ];
         for (event, expected) in rows {
             assert_eq!(read(event.clone()), expected, "{event:?}");
+            assert_eq!(HistoryChange::KINDS.contains(&event.content().kind), expected.is_some());
         }
     }
 }

@@ -83,11 +83,14 @@ pub struct LeftOutNode {
 
 /// Explains a session.
 pub fn explain_session(evidence: &SessionEvidence) -> Explanation {
-    let mut groups = groups(&evidence.members);
-    groups.extend(left_out(evidence.left_out.as_deref().unwrap_or_default()));
+    let groups = groups(&evidence.members);
     let head = head(evidence);
-    // The next step of a session whose nodes are behind is that of the first of their causes.
-    let behind = groups.iter().find(|cause| is_to_act_on(cause.reason));
+    // The next step of a session whose nodes are behind is that of the first of their causes. Nodes that it leaves out do
+    // not hold it up.
+    let left_out = left_out(evidence.left_out.as_deref().unwrap_or_default());
+    let is_empty = head.reason == CauseReason::NothingToActOn;
+    let candidates = if is_empty { &left_out } else { &groups };
+    let behind = candidates.into_iter().find(|cause| is_to_act_on(cause.reason));
     let by_members = [CauseReason::SessionUnderWay, CauseReason::MembersFailed, CauseReason::NothingToActOn];
     let follows_members = by_members.contains(&head.reason);
     let next = behind.filter(|_| follows_members).unwrap_or(&head);
@@ -96,7 +99,7 @@ pub fn explain_session(evidence: &SessionEvidence) -> Explanation {
         subject: evidence.name.clone(),
         outcome: head.reason.outcome(),
         evidence: items(evidence),
-        causes: std::iter::once(head).chain(groups).collect(),
+        causes: std::iter::once(head).chain(groups).chain(left_out).collect(),
         last_stage: None,
         missing_stage: None,
         next_step,

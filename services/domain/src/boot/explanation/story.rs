@@ -1,6 +1,6 @@
 //! Attempts at a boot since the wish for a node was last set, and the cause of each that failed.
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use super::{HistoryChange, HistoryEvent, ScriptEvidence, TransitionResult, cause::CauseReason};
 use crate::{
@@ -17,6 +17,8 @@ const REPEATED_REQUESTS: u32 = 3;
 pub(super) struct BootStory {
     pub(super) session: Arc<str>,
     pub(super) attempts: Vec<StoryAttempt>,
+    /// Attempts before the component was last enabled.
+    earlier: Vec<StoryAttempt>,
     /// End of the work; `None`: it goes on, or the history does not tell.
     pub(super) end: Option<StoryEnd>,
     pub(super) locked_at: Option<Timestamp>,
@@ -88,8 +90,11 @@ impl BootStory {
         let at = event.at;
         match &event.change {
             HistoryChange::WishSet { session } => *self = Self { session: session.clone(), ..self.anew() },
-            HistoryChange::Enabled => *self = self.anew(),
-            HistoryChange::Disabled { reason } => self.end = Some(StoryEnd { at, reason: *reason }),
+            HistoryChange::Enabled => {
+                let earlier = mem::take(&mut self.attempts);
+                *self = Self { earlier, ..self.anew() };
+            }
+            HistoryChange::Disabled { reason } => self.finish(StoryEnd { at, reason: *reason }),
             HistoryChange::ActionBegan { action, attempt } => {
                 self.attempts.push(StoryAttempt::new(*action, *attempt, at));
             }
@@ -107,6 +112,14 @@ impl BootStory {
             HistoryChange::Locked => self.locked_at = Some(at),
             HistoryChange::NotListed => self.not_listed_at = Some(at),
         }
+    }
+
+    /// A component that is enabled without attempts left is given up at once, for what went wrong before.
+    fn finish(&mut self, end: StoryEnd) {
+        if self.attempts.is_empty() && end.reason == Some(Reason::RetriesExhausted) {
+            self.attempts = mem::take(&mut self.earlier);
+        }
+        self.end = Some(end);
     }
 
     /// Returns a story without attempts. A lock outlasts a wish.

@@ -30,10 +30,13 @@ pub(super) struct CauseRow {
 }
 
 /// Shows the record of a node.
-const SHOW_COMPONENT: &str = r#"curl "$REVEILLE/v2/components/{node}""#;
+const SHOW_COMPONENT: &str = "reveille get components {node} -o wide";
 
 /// Explains a node again.
-const EXPLAIN_AGAIN: &str = r#"curl "$REVEILLE/reveille/v1/explain/components/{node}""#;
+const EXPLAIN_AGAIN: &str = "reveille explain {node}";
+
+/// Shows the events of a node. It is also the command for a site without the tools that a row names.
+pub(super) const SHOW_EVENTS: &str = "reveille events {node}";
 
 /// Opens the console of a node.
 const OPEN_CONSOLE: &str = "cray console interact {node}";
@@ -42,7 +45,7 @@ const OPEN_CONSOLE: &str = "cray console interact {node}";
 const SHOW_CONFIGURATION: &str = "cray cfs v3 components describe {node}";
 
 /// Has Reveille act on a node anew, with all of its attempts.
-const ENABLE_AGAIN: &str = r#"curl -X PATCH "$REVEILLE/v2/components/{node}" -H 'Content-Type: application/json' -d '{"enabled": true}'"#;
+const ENABLE_AGAIN: &str = "reveille enable {node}";
 
 /// Shows the power of a node.
 const SHOW_POWER: &str = "cray power status list --xnames {node}";
@@ -54,7 +57,7 @@ const SHOW_INVENTORY: &str = "cray hsm state components describe {node}";
 const SHOW_BOOT_DATA: &str = "cray bss bootparameters list --name {node}";
 
 /// Explains a session again.
-const EXPLAIN_SESSION: &str = r#"curl "$REVEILLE/reveille/v1/explain/sessions/{node}""#;
+const EXPLAIN_SESSION: &str = "reveille explain session {node}";
 
 impl CauseReason {
     /// Returns the row of the table.
@@ -92,7 +95,7 @@ impl CauseReason {
                 class: CauseClass::Waiting,
                 outcome: CauseOutcome::Progressing,
                 missing: Some(BootStage::PowerOn),
-                sentence: "{node} was switched on{since} and is not on yet{attempt}",
+                sentence: "{node} is not on yet{on_at}{attempt}",
                 advice: "Wait until the time of the attempt is over.",
                 command: CommandText::Own(EXPLAIN_AGAIN),
             },
@@ -101,7 +104,7 @@ impl CauseReason {
                 class: CauseClass::Waiting,
                 outcome: CauseOutcome::Progressing,
                 missing: Some(BootStage::PowerAccepted),
-                sentence: "{node} was asked to shut down{since} and is still on{attempt}",
+                sentence: "{node} is being shut down{since} and is still on{attempt}",
                 advice: "Wait: it is forced off once its time is over.",
                 command: CommandText::Own(EXPLAIN_AGAIN),
             },
@@ -110,7 +113,7 @@ impl CauseReason {
                 class: CauseClass::Waiting,
                 outcome: CauseOutcome::Progressing,
                 missing: Some(BootStage::Reported),
-                sentence: "{node} is on and has not reported its boot{since}{attempt}",
+                sentence: "{node} is on and has not reported its boot yet{on_at}{attempt}",
                 advice: "Wait until the time of the attempt is over.",
                 command: CommandText::Own(EXPLAIN_AGAIN),
             },
@@ -119,7 +122,7 @@ impl CauseReason {
                 class: CauseClass::Waiting,
                 outcome: CauseOutcome::Progressing,
                 missing: Some(BootStage::ScriptRequested),
-                sentence: "{node} is on and has not asked for its boot script{since}{attempt}",
+                sentence: "{node} is on and has not asked for its boot script yet{on_at}{attempt}",
                 advice: "Wait: its firmware may still be at work. Its console shows how far it is.",
                 command: CommandText::Csm(OPEN_CONSOLE),
             },
@@ -158,7 +161,7 @@ impl CauseReason {
                 sentence: "{node} waits{since} for the state that session {session} staged to be applied",
                 advice: "Apply the staged state.",
                 command: CommandText::Own(
-                    r#"curl -X POST "$REVEILLE/v2/applystaged" -H 'Content-Type: application/json' -d '{"xnames": ["{node}"]}'"#,
+                    r#"curl -X POST "${REVEILLE_URL:-http://127.0.0.1:7700}/v2/applystaged" -H 'Content-Type: application/json' -d '{"xnames": ["{node}"]}'"#,
                 ),
             },
             Self::NotEnabled => &CauseRow {
@@ -169,6 +172,15 @@ impl CauseReason {
                 sentence: "{node} is not enabled{since}, so nothing is done about it{words}",
                 advice: "Enable it, or begin a session with it.",
                 command: CommandText::Own(ENABLE_AGAIN),
+            },
+            Self::NothingWanted => &CauseRow {
+                word: "nothing_wanted",
+                class: CauseClass::Operator,
+                outcome: CauseOutcome::Held,
+                missing: None,
+                sentence: "{node} is not enabled, and no session has set a state for it",
+                advice: "Begin a session with a template that has it.",
+                command: CommandText::Own("reveille get templates"),
             },
             Self::NodeLocked => &CauseRow {
                 word: "node_locked",
@@ -187,7 +199,7 @@ impl CauseReason {
                 sentence: "{node} was switched off and on in turn too often{since}, so it is held",
                 advice: "Find who else switches the node, then enable it again.",
                 command: CommandText::Own(
-                    r#"curl "$REVEILLE/reveille/v1/events?component={node}&kind=power_action_began,power_action_failed""#,
+                    "reveille events {node} --kind power_action_began,power_action_failed",
                 ),
             },
             Self::PowerChangedOutside => &CauseRow {
@@ -269,9 +281,7 @@ impl CauseReason {
                 missing: Some(BootStage::Prepared),
                 sentence: "{node} is held up by {peer}{since}{words}",
                 advice: "Mend that peer; the work then goes on by itself, and no attempt is lost.",
-                command: CommandText::Own(
-                    r#"curl "$REVEILLE/reveille/v1/events?kind=trouble_began&limit=20""#,
-                ),
+                command: CommandText::Own("reveille status"),
             },
             Self::PowerStateUnknown => &CauseRow {
                 word: "power_state_unknown",
@@ -304,7 +314,7 @@ impl CauseReason {
                 word: "unknown_to_configuration",
                 class: CauseClass::Upstream,
                 outcome: CauseOutcome::Held,
-                missing: Some(BootStage::PowerAccepted),
+                missing: Some(BootStage::Prepared),
                 sentence: "{node} is left out by the configuration service{since}, so it is held",
                 advice: "Have the configuration service learn of the node.",
                 command: CommandText::Csm(SHOW_CONFIGURATION),
@@ -415,7 +425,7 @@ impl CauseReason {
                 missing: None,
                 sentence: "{node} was given up{at}{words}",
                 advice: "Read its events, then have it tried again.",
-                command: CommandText::Own(r#"curl "$REVEILLE/reveille/v1/events?component={node}""#),
+                command: CommandText::Own(SHOW_EVENTS),
             },
             Self::ConfigurationNotStarted => &CauseRow {
                 word: "configuration_not_started",
@@ -478,7 +488,7 @@ impl CauseReason {
                 missing: Some(BootStage::Prepared),
                 sentence: "Session {node} could not do its work{since}{words}",
                 advice: "Correct what the words name, then create the session again.",
-                command: CommandText::Own(r#"curl "$REVEILLE/reveille/v1/events?session={node}""#),
+                command: CommandText::Own("reveille events --session {node}"),
             },
             Self::NothingToActOn => &CauseRow {
                 word: "nothing_to_act_on",
@@ -505,7 +515,7 @@ impl CauseReason {
                 missing: None,
                 sentence: "Session {node} is over{since} and its nodes are as wanted",
                 advice: "Nothing is to be done.",
-                command: CommandText::Own("curl \"$REVEILLE/v2/sessions/{node}/status\""),
+                command: CommandText::Own("reveille session get {node}"),
             },
             Self::SessionSuperseded => &CauseRow {
                 word: "session_superseded",
@@ -514,7 +524,7 @@ impl CauseReason {
                 missing: None,
                 sentence: "Session {node} is over{since}: others took over all of its nodes",
                 advice: "Look at who took its nodes; nothing is to be done for this session.",
-                command: CommandText::Own("curl \"$REVEILLE/v2/sessions\""),
+                command: CommandText::Own("reveille get sessions"),
             },
             Self::Superseded => &CauseRow {
                 word: "superseded",

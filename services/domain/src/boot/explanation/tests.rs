@@ -386,6 +386,30 @@ fn topics() -> Vec<(&'static str, Node)> {
             }),
         ),
         (
+            "36 never wanted",
+            node().with(|node| {
+                node.component = bare();
+                node.history = Some(Vec::new());
+            }),
+        ),
+        (
+            "19 locked and not enabled",
+            node().with(|node| {
+                node.component.wish.enabled = Some(false);
+                node.component.inventory.locked = true;
+            }),
+        ),
+        (
+            "21 enabled without attempts left",
+            node()
+                .switched_on(100, 1)
+                .switched_off(400, Action::PoweringOffGracefully)
+                .ended(500, Reason::RetriesExhausted)
+                .then(550, HistoryChange::Enabled)
+                .ended(551, Reason::RetriesExhausted)
+                .with(|node| node.component.inventory.locked = true),
+        ),
+        (
             "37 history lost",
             node().ended(300, Reason::RetriesExhausted).with(|node| {
                 node.history = None;
@@ -441,7 +465,7 @@ fn topics_are_named_by_their_evidence() {
         1 inventory away
           waiting: upstream_unavailable [- > prepared]
             x1 is held up by the inventory: HSM at hsm (failing since 10:02: 500).
-            Mend that peer; the work then goes on by itself, and no attempt is lost. | curl "$REVEILLE/reveille/v1/events?kind=trouble_began&limit=20"
+            Mend that peer; the work then goes on by itself, and no attempt is lost. | reveille status
         1 not in the inventory
           held: unknown_to_inventory [prepared > power_accepted]
             x1 is not listed by the inventory since 1970-01-12T13:47:40Z, so its power is left alone.
@@ -449,11 +473,11 @@ fn topics_are_named_by_their_evidence() {
         5 staged
           waiting: stage_waiting [- > prepared]
             x1 waits since 1970-01-12T13:46:50Z for the state that session later staged to be applied.
-            Apply the staged state. | curl -X POST "$REVEILLE/v2/applystaged" -H 'Content-Type: application/json' -d '{"xnames": ["x1"]}'
+            Apply the staged state. | curl -X POST "${REVEILLE_URL:-http://127.0.0.1:7700}/v2/applystaged" -H 'Content-Type: application/json' -d '{"xnames": ["x1"]}'
         7 configuration service refuses the question
           waiting: upstream_unavailable [- > prepared]
             x1 is held up by the configuration service: waiting for CFS at cfs (400 response size).
-            Mend that peer; the work then goes on by itself, and no attempt is lost. | curl "$REVEILLE/reveille/v1/events?kind=trouble_began&limit=20"
+            Mend that peer; the work then goes on by itself, and no attempt is lost. | reveille status
         9 power unknown
           waiting: power_state_unknown [power_accepted > power_on]
             x1 has no known power: no BMC data.
@@ -465,7 +489,7 @@ fn topics_are_named_by_their_evidence() {
         13 image refused
           failed: boot_data_refused [- > prepared]
             x1 was not prepared for its boot, seen at 1970-01-12T13:48:00Z (attempt 1 of 3): rootfs has no etag.
-            Correct what the words name, in the image or at the service, then have it tried again. | curl -X PATCH "$REVEILLE/v2/components/x1" -H 'Content-Type: application/json' -d '{"enabled": true}'
+            Correct what the words name, in the image or at the service, then have it tried again. | reveille enable x1
         18 silent image
           failed: report_missing [script_requested > reported]
             x1 fetched its boot script and never reported its boot after it was switched on at 1970-01-12T13:48:20Z (attempt 1 of 3).
@@ -477,7 +501,7 @@ fn topics_are_named_by_their_evidence() {
         19 refused for a lock
           failed: power_on_refused [prepared > power_accepted]
             x1 was not switched on: the power service refused, seen at 1970-01-12T13:48:21Z (attempt 1 of 3): Unable to reserve component.
-            Remove the obstacle that the words name, then have it tried again. | curl -X PATCH "$REVEILLE/v2/components/x1" -H 'Content-Type: application/json' -d '{"enabled": true}'
+            Remove the obstacle that the words name, then have it tried again. | reveille enable x1
         22 never came on
           failed: power_on_timed_out [power_accepted > power_on]
             x1 never came on after it was switched on, seen at 1970-01-12T13:50:20Z (attempt 1 of 3): Timeout waiting for transition.
@@ -492,11 +516,11 @@ fn topics_are_named_by_their_evidence() {
             Compare what it booted with what the boot script service holds for it. | cray bss bootparameters list --name x1
         24 boot takes long
           progressing: boot_awaited [power_on > reported]
-            x1 is on and has not reported its boot since 1970-01-12T13:48:20Z (attempt 1 of 3).
-            Wait until the time of the attempt is over. | curl "$REVEILLE/reveille/v1/explain/components/x1"
+            x1 is on and has not reported its boot yet after it was switched on at 1970-01-12T13:48:20Z (attempt 1 of 3).
+            Wait until the time of the attempt is over. | reveille explain x1
         25-27 no request yet
           progressing: boot_script_awaited [power_on > script_requested]
-            x1 is on and has not asked for its boot script since 1970-01-12T13:48:20Z (attempt 1 of 3).
+            x1 is on and has not asked for its boot script yet after it was switched on at 1970-01-12T13:48:20Z (attempt 1 of 3).
             Wait: its firmware may still be at work. Its console shows how far it is. | cray console interact x1
         25-27 never asked
           failed: boot_script_not_requested [power_on > script_requested]
@@ -513,19 +537,19 @@ fn topics_are_named_by_their_evidence() {
         29 power service away
           waiting: upstream_unavailable [prepared > power_accepted]
             x1 is held up by the power service: waiting for PCS at pcs (failing since 10:02: timeout).
-            Mend that peer; the work then goes on by itself, and no attempt is lost. | curl "$REVEILLE/reveille/v1/events?kind=trouble_began&limit=20"
+            Mend that peer; the work then goes on by itself, and no attempt is lost. | reveille status
         31 asks again and again
           failed: artifact_fetch_failing [script_requested > reported]
             x1 asked for its boot script again and again and reported nothing after it was switched on at 1970-01-12T13:48:20Z (attempt 1 of 3).
-            Check that kernel and initrd of the image exist and that the node can fetch them. | curl "$REVEILLE/v2/components/x1"
+            Check that kernel and initrd of the image exist and that the node can fetch them. | reveille get components x1 -o wide
         31 asks again and again, in time
           progressing: artifact_fetch_failing [script_requested > reported]
             x1 asked for its boot script again and again and reported nothing after it was switched on at 1970-01-12T13:48:20Z (attempt 1 of 3).
-            Check that kernel and initrd of the image exist and that the node can fetch them. | curl "$REVEILLE/v2/components/x1"
+            Check that kernel and initrd of the image exist and that the node can fetch them. | reveille get components x1 -o wide
         35 between report and script
           progressing: boot_report_awaited [script_requested > reported]
             x1 fetched its boot script and has not reported its boot yet (attempt 1 of 3).
-            Wait: the kernel is starting. | curl "$REVEILLE/reveille/v1/explain/components/x1"
+            Wait: the kernel is starting. | reveille explain x1
         35 no source of scripts
           failed: boot_unreported [power_on > reported]
             x1 was on and never reported its boot after it was switched on at 1970-01-12T13:48:20Z (attempt 1 of 3).
@@ -533,7 +557,7 @@ fn topics_are_named_by_their_evidence() {
         36 as wanted
           as_wanted: as_wanted [configured > -]
             x1 is as wanted since 1970-01-12T13:51:40Z.
-            Nothing is to be done. | curl "$REVEILLE/v2/components/x1"
+            Nothing is to be done. | reveille get components x1 -o wide
         36 switched off outside
           held: power_changed_outside [power_accepted > power_on]
             x1 was as wanted and is off since 1970-01-12T13:56:30Z, and Reveille did not switch it.
@@ -541,11 +565,23 @@ fn topics_are_named_by_their_evidence() {
         36 never enabled
           held: not_enabled [- > prepared]
             x1 is not enabled, so nothing is done about it.
-            Enable it, or begin a session with it. | curl -X PATCH "$REVEILLE/v2/components/x1" -H 'Content-Type: application/json' -d '{"enabled": true}'
+            Enable it, or begin a session with it. | reveille enable x1
+        36 never wanted
+          held: nothing_wanted [- > -]
+            x1 is not enabled, and no session has set a state for it.
+            Begin a session with a template that has it. | reveille get templates
+        19 locked and not enabled
+          held: node_locked < not_enabled [prepared > power_accepted]
+            x1 is locked in the inventory, so its power is left alone.
+            Unlock the node if it may be switched. | cray hsm locks unlock create --component-ids x1
+        21 enabled without attempts left
+          failed: boot_unreported < node_locked [power_on > reported]
+            x1 was on and never reported its boot after it was switched on at 1970-01-12T13:48:20Z (attempt 1 of 3).
+            Look at its console for the last stage that it reached. | cray console interact x1
         37 history lost
           failed: retries_exhausted [- > -]
             x1 was given up: the retry limit was reached.
-            Read its events, then have it tried again. | curl "$REVEILLE/reveille/v1/events?component=x1"
+            Read its events, then have it tried again. | reveille events x1
         configuration under way
           progressing: configuration_pending [reported > configured]
             x1 has booted and is being configured since 1970-01-12T13:50:00Z.
@@ -569,7 +605,7 @@ fn topics_are_named_by_their_evidence() {
         second attempt waits for a peer
           waiting: upstream_unavailable < power_on_timed_out [- > prepared]
             x1 is held up by a service that prepares its boot: waiting for BSS at bss (503).
-            Mend that peer; the work then goes on by itself, and no attempt is lost. | curl "$REVEILLE/reveille/v1/events?kind=trouble_began&limit=20"
+            Mend that peer; the work then goes on by itself, and no attempt is lost. | reveille status
         first attempt failed, second is due
           progressing: power_on_timed_out < power_action_due [power_accepted > power_on]
             x1 never came on after it was switched on, seen at 1970-01-12T13:50:20Z (attempt 1 of 3).
@@ -595,7 +631,7 @@ fn sites_without_the_tools_get_commands_of_reveille() {
     let cause = ExplainedCause::new(CauseReason::NodeLocked);
     let command = |tools| wording::next_step(&cause, "x1", tools).command;
     assert_eq!(command(SiteTools::Csm), "cray hsm locks unlock create --component-ids x1");
-    assert!(command(SiteTools::Own).starts_with("curl "), "{}", command(SiteTools::Own));
+    assert!(command(SiteTools::Own).starts_with("reveille "), "{}", command(SiteTools::Own));
 }
 
 #[test]
@@ -650,7 +686,13 @@ fn sessions_name_the_causes_of_their_nodes_once() {
         ),
         ("is next", session(Progress::Pending, Vec::new())),
         ("under way", session(Progress::Running, vec![member("x1", well()), member("x2", locked())])),
-        ("under way, nobody is behind", session(Progress::Running, vec![member("x1", node())])),
+        (
+            "under way, nobody is behind",
+            SessionEvidence {
+                left_out: Some(vec![left_out("x9", LeftOutReason::NotInLimit)]),
+                ..session(Progress::Running, vec![member("x1", node())])
+            },
+        ),
         (
             "two failed",
             session(
@@ -687,40 +729,41 @@ fn sessions_name_the_causes_of_their_nodes_once() {
         waits for the inventory
           waiting: upstream_unavailable [- > -]
             s is held up by a peer: HSM at hsm (failing since 10:02: 500).
-            Mend that peer; the work then goes on by itself, and no attempt is lost. | curl "$REVEILLE/reveille/v1/events?kind=trouble_began&limit=20"
+            Mend that peer; the work then goes on by itself, and no attempt is lost. | reveille status
         is next
           progressing: session_setup_due [- > -]
             Session s is about to select its nodes.
-            Wait: it begins within seconds. | curl "$REVEILLE/reveille/v1/explain/sessions/s"
+            Wait: it begins within seconds. | reveille explain session s
         under way
           progressing: session_under_way < node_locked [- > -]
             Session s is under way since 1970-01-12T13:46:40Z: 1 of 2 nodes as wanted, 1 held.
-            Unlock the node if it may be switched. | curl "$REVEILLE/reveille/v1/events?component=x2&order=newest_first"
+            Unlock the node if it may be switched. | reveille events x2
         under way, nobody is behind
           progressing: session_under_way < power_action_due [- > -]
             Session s is under way since 1970-01-12T13:46:40Z: 0 of 1 nodes as wanted, 1 under way.
-            Wait, or follow the causes of the nodes that are behind. | curl "$REVEILLE/reveille/v1/explain/sessions/s"
+            Wait, or follow the causes of the nodes that are behind. | reveille explain session s
         two failed
           failed: members_failed < power_on_timed_out [- > -]
             Session s is over since 1970-01-12T13:56:40Z: 1 of 3 nodes as wanted, 2 failed.
-            Check its BMC and the power of its slot, then have it tried again. | curl "$REVEILLE/reveille/v1/events?component=x1&order=newest_first"
+            Check its BMC and the power of its slot, then have it tried again. | reveille events x1
         all well
           as_wanted: session_as_wanted [- > -]
             Session s is over since 1970-01-12T13:56:40Z and its nodes are as wanted.
-            Nothing is to be done. | curl "$REVEILLE/v2/sessions/s/status"
+            Nothing is to be done. | reveille session get s
         taken over
           held: session_superseded < superseded [- > -]
             Session s is over since 1970-01-12T13:56:40Z: others took over all of its nodes.
-            Look at who took its nodes; nothing is to be done for this session. | curl "$REVEILLE/v2/sessions"
+            Look at who took its nodes; nothing is to be done for this session. | reveille get sessions
         nobody
           failed: nothing_to_act_on < node_locked < group_unknown [- > -]
             Session s selected no node since 1970-01-12T13:56:40Z.
-            Unlock the node if it may be switched. | curl "$REVEILLE/reveille/v1/events?component=x1&order=newest_first"
+            Unlock the node if it may be switched. | reveille events x1
         broken template
           failed: session_failed [- > -]
             Session s could not do its work since 1970-01-12T13:56:40Z: the template has no boot sets.
-            Correct what the words name, then create the session again. | curl "$REVEILLE/reveille/v1/events?session=s"
-    "#]].assert_eq(&told);
+            Correct what the words name, then create the session again. | reveille events --session s
+    "#]]
+    .assert_eq(&told);
 }
 
 #[test]

@@ -1,14 +1,13 @@
 //! Fills the places of the texts of the table with the values of a cause.
 
-use super::{ExplainedCause, NextStep, Peer, SiteTools, table::CommandText};
+use super::{
+    ExplainedCause, NextStep, Peer, SiteTools,
+    table::{CommandText, SHOW_EVENTS},
+};
 use crate::core::{bos_time, time::Timestamp};
 
 /// Longest words of a peer in an explanation, in characters.
 const LONGEST_WORDS: usize = 400;
-
-/// Command for a site without the tools that the table names.
-const OTHER_SITE: CommandText =
-    CommandText::Own("curl \"$REVEILLE/reveille/v1/events?component={node}&order=newest_first\"");
 
 /// Returns the sentence about `subject`.
 pub(super) fn sentence(cause: &ExplainedCause, subject: &str) -> String {
@@ -23,12 +22,9 @@ pub(super) fn sentence(cause: &ExplainedCause, subject: &str) -> String {
 /// Returns the next step about `subject`.
 pub(super) fn next_step(cause: &ExplainedCause, subject: &str, tools: SiteTools) -> NextStep {
     let row = cause.reason.row();
-    let command = match (row.command, tools) {
-        (CommandText::Csm(_), SiteTools::Own) => OTHER_SITE,
-        (command @ (CommandText::Own(_) | CommandText::Csm(_)), _) => command,
-    };
-    let text = match command {
-        CommandText::Own(text) | CommandText::Csm(text) => text,
+    let text = match (row.command, tools) {
+        (CommandText::Own(text), _) | (CommandText::Csm(text), SiteTools::Csm) => text,
+        (CommandText::Csm(_), SiteTools::Own) => SHOW_EVENTS,
     };
     let node = cause.members.first().map_or(subject, String::as_str);
     let command = if is_plain(node) { fill(text, cause, subject) } else { String::new() };
