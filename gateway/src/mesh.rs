@@ -15,6 +15,7 @@ use proto::{
         host_document_service_client::HostDocumentServiceClient,
         host_secret_service_client::HostSecretServiceClient, host_service_client::HostServiceClient,
     },
+    insight::explain_service_client::ExplainServiceClient,
     inventory::inventory_service_client::InventoryServiceClient,
     option::options_service_client::OptionsServiceClient,
     session::session_service_client::SessionServiceClient,
@@ -38,6 +39,8 @@ pub(crate) const SESSIONS: &str = "session manager";
 pub(crate) const POWER: &str = "power controller";
 /// Name of the fleet manager in errors.
 pub(crate) const FLEETS: &str = "fleet manager";
+/// Name of insight in errors.
+pub(crate) const INSIGHT: &str = "insight";
 /// Name of the config coordinator in errors about boot scripts.
 pub(crate) const BOOT_SCRIPTS: &str = "config coordinator";
 
@@ -89,6 +92,8 @@ pub(crate) struct MeshClients {
     pub fleets: FleetServiceClient<MeshChannel>,
     /// The session manager, for its health.
     pub manager: MeshChannel,
+    /// Explanations, at insight.
+    pub explanations: ExplainServiceClient<MeshChannel>,
     /// Boot scripts, at the config coordinator.
     pub boot_scripts: BootScriptServiceClient<MeshChannel>,
 }
@@ -102,6 +107,7 @@ impl MeshHandle {
         let registry = RetryReads(chassis::channel(&settings.component_registry.url)?);
         let manager = RetryReads(chassis::channel(&settings.session_manager.url)?);
         let power = RetryReads(chassis::channel(&settings.power_controller.url)?);
+        let insight = RetryReads(chassis::channel(&settings.insight.url)?);
         let coordinator = RetryReads(chassis::channel(&settings.config_coordinator.url)?);
         let fleets = RetryReads(chassis::channel(&settings.fleet_manager.url)?);
         let clients = MeshClients {
@@ -127,6 +133,7 @@ impl MeshHandle {
             tenants: TenantServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             fleets: FleetServiceClient::new(fleets).max_decoding_message_size(LARGEST_MESSAGE),
             manager,
+            explanations: ExplainServiceClient::new(insight).max_decoding_message_size(LARGEST_MESSAGE),
             boot_scripts: BootScriptServiceClient::new(coordinator),
         };
         Ok(Self(Arc::new(clients)))

@@ -36,6 +36,7 @@ pub fn settings(directory: &TempDir) -> Settings {
         &mut settings.config_coordinator.listen,
         &mut settings.host_provisioner.listen,
         &mut settings.fleet_manager.listen,
+        &mut settings.insight.listen,
         &mut settings.gateway.listen,
         &mut settings.simulator.listen,
     ] {

@@ -21,7 +21,7 @@ use upstreams::{MachinePlan, Service, Upstreams};
 use crate::{PATIENCE, bos::Bos, eventually, ports::free_ports};
 
 /// The parts of a mesh: the section of the settings and the binary of each.
-pub const PARTS: [(&str, &str); 9] = [
+pub const PARTS: [(&str, &str); 10] = [
     ("simulator", "reveille-simulator"),
     ("component_registry", "reveille-component-registry"),
     ("session_manager", "reveille-session-manager"),
@@ -30,6 +30,7 @@ pub const PARTS: [(&str, &str); 9] = [
     ("config_coordinator", "reveille-config-coordinator"),
     ("host_provisioner", "reveille-host-provisioner"),
     ("fleet_manager", "reveille-fleet-manager"),
+    ("insight", "reveille-insight"),
     ("gateway", "reveille-gateway"),
 ];
 

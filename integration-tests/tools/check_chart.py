@@ -30,6 +30,7 @@ PARTS = {
     "config-coordinator",
     "host-provisioner",
     "fleet-manager",
+    "insight",
     "gateway",
 }
 OWNERS = {
@@ -40,7 +41,7 @@ OWNERS = {
     "host-provisioner",
     "fleet-manager",
 }
-SERVICES = OWNERS | {"status-evaluator"}
+SERVICES = OWNERS | {"status-evaluator", "insight"}
 
 # name -> (release, values, parts that must run)
 VARIANTS = {
@@ -86,7 +87,7 @@ VARIANTS = {
     "replicas": (
         "three",
         {
-            "databases": {name: {"existingSecret": f"postgres.{name}"} for name in SERVICES},
+            "databases": {name: {"existingSecret": f"postgres.{name}"} for name in OWNERS | {"status-evaluator"}},
             "services": {name: {"replicas": 3} for name in SERVICES},
             "gateway": {"replicas": 2},
             "simulator": {"enabled": False},

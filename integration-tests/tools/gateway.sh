@@ -35,7 +35,7 @@ start_gateway() {
 # launch_gateway PORT LOG: true when the gateway is ready; false when it ended, as when the port is in use.
 launch_gateway() {
     local port=$1 log=$2 part listen=()
-    for part in component_registry session_manager status_evaluator power_controller config_coordinator host_provisioner fleet_manager simulator; do
+    for part in component_registry session_manager status_evaluator power_controller config_coordinator host_provisioner fleet_manager insight simulator; do
         listen+=(--set "$part.listen=127.0.0.1:0")
     done
     # It is told to stop when this shell is gone, however that came about.

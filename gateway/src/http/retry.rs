@@ -16,7 +16,7 @@ use tonic::{Code, Status, body::Body};
 use tower::{Service, ServiceExt};
 
 /// Beginnings of the names of calls that change nothing.
-const READS: [&str; 3] = ["Get", "List", "Check"];
+const READS: [&str; 4] = ["Get", "List", "Check", "Explain"];
 
 /// A channel that repeats a call that changes nothing, on the next connection, when no replica answered it. Clones
 /// share the channel.

@@ -102,7 +102,7 @@ fn parameters() -> [ApiParameter; 12] {
 }
 
 /// The admission class of a request for events.
-pub(crate) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
+pub(super) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
     (path == PATH && *method != Method::OPTIONS).then_some(CallClass::Operator)
 }
 
@@ -121,10 +121,7 @@ pub(super) async fn list(
     headers: HeaderMap,
     query: QueryParameters,
 ) -> Result<Response, RequestProblem> {
-    if headers.get_all(TENANT).iter().any(|tenant| !tenant.is_empty()) {
-        let detail = "events are for administrators; a tenant sees the state of its nodes in /v2/components";
-        return Err(RequestProblem::of_status(StatusCode::FORBIDDEN, detail));
-    }
+    refuse_tenant(&headers, "events")?;
     let WantedPage { lists, limit, order } = WantedPage::read(&query)?;
     let pages = lists.into_iter().map(|wanted| wanted.page(&mesh));
     let (events, older) = merge(try_join_all(pages).await?, limit as usize);
@@ -134,6 +131,19 @@ pub(super) async fn list(
         EventOrder::OldestFirst => events.reverse(),
     }
     json(StatusCode::OK, &EventList { events, older: older.text() })
+}
+
+/// Refuses a request on behalf of a tenant.
+///
+/// # Errors
+/// When a tenant asks for `what`.
+pub(super) fn refuse_tenant(headers: &HeaderMap, what: &str) -> Result<(), RequestProblem> {
+    if headers.get_all(TENANT).iter().all(|tenant| tenant.is_empty()) {
+        return Ok(());
+    }
+    let detail =
+        format!("{what} are for administrators; a tenant sees the state of its nodes in /v2/components");
+    Err(RequestProblem::of_status(StatusCode::FORBIDDEN, detail))
 }
 
 /// Order of the events in an answer.
@@ -278,7 +288,8 @@ fn time(text: &str) -> Result<prost_types::Timestamp, String> {
     Ok(prost_types::Timestamp { seconds: time.timestamp(), nanos })
 }
 
-fn refused(fault: Fault) -> RequestProblem {
+/// Returns the problem of a refused call that names no resource.
+pub(super) fn refused(fault: Fault) -> RequestProblem {
     match fault {
         Fault::Invalid(invalid) => RequestProblem::bad_request(invalid.to_string()),
         Fault::Violations(_) => RequestProblem::bad_request(fault.to_string()),

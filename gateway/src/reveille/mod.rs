@@ -1,6 +1,9 @@
-//! Reveille's own paths: events, probes, metrics, and the description of everything that the common port serves.
+//! Reveille's own paths: events, explanations, probes, metrics, and the description of everything that the common port serves.
 
 use std::collections::BTreeMap;
+
+use chassis::mesh::call_class::CallClass;
+use http::Method;
 
 use crate::{
     http::{description, document::ApiOperation, endpoint::ApiEndpoint},
@@ -8,9 +11,9 @@ use crate::{
 };
 
 mod events;
+mod explain;
+mod instant;
 mod probes;
-
-pub(crate) use events::class_of;
 
 /// Tag of every path of this face.
 const TAG: &str = "around the contract";
@@ -32,9 +35,16 @@ pub(crate) fn endpoints(prefix: &'static str) -> Vec<ApiEndpoint<MeshHandle>> {
             .get(description::show, ApiOperation::new("This description").answers::<serde_json::Value>())
             .also_under(prefix),
         at(events::PATH).get(events::list, events::operation()),
+        at(explain::COMPONENT_PATH).get(explain::component, explain::component_operation()),
+        at(explain::SESSION_PATH).get(explain::session, explain::session_operation()),
         page("/ui").also_under(prefix),
         page("/ui/").also_under(prefix),
     ]
+}
+
+/// The admission class of a request; `None`: it needs no place.
+pub(crate) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
+    events::class_of(method, path).or_else(|| explain::class_of(method, path))
 }
 
 fn at(path: &'static str) -> ApiEndpoint<MeshHandle> {

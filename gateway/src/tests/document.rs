@@ -61,6 +61,8 @@ fn the_document_lists_the_contract() {
         /openapi.json GET
         /readyz GET
         /reveille/v1/events GET
+        /reveille/v1/explain/components/{id} GET
+        /reveille/v1/explain/sessions/{name} GET
         /scn POST
         /startz GET
         /ui GET
@@ -137,6 +139,8 @@ fn operations_say_what_they_take_and_may_answer() {
         get /openapi.json () -> 200
         get /readyz () -> 200 500 503
         get /reveille/v1/events (component session tenant host transition resource kind reason since limit order before) -> 200 400 403 414 431 500 503
+        get /reveille/v1/explain/components/{id} (id) -> 200 400 403 404 500 503
+        get /reveille/v1/explain/sessions/{name} (tenant name) -> 200 400 403 404 414 431 500 503
         post /scn () -> 200 400 408 413 415 500 503 {"$ref":"#/components/schemas/Notification"}
         get /startz () -> 200 500 503
         get /ui () -> 200

@@ -82,9 +82,10 @@ pub struct FailpointScene {
 impl FailpointScene {
     fn prepare() -> Self {
         let mut scene = Self::with_every_part();
-        // There is no host and no fleet, so these only listen, and their points are those of any part.
+        // There is no host, no fleet and no question, so these only listen, and their points are those of any part.
         scene.mesh.leave_out("host_provisioner");
         scene.mesh.leave_out("fleet_manager");
+        scene.mesh.leave_out("insight");
         scene
     }
 

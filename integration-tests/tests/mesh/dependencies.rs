@@ -32,11 +32,12 @@ fn services_do_not_know_each_other() {
         fleet-manager: chassis domain proto; tests: status-evaluator test-databases test-registry
         gateway: chassis proto
         host-provisioner: chassis domain proto redfish upstream; tests: simulator status-evaluator test-registry
+        insight: chassis domain proto
         integration-tests: chassis proto reveille test-databases upstreams; tests: component-registry domain gateway session-manager simulator
         power-controller: chassis domain proto redfish upstream; tests: test-databases test-registry
         proto:
         redfish: chassis proto upstream; tests: chassis
-        reveille: chassis command component-registry config-coordinator domain fleet-manager gateway host-provisioner power-controller proto session-manager simulator status-evaluator upstreams
+        reveille: chassis command component-registry config-coordinator domain fleet-manager gateway host-provisioner insight power-controller proto session-manager simulator status-evaluator upstreams
         session-manager: chassis domain proto upstream; tests: test-databases test-registry
         simulation: chassis component-registry config-coordinator domain power-controller proto session-manager simulator status-evaluator
         simulator: chassis proto

@@ -43,6 +43,7 @@ async fn every_part_lists_its_services_as_serving() {
         ("config coordinator", &settings.config_coordinator.url),
         ("host provisioner", &settings.host_provisioner.url),
         ("fleet manager", &settings.fleet_manager.url),
+        ("insight", &settings.insight.url),
         ("simulator", &settings.simulator.url),
     ] {
         let serving = async || (health(url, "").await == "SERVING").then_some(());
@@ -85,6 +86,8 @@ async fn every_part_lists_its_services_as_serving() {
         fleet manager: SERVING
             reveille.event.v1.EventService: SERVING
             reveille.fleet.v1.FleetService: SERVING
+        insight: SERVING
+            reveille.insight.v1.ExplainService: SERVING
         simulator: SERVING
             reveille.simulation.v1.FleetService: SERVING
             reveille.simulation.v1.RackService: SERVING

@@ -7,6 +7,7 @@ mod command_line;
 mod crashes;
 mod dependencies;
 mod evaluation;
+mod explain;
 mod grpc;
 mod hostile;
 mod moving;

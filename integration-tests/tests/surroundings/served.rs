@@ -19,7 +19,7 @@ use upstreams::{
 };
 
 /// Sections of the parts that listen.
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 9] = [
     "component_registry",
     "session_manager",
     "status_evaluator",
@@ -27,6 +27,7 @@ const PARTS: [&str; 8] = [
     "config_coordinator",
     "host_provisioner",
     "fleet_manager",
+    "insight",
     "gateway",
 ];
 

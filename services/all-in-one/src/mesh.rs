@@ -16,6 +16,7 @@ pub struct MeshListeners {
     config_coordinator: TcpListener,
     host_provisioner: TcpListener,
     fleet_manager: TcpListener,
+    insight: TcpListener,
     gateway: TcpListener,
     /// Present if the simulator is used.
     simulator: Option<TcpListener>,
@@ -39,6 +40,7 @@ impl MeshListeners {
             config_coordinator: bind("config_coordinator", settings.config_coordinator.listen).await?,
             host_provisioner: bind("host_provisioner", settings.host_provisioner.listen).await?,
             fleet_manager: bind("fleet_manager", settings.fleet_manager.listen).await?,
+            insight: bind("insight", settings.insight.listen).await?,
             gateway: bind("gateway", settings.gateway.listen).await?,
             simulator,
         };
@@ -49,6 +51,7 @@ impl MeshListeners {
         settings.config_coordinator.url = url(&listeners.config_coordinator)?;
         settings.host_provisioner.url = url(&listeners.host_provisioner)?;
         settings.fleet_manager.url = url(&listeners.fleet_manager)?;
+        settings.insight.url = url(&listeners.insight)?;
         settings.gateway.url = url(&listeners.gateway)?;
         if let Some(simulator) = &listeners.simulator {
             settings.simulator.url = url(simulator)?;
@@ -93,6 +96,7 @@ pub async fn start(context: &Context, listeners: MeshListeners) -> anyhow::Resul
     host_provisioner::start(part(), listeners.host_provisioner).await.context("host provisioner")?;
     fleet_manager::start(part(), listeners.fleet_manager).await.context("fleet manager")?;
     status_evaluator::start(part(), listeners.status_evaluator).await.context("status evaluator")?;
+    insight::start(part(), listeners.insight).await.context("insight")?;
     // Started after the others, which wait for it: if their settings are invalid, no external system was called.
     component_registry::start(part(), listeners.component_registry).await.context("component registry")?;
     gateway::start(part(), listeners.gateway).await.context("gateway")

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, SecondsFormat, Utc};
 use proto::event::Event;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::SEPARATOR;
+use crate::reveille::instant;
 
 /// Change that a person asks about later.
 #[derive(Serialize, JsonSchema)]
@@ -46,10 +46,8 @@ impl From<Event> for ShownEvent {
             Some((tenant, name)) => (tenant.to_owned(), name.to_owned()),
             None => (String::new(), event.key),
         };
-        let time = event.time.unwrap_or_default();
-        let time = DateTime::<Utc>::from_timestamp(time.seconds, time.nanos.try_into().unwrap_or_default());
         Self {
-            time: time.unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true),
+            time: instant::text(event.time.unwrap_or_default()),
             resource: event.resource,
             name,
             tenant,

@@ -243,6 +243,7 @@ fn give_ports(settings: &mut Settings) {
         (&mut settings.config_coordinator.listen, &mut settings.config_coordinator.url),
         (&mut settings.host_provisioner.listen, &mut settings.host_provisioner.url),
         (&mut settings.fleet_manager.listen, &mut settings.fleet_manager.url),
+        (&mut settings.insight.listen, &mut settings.insight.url),
         (&mut settings.gateway.listen, &mut settings.gateway.url),
         (&mut settings.simulator.listen, &mut settings.simulator.url),
     ];

@@ -7,7 +7,7 @@ use crate::settings::Settings;
 const MIB: u64 = 1 << 20;
 
 /// Memory that each part needs with 10,000 nodes, as LIMITS.md documents it.
-const MINIMA: [(&str, u64); 9] = [
+const MINIMA: [(&str, u64); 10] = [
     ("component_registry", 192 * MIB),
     ("session_manager", 128 * MIB),
     ("status_evaluator", 128 * MIB),
@@ -15,6 +15,7 @@ const MINIMA: [(&str, u64); 9] = [
     ("config_coordinator", 128 * MIB),
     ("host_provisioner", 128 * MIB),
     ("fleet_manager", 128 * MIB),
+    ("insight", 128 * MIB),
     ("gateway", 64 * MIB),
     ("simulator", 64 * MIB),
 ];
@@ -142,6 +143,6 @@ mod tests {
     #[test]
     fn parts_in_one_process_need_the_sum() {
         assert_eq!(minimum(&["gateway"]), 64 * MIB);
-        assert_eq!(minimum(&[]), 1088 * MIB);
+        assert_eq!(minimum(&[]), 1216 * MIB);
     }
 }

@@ -65,6 +65,8 @@ pub struct Settings {
     pub host_provisioner: OwnerSettings,
     /// The fleet manager.
     pub fleet_manager: OwnerSettings,
+    /// The part that explains, which owns nothing.
+    pub insight: PartSettings,
     /// The HTTP gateway.
     pub gateway: GatewaySettings,
     /// TOML file that lists nodes and their BMCs, for the drivers that need no other service; empty: none.
@@ -205,6 +207,16 @@ pub struct OwnerSettings {
     pub database_url: String,
 }
 
+/// A part that owns nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartSettings {
+    /// Address to listen on.
+    pub listen: SocketAddr,
+    /// Address for other parts.
+    pub url: String,
+}
+
 /// The simulated upstreams and their fleet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -291,6 +303,7 @@ impl Default for Settings {
             simulator: SimulatorSettings::on_port(7706),
             host_provisioner: OwnerSettings::on_port(7707),
             fleet_manager: OwnerSettings::on_port(7709),
+            insight: PartSettings::on_port(7711),
         }
     }
 }
@@ -446,6 +459,13 @@ impl OwnerSettings {
     fn on_port(port: u16) -> Self {
         let (listen, url) = loopback(port);
         Self { listen, url, database_url: String::new() }
+    }
+}
+
+impl PartSettings {
+    fn on_port(port: u16) -> Self {
+        let (listen, url) = loopback(port);
+        Self { listen, url }
     }
 }
 

@@ -1,0 +1,48 @@
+//! Insight: says why a node or a session is as it is.
+//!
+//! Insight owns no data, decides nothing and calls no external system. It mirrors components, options, power states and
+//! configuration states, asks the other services for events, transitions and sessions when a question comes, and
+//! [`domain::boot::explanation`] joins them. A service that does not answer in time leaves its evidence unknown.
+//!
+//! Any number of replicas may run: each one answers any question.
+
+mod convert;
+mod members;
+mod mirrors;
+mod peers;
+mod rpc;
+mod traces;
+
+use chassis::{
+    Context, Listener,
+    settings::{InventoryDriver, PowerDriver},
+};
+use domain::boot::explanation::SiteTools;
+use proto::insight::explain_service_server::ExplainServiceServer;
+
+use crate::{mirrors::InsightMirrors, peers::InsightPeers, rpc::ExplainRpc};
+
+/// Starts insight and serves explanations.
+///
+/// The service answers at once, and is ready when every mirror is complete.
+///
+/// # Errors
+/// The address of another service is invalid.
+pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
+    let settings = &context.settings;
+    let mirrors = InsightMirrors::start(&context)?;
+    let peers = InsightPeers::new(settings)?;
+    let is_csm =
+        settings.power.driver == PowerDriver::Pcs && settings.inventory.driver == InventoryDriver::Hsm;
+    let tools = if is_csm { SiteTools::Csm } else { SiteTools::Own };
+    let rpc = ExplainRpc { mirrors: mirrors.clone(), peers, tools };
+    let mut server = chassis::Server::default();
+    server.add(ExplainServiceServer::new(rpc));
+    let ready = chassis::serve(&context, "insight", listener, server).await?;
+    context.tasks.spawn_until_shutdown("insight-readiness", async move {
+        mirrors.reached().await;
+        ready.now();
+        std::future::pending::<anyhow::Result<()>>().await
+    });
+    Ok(())
+}
