@@ -14,7 +14,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Sections of the settings with an address.
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 10] = [
     "gateway",
     "component_registry",
     "session_manager",
@@ -23,6 +23,7 @@ const PARTS: [&str; 9] = [
     "config_coordinator",
     "host_provisioner",
     "fleet_manager",
+    "insight",
     "simulator",
 ];
 
@@ -161,9 +162,13 @@ fn operator_boots_nodes_and_sees_how_it_went() {
     assert_eq!(mesh.ends("get components x1000c0s0b0n[0-1] -o name", 0), "x1000c0s0b0n0\nx1000c0s0b0n1\n");
     assert!(mesh.ends("get components --status stable", 0).starts_with("ID  "));
     assert!(mesh.ends("events --session one", 0).contains("session"));
+    assert!(mesh.ends("explain x1000c0s0b0n0", 0).starts_with("x1000c0s0b0n0 is as wanted"));
+    let explained = mesh.run("explain session one -o json").document();
+    assert_eq!((&explained["subject"], &explained["reason"]), (&"one".into(), &"session_as_wanted".into()));
     let followed = mesh.run("watch session one -o json").document();
     assert_eq!((&followed["name"], &followed["result"]), (&"one".into(), &"succeeded".into()));
     assert!(mesh.ends("session get one -o yaml", 0).contains("name: one"));
+    assert_eq!(mesh.ends("enable x1000c0s0b0n[0-1] -o name", 0), "x1000c0s0b0n0\nx1000c0s0b0n1\n");
     mesh.ends("session delete one", 0);
     mesh.ends("session get one", 3);
     mesh.ends("template delete compute", 0);
@@ -184,6 +189,11 @@ fn exit_codes_tell_what_went_wrong() {
         ("boot nothing", 1, "Session Template Name invalid: nothing"),
         ("boot absent --limit x1000c[3-0]", 2, "the range ends below its beginning (character 8)"),
         ("get components x1000c0s0b0n[0-9]", 3, "next: `reveille get components` lists them"),
+        ("explain x9999c0s0b0n0", 3, "there is no component x9999c0s0b0n0"),
+        ("explain session unknown", 3, "there is no session unknown"),
+        ("explain x1000c0s0b0n[0-1]", 2, "one node is explained at a time"),
+        ("explain", 2, "<NODE>"),
+        ("enable x9999c0s0b0n0", 3, "there is no component x9999c0s0b0n0"),
         ("watch session unknown", 3, "there is no session unknown"),
         ("options set no_such_option=1", 3, "there is no option no_such_option"),
         ("options set max_boot_wait_time=-1", 1, "max_boot_wait_time"),

@@ -70,7 +70,8 @@ impl SelectionFlags {
     }
 }
 
-fn missing(names: &[&str], documents: &[Value]) -> Vec<String> {
+/// Returns the names without a document.
+pub(crate) fn missing(names: &[&str], documents: &[Value]) -> Vec<String> {
     let found: BTreeSet<_> = documents.iter().filter_map(|component| component["id"].as_str()).collect();
     names.iter().filter(|name| !found.contains(*name)).map(|name| (*name).to_owned()).collect()
 }
@@ -91,6 +92,14 @@ pub(crate) async fn list(
     if !components.is_empty() || missing.is_empty() {
         show(output, &document, names, |wide| table(&components, wide, Utc::now()))?;
     }
+    refuse_missing(&missing)
+}
+
+/// Names nodes that do not exist, if there are any.
+///
+/// # Errors
+/// Nodes are missing.
+pub(crate) fn refuse_missing(missing: &[String]) -> Result<ExitReason, CommandError> {
     if missing.is_empty() {
         return Ok(ExitReason::Done);
     }

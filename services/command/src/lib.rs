@@ -13,8 +13,10 @@ mod client;
 mod components;
 mod connection;
 mod contexts;
+mod enable;
 mod error;
 mod events;
+mod explain;
 mod follow;
 mod get;
 mod options;
@@ -40,6 +42,9 @@ pub enum OperatorCommand {
     /// List components, sessions, templates or options
     #[command(subcommand)]
     Get(get::GetCommand),
+    /// Say why a node or a session is as it is, with the evidence and the next step
+    #[command(after_help = explain::EXAMPLES)]
+    Explain(explain::ExplainFlags),
     /// Follow a session to its end, or the changes of components
     #[command(subcommand)]
     Watch(watch::WatchCommand),
@@ -52,6 +57,8 @@ pub enum OperatorCommand {
     /// Shut down the nodes of a template
     #[command(after_help = sessions::EXAMPLES)]
     Shutdown(sessions::StartFlags),
+    /// Have nodes acted on again, with all of their attempts
+    Enable(enable::EnableFlags),
     /// Show or delete a session
     #[command(subcommand)]
     Session(sessions::SessionCommand),
@@ -86,10 +93,12 @@ async fn execute(command: &OperatorCommand) -> Result<error::ExitReason, Command
     match command {
         OperatorCommand::Status(flags) => status::run(flags).await,
         OperatorCommand::Get(command) => get::run(command).await,
+        OperatorCommand::Explain(flags) => explain::run(flags).await,
         OperatorCommand::Watch(command) => watch::run(command).await,
         OperatorCommand::Boot(flags) => sessions::start("boot", flags).await,
         OperatorCommand::Reboot(flags) => sessions::start("reboot", flags).await,
         OperatorCommand::Shutdown(flags) => sessions::start("shutdown", flags).await,
+        OperatorCommand::Enable(flags) => enable::run(flags).await,
         OperatorCommand::Session(command) => sessions::run(command).await,
         OperatorCommand::Template(command) => templates::run(command).await,
         OperatorCommand::Options(command) => options::run(command).await,

@@ -71,8 +71,26 @@ pub(crate) fn show(
             }
             print(&table.render(flags.form()))
         }
-        OutputFormat::Json | OutputFormat::Yaml => show_document(flags.output, document),
+        OutputFormat::Json | OutputFormat::Yaml | OutputFormat::Name => {
+            show_to_programs(flags.output, document, &names)
+        }
+    }
+}
+
+/// Shows a result to programs: its document, or its names.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub(crate) fn show_to_programs(
+    format: OutputFormat,
+    document: &Value,
+    names: &[String],
+) -> Result<(), CommandError> {
+    match format {
         OutputFormat::Name => print(&names.iter().map(|name| format!("{name}\n")).collect::<String>()),
+        OutputFormat::Json | OutputFormat::Yaml | OutputFormat::Table | OutputFormat::Wide => {
+            show_document(format, document)
+        }
     }
 }
 

@@ -151,6 +151,62 @@ pub(crate) struct EventRecord {
     pub details: BTreeMap<String, String>,
 }
 
+/// Explanation of a node or a session.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ExplanationRecord {
+    pub sentence: String,
+    pub outcome: String,
+    pub next_step: NextStep,
+    pub last_stage: String,
+    pub missing_stage: String,
+    pub causes: Vec<CauseRecord>,
+    pub evidence: Vec<EvidenceRecord>,
+    pub unanswered: Vec<String>,
+    pub explained_at: String,
+}
+
+/// Next step of an operator.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct NextStep {
+    pub text: String,
+    pub command: String,
+}
+
+/// Cause of an explanation.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct CauseRecord {
+    pub reason: String,
+    pub class: String,
+    pub sentence: String,
+    pub since: String,
+    pub until: String,
+    pub attempt: Option<AttemptRecord>,
+    pub peer: String,
+    pub members: Vec<String>,
+    pub member_count: u32,
+}
+
+/// Number of an attempt; most is 0 if it is unknown.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct AttemptRecord {
+    pub number: u32,
+    pub most: u32,
+}
+
+/// Evidence of an explanation.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct EvidenceRecord {
+    pub source: String,
+    pub verdict: String,
+    pub content: String,
+    pub age_seconds: Option<i64>,
+}
+
 /// Reads a text that may be `null`.
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Option::<String>::deserialize(deserializer).map(Option::unwrap_or_default)
