@@ -232,8 +232,7 @@ fn script(script: &ScriptEvidence) -> EvidenceItem {
             of(EvidenceVerdict::Absent, format!("no request on record since {since}"))
         }
         ScriptEvidence::Known { requests: Some(requests), .. } => {
-            of(EvidenceVerdict::Present, format!("requested {} times", requests.count))
-                .at(Some(requests.last_at))
+            of(EvidenceVerdict::Present, format!("requests: {}", requests.count)).at(Some(requests.last_at))
         }
     }
 }
