@@ -25,6 +25,7 @@ const FILES: &[&str] = &[
     "reveille/device/v1/sight.proto",
     "reveille/evaluation/v1/evaluation.proto",
     "reveille/event/v1/event.proto",
+    "reveille/fleet/v1/certificate.proto",
     "reveille/fleet/v1/enrolment.proto",
     "reveille/fleet/v1/fleet_service.proto",
     "reveille/host/v1/document_service.proto",

@@ -2,14 +2,13 @@
 
 pub mod version;
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use domain::{
     core::{invalid::Invalid, text::text, time::Timestamp},
     device::{
         fleet::record::{Fleet, FleetSelector, FleetSpec},
         record::{
-            DeviceLabels,
             name::FleetName,
             version::{FleetVersion, TemplateVersionName},
         },
@@ -20,7 +19,10 @@ use serde_json::Value;
 
 use super::{
     Interner,
-    device::{record::labels, spec},
+    device::{
+        record::{labels, labels_to_wire},
+        spec,
+    },
 };
 use crate::{
     mesh::time,
@@ -155,10 +157,6 @@ fn spec_to_wire(spec: &FleetSpec) -> wire::FleetSpec {
         template: Some(spec::to_wire(&spec.template)),
         rollout_policy_json: spec.rollout_policy.to_string(),
     }
-}
-
-fn labels_to_wire(labels: &DeviceLabels) -> BTreeMap<String, String> {
-    labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
 }
 
 /// Returns a JSON text with the members of its objects in order; empty without a value.

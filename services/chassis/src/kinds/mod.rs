@@ -4,10 +4,12 @@
 //! A further kind is one more module here; ledgers, mirrors and faults do not change. No other module of the crate knows
 //! both the wire's and the rules' types.
 
+pub mod certificate;
 pub mod component;
 pub mod configuration;
 pub mod device;
 mod digest;
+pub mod enrolment;
 pub mod fleet;
 pub mod host;
 mod intern;

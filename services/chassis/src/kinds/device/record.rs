@@ -48,6 +48,11 @@ pub fn labels(labels: BTreeMap<String, String>, texts: &mut Interner) -> DeviceL
     labels.into_iter().map(|(key, value)| (texts.share(&key), texts.share(&value))).collect()
 }
 
+/// Returns the message of labels.
+pub fn labels_to_wire(labels: &DeviceLabels) -> BTreeMap<String, String> {
+    labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
+}
+
 /// Reads the owner of a device; empty: none.
 ///
 /// # Errors
@@ -74,10 +79,9 @@ fn meta_from_wire(meta: wire::DeviceMeta, texts: &mut Interner) -> Result<Device
 }
 
 fn meta_to_wire(meta: &DeviceMeta) -> wire::DeviceMeta {
-    let labels = meta.labels.iter().map(|(key, value)| (key.to_string(), value.to_string()));
     wire::DeviceMeta {
         name: meta.name.as_str().to_owned(),
-        labels: labels.collect(),
+        labels: labels_to_wire(&meta.labels),
         annotations: Some(annotations_to_wire(&meta.annotations)),
         owner_fleet: meta.owner.as_ref().map_or_else(String::new, FleetName::to_string),
         generation: meta.generation,

@@ -51,7 +51,6 @@ pub fn from_wire(report: wire::AgentReport, texts: &mut Interner) -> Result<Agen
         applications.push(application_from_wire(application, texts)?);
     }
     let os = report.os.unwrap_or_default();
-    let mode = report.os_mode;
     Ok(AgentReport {
         conditions: conditions_from_wire(report.conditions, texts)?,
         system_info: Arc::new(system_info_from_wire(report.system_info.unwrap_or_default(), texts)),
@@ -67,9 +66,7 @@ pub fn from_wire(report: wire::AgentReport, texts: &mut Interner) -> Result<Agen
         rendered_version: texts.share(&report.rendered_version),
         os: RunningOs { image: texts.share(&os.image), image_digest: texts.share(&os.image_digest) },
         systemd: texts.share(&report.systemd_json),
-        os_mode: (!mode.is_empty())
-            .then(|| words::read("status.capabilities.osMode", &mode, OsMode::from_word))
-            .transpose()?,
+        os_mode: os_mode_from_wire(&report.os_mode)?,
     })
 }
 
@@ -153,7 +150,17 @@ fn facts_to_wire(facts: &SystemFacts) -> BTreeMap<String, String> {
     facts.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
-fn system_info_from_wire(info: wire::SystemInfo, texts: &mut Interner) -> SystemInfo {
+/// Reads the manner in which a system is updated; `None`: not reported.
+///
+/// # Errors
+/// The word is not known.
+pub fn os_mode_from_wire(mode: &str) -> Result<Option<OsMode>, Invalid> {
+    let read = || words::read("status.capabilities.osMode", mode, OsMode::from_word);
+    (!mode.is_empty()).then(read).transpose()
+}
+
+/// Reads the facts about a running system.
+pub fn system_info_from_wire(info: wire::SystemInfo, texts: &mut Interner) -> SystemInfo {
     SystemInfo {
         architecture: texts.share(&info.architecture),
         // No other device has it.
@@ -165,7 +172,8 @@ fn system_info_from_wire(info: wire::SystemInfo, texts: &mut Interner) -> System
     }
 }
 
-fn system_info_to_wire(info: &SystemInfo) -> wire::SystemInfo {
+/// Returns the message of the facts about a running system.
+pub fn system_info_to_wire(info: &SystemInfo) -> wire::SystemInfo {
     wire::SystemInfo {
         architecture: info.architecture.to_string(),
         boot_id: info.boot_id.to_string(),
