@@ -8,12 +8,13 @@ use chassis::{
         Interner,
         device::{
             DeviceRecord,
-            record::{owner, template_version},
+            record::{self, owner, template_version},
             report::conditions_from_wire,
             spec, status,
         },
     },
     mesh::time,
+    process::clock,
     store::{ledger::Draft, resource::Resource as _},
 };
 use domain::{
@@ -29,13 +30,16 @@ use domain::{
     },
 };
 use proto::device::{
-    self as wire, ReportDeviceFleetDecisionsRequest, ReportDeviceFleetDecisionsResponse,
-    ReportDeviceStatusesRequest, ReportDeviceStatusesResponse,
-    device_report_service_server::DeviceReportService, device_rollout::Outcome,
+    self as wire, ReportDeviceEnrolmentRequest, ReportDeviceEnrolmentResponse,
+    ReportDeviceFleetDecisionsRequest, ReportDeviceFleetDecisionsResponse, ReportDeviceStatusesRequest,
+    ReportDeviceStatusesResponse, device_report_service_server::DeviceReportService, device_rollout::Outcome,
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::ledgers::{DeviceLedgers, DeviceWriter};
+use super::{
+    ledgers::{DEVICE, DeviceLedgers, DeviceWriter},
+    people::message,
+};
 
 /// Author of statuses that time and fleets bring.
 const STATUS_EVALUATOR: Actor = Actor::Service("status-evaluator");
@@ -74,6 +78,42 @@ impl DeviceReportService for DeviceLedgers {
         let (stale_names, revision) = self.devices.write_by(FLEET_MANAGER, note).await?;
         Ok(Response::new(ReportDeviceFleetDecisionsResponse { stale_names, revision }))
     }
+
+    async fn report_device_enrolment(
+        &self,
+        request: Request<ReportDeviceEnrolmentRequest>,
+    ) -> Result<Response<ReportDeviceEnrolmentResponse>, Status> {
+        let device = request.into_inner().device.unwrap_or_default();
+        let device = record::from_wire(device, &mut self.writer.texts.lock()).map_err(Fault::from)?;
+        let record = self.enrol(device).await?;
+        Ok(Response::new(ReportDeviceEnrolmentResponse { device: message(&record) }))
+    }
+}
+
+impl DeviceLedgers {
+    async fn enrol(&self, device: Device) -> Result<Arc<DeviceRecord>, Fault> {
+        let name = device.meta.name.shared();
+        let (key, writer) = (Arc::clone(&name), self.writer.clone());
+        let create = move |draft: &mut Draft<'_, DeviceRecord>| {
+            if draft.has_row(&key) {
+                return Err(Fault::AlreadyExists { kind: DEVICE.to_owned(), name: key.to_string() });
+            }
+            writer.put(draft, None, created(device));
+            Ok(())
+        };
+        self.devices.write_by(FLEET_MANAGER, create).await?;
+        self.stored(&name)
+    }
+}
+
+/// Returns the new record of an enrolled device: its times and its generation are the registry's.
+fn created(enrolled: Device) -> Device {
+    let mut device = Device::new(enrolled.meta.name, clock::now());
+    device.meta.labels = enrolled.meta.labels;
+    device.meta.annotations.restore_mark = enrolled.meta.annotations.restore_mark;
+    device.reported = enrolled.reported;
+    device.status.lifecycle = enrolled.status.lifecycle;
+    device
 }
 
 /// Returns the device that a report is about, unless it is another one by now.

@@ -7,10 +7,11 @@ use futures_util::TryStreamExt as _;
 use proto::{
     device::{
         AgentReport, ApplicationReport, CountDevicesRequest, CreateDeviceRequest, DecommissionDeviceRequest,
-        DeleteDeviceRequest, Device, DeviceCondition, DeviceFilter, DeviceFleetDecision, DeviceRendering,
-        DeviceResources, DeviceRollout, DeviceSpec, DeviceStatusDecision, GetDeviceLastSeenRequest,
-        GetDeviceRequest, ListDeviceLabelsRequest, ListDevicesRequest, MarkDevicesRestoredRequest, OsTarget,
-        PollRenderedDeviceRequest, ReplaceDeviceRequest, ReplaceDeviceStatusRequest,
+        DeleteDeviceRequest, Device, DeviceAnnotations, DeviceCondition, DeviceFilter, DeviceFleetDecision,
+        DeviceMeta, DeviceRendering, DeviceResources, DeviceRollout, DeviceSpec, DeviceStatus,
+        DeviceStatusDecision, GetDeviceLastSeenRequest, GetDeviceRequest, ListDeviceLabelsRequest,
+        ListDevicesRequest, MarkDevicesRestoredRequest, OsTarget, PollRenderedDeviceRequest,
+        ReplaceDeviceRequest, ReplaceDeviceStatusRequest, ReportDeviceEnrolmentRequest,
         ReportDeviceFleetDecisionsRequest, ReportDeviceStatusRequest, ReportDeviceStatusesRequest,
         ReportHeartbeatsRequest, RestoreMark, ResumeDevicesRequest, StatusDocument, StatusEntry,
         WatchDeviceSightsRequest, WatchDevicesRequest, WatchRenderedDeviceRequest,
@@ -625,6 +626,47 @@ async fn lost_commits_mark_devices_by_themselves() {
             assert_eq!(mark(&back), RestoreMark::ConflictPaused);
         }
         site.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn enrolled_devices_are_created_once() {
+    on_each_database(async |site, _| {
+        let enrolled = |mark: RestoreMark| {
+            let annotations = DeviceAnnotations { restore_mark: mark.into(), ..DeviceAnnotations::default() };
+            let meta = DeviceMeta {
+                name: "d1".to_owned(),
+                labels: labels(&[("site", "north")]),
+                annotations: Some(annotations),
+                // The registry sets it.
+                generation: 7,
+                ..DeviceMeta::default()
+            };
+            let lifecycle = Some(StatusEntry { status: "Enrolled".to_owned(), info: String::new() });
+            Device {
+                meta: Some(meta),
+                reported: Some(AgentReport { os_mode: "image".to_owned(), ..AgentReport::default() }),
+                status: Some(DeviceStatus { lifecycle, ..DeviceStatus::default() }),
+                ..Device::default()
+            }
+        };
+        let report = |mark| ReportDeviceEnrolmentRequest { device: Some(enrolled(mark)) };
+        let made = site.parts().report_device_enrolment(report(RestoreMark::Unspecified)).await.unwrap();
+        let device = made.into_inner().device.unwrap();
+        assert_eq!(device, site.device("d1").await);
+        assert_eq!(statuses(&device), "Unknown UpToDate Unknown");
+        let meta = device.meta.unwrap();
+        assert_eq!((meta.generation, meta.labels), (1, labels(&[("site", "north")])));
+        assert_eq!(device.status.unwrap().lifecycle.unwrap().status, "Enrolled");
+        let again = site.parts().report_device_enrolment(report(RestoreMark::Unspecified)).await;
+        assert_eq!(refusal(&again.unwrap_err()), "AlreadyExists");
+
+        // A29.
+        site.devices().delete_device(DeleteDeviceRequest { name: "d1".to_owned() }).await.unwrap();
+        let made =
+            site.parts().report_device_enrolment(report(RestoreMark::AwaitingReconnect)).await.unwrap();
+        assert_eq!(statuses(&made.into_inner().device.unwrap()), "AwaitingReconnect Unknown Unknown");
     })
     .await;
 }
