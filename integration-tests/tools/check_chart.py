@@ -100,6 +100,7 @@ VARIANTS = {
             "profile": "redfish",
             "settings": {"hosts": {"slots": 5}, "host_operations": {"driver": "redfish", "redfish": {"verify_tls": False}}},
             "hostSecretKeys": {"existingSecret": "host-keys", "keys": ["new", "old"]},
+            "deviceAuthority": {"existingSecret": "device-authority"},
             "gateway": {"kubernetes": {"listen": True, "certificateSecret": "gateway-tls"}},
             "simulator": {"enabled": False},
         },
@@ -295,6 +296,7 @@ def own_secret_problems(objects, values):
     kubernetes = values.get("gateway", {}).get("kubernetes", {})
     wanted = {
         "component-registry": values.get("hostSecretKeys", {}).get("existingSecret"),
+        "fleet-manager": values.get("deviceAuthority", {}).get("existingSecret"),
         "gateway": kubernetes.get("certificateSecret"),
     }
     given = {secret["name"] for secret in values.get("secrets", [])}

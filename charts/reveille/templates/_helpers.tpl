@@ -35,6 +35,10 @@ the gateway and the simulator are described alike.
 {{- $keys := dict "name" . "mountPath" "/etc/reveille-secret-keys" -}}
 {{- $_ := set (index $parts "component-registry") "ownSecrets" (list $keys) -}}
 {{- end -}}
+{{- with .Values.deviceAuthority.existingSecret -}}
+{{- $authority := dict "name" . "mountPath" "/etc/reveille-authority" -}}
+{{- $_ := set (index $parts "fleet-manager") "ownSecrets" (list $authority) -}}
+{{- end -}}
 {{- $gateway := merge (dict "protocol" "http") (omit .Values.gateway "kubernetes") -}}
 {{- with .Values.gateway.kubernetes -}}
 {{- if .listen -}}
@@ -87,6 +91,12 @@ JSON, which is TOML too; toToml would turn every whole number into a fraction.
 {{- $keys = append $keys (printf "file:/etc/reveille-secret-keys/%s" .) -}}
 {{- end -}}
 {{- $_ := set $settings "hosts" (merge (dict "secret_keys" $keys) (default dict $settings.hosts)) -}}
+{{- end -}}
+{{- if .Values.deviceAuthority.existingSecret -}}
+{{- $devices := default dict $settings.devices -}}
+{{- $files := dict "authority" "/etc/reveille-authority/tls.crt" "authority_key" "/etc/reveille-authority/tls.key" -}}
+{{- $certificates := merge $files (default dict $devices.certificates) -}}
+{{- $_ := set $settings "devices" (merge (dict "certificates" $certificates) $devices) -}}
 {{- end -}}
 {{- with .Values.gateway.kubernetes -}}
 {{- $kubernetes := dict "serve" .serve -}}

@@ -85,6 +85,8 @@ async fn every_part_lists_its_services_as_serving() {
             reveille.host.v1.HostSightService: SERVING
         fleet manager: SERVING
             reveille.event.v1.EventService: SERVING
+            reveille.fleet.v1.CertificateService: SERVING
+            reveille.fleet.v1.EnrolmentService: SERVING
             reveille.fleet.v1.FleetService: SERVING
         insight: SERVING
             reveille.insight.v1.ExplainService: SERVING

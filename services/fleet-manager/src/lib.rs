@@ -7,11 +7,12 @@
 //! - `fleets`: calls about fleets and the versions of their templates
 //! - `versions`: which template versions are kept
 //! - `devices`: decisions about devices
-//! - `enrolment`: requests of agents to be enrolled
+//! - `enrolment`: requests of agents to be enrolled, and their certificates; `signer`: the authority that signs these
 
 mod devices;
 mod enrolment;
 mod fleets;
+mod signer;
 mod store;
 mod versions;
 
@@ -30,7 +31,11 @@ use proto::fleet::fleet_service_server::FleetServiceServer;
 
 pub use store::Migrator;
 
-use crate::{fleets::FleetRpc, store::FleetLedgers};
+use crate::{
+    enrolment::{EnrolmentUpkeep, Enrolments},
+    fleets::FleetRpc,
+    store::FleetLedgers,
+};
 
 /// Starts the fleet manager on `listener`. It is ready once it has all devices.
 ///
@@ -47,14 +52,19 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     };
     let role = Role::start(&context, "fleet-manager", &database).await?;
 
+    let enrolments = Enrolments::open(&context, registry.clone(), database).await?;
+
     let mut server = Server::default();
     let fleets = FleetRpc { ledgers: ledgers.clone() };
     server.add(FleetServiceServer::new(fleets).max_decoding_message_size(LARGEST_MESSAGE));
-    enrolment::serve(&mut server);
-    server.add(EventHistories::default().with(&ledgers.fleets).service());
+    enrolments.serve(&mut server);
+    let histories = EventHistories::default().with(&ledgers.fleets);
+    server.add(enrolments.with_events(histories).service());
     let ready = chassis::serve(&context, "fleet-manager", listener, server).await?;
     // A mirror lasts as long as the process, and this one is for the log level alone.
     let _options = Mirror::of_options(&context, registry.clone(), || {});
+    let upkeep = EnrolmentUpkeep::start(&context, registry.clone(), enrolments);
+    context.tasks.spawn_until_shutdown("enrolments", upkeep.run());
     devices::start(&context, registry, ledgers, role, ready);
     Ok(())
 }

@@ -20,7 +20,7 @@ mod upstreams;
 
 pub use database::DatabaseSettings;
 pub(crate) use database::without_password;
-pub use device_records::DeviceSettings;
+pub use device_records::{CertificateSettings, DeviceSettings};
 pub use duration::seconds;
 pub use host_operations::{HostDriverName, HostOperationSettings, IronicBackendSettings, IronicSettings};
 pub use host_records::{HostSettings, SecretKeys};

@@ -135,13 +135,14 @@ pub fn approve(
     check_labels(&wish.labels)?;
     let mut labels = if wish.replace_labels { DeviceLabels::new() } else { request.labels.clone() };
     labels.extend(wish.labels);
-    let device = enrolled(request, labels.clone(), integrity, now);
+    let device = enrolled_device(request, labels.clone(), integrity, now);
     let approval =
         EnrolmentApproval { labels, approved_by: wish.approved_by, approved_at: now, has_device: false };
     Ok((EnrolmentRequest { approval: Some(approval), ..request.clone() }, device))
 }
 
-fn enrolled(
+/// Returns the device that the approval of a request makes.
+pub fn enrolled_device(
     request: &EnrolmentRequest,
     labels: DeviceLabels,
     integrity: DeviceIntegrity,

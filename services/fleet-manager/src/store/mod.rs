@@ -1,5 +1,6 @@
 //! Tables of the fleet manager. Only this module knows SQL.
 
+mod enrolments;
 mod fleets;
 mod versions;
 
@@ -9,6 +10,7 @@ use chassis::{
 };
 use sea_orm_migration::{MigrationTrait, MigratorTrait};
 
+pub(crate) use enrolments::{AuthorityTable, EnrolmentTable, RevocationTable};
 pub(crate) use fleets::FleetTable;
 pub(crate) use versions::TemplateVersionTable;
 
@@ -20,6 +22,9 @@ impl MigratorTrait for Migrator {
         Migrations::default()
             .kind::<FleetTable>()
             .kind::<TemplateVersionTable>()
+            .kind::<EnrolmentTable>()
+            .kind::<AuthorityTable>()
+            .kind::<RevocationTable>()
             .with(lease::Migration)
             .with(lease::RoleMigration)
             .into_vec()

@@ -15,6 +15,7 @@ use proto::{
         ReplaceFleetRequest, TemplateVersion, fleet_service_client::FleetServiceClient,
     },
 };
+use tempfile::TempDir;
 use test_databases::EmptyDatabase;
 use test_registry::TestRegistry;
 use tokio::net::TcpListener;
@@ -30,18 +31,21 @@ pub(super) struct World {
     /// Address of the manager.
     url: String,
     _database: EmptyDatabase,
+    /// Directory of the authority.
+    _directory: TempDir,
 }
 
 impl World {
     /// Starts the manager on `database`.
     pub(super) async fn start(database: EmptyDatabase) -> Self {
         let registry = TestRegistry::start().await;
-        let mut settings = Settings::default();
+        let directory = tempfile::tempdir().unwrap();
+        let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
         settings.component_registry.url = registry.url();
         settings.fleet_manager.database_url.clone_from(&database.url);
         let context = Context::new(settings);
         let (manager, url) = serve(&context).await;
-        Self { registry, context, manager, url, _database: database }
+        Self { registry, context, manager, url, _database: database, _directory: directory }
     }
 
     /// Starts the status evaluator beside the manager, as another process.
