@@ -10,7 +10,7 @@ use proto::{
         device_agent_service_client::DeviceAgentServiceClient, device_service_client::DeviceServiceClient,
     },
     event::event_service_client::EventServiceClient,
-    fleet::fleet_service_client::FleetServiceClient,
+    fleet::{enrolment_service_client::EnrolmentServiceClient, fleet_service_client::FleetServiceClient},
     host::{
         host_document_service_client::HostDocumentServiceClient,
         host_secret_service_client::HostSecretServiceClient, host_service_client::HostServiceClient,
@@ -90,6 +90,8 @@ pub(crate) struct MeshClients {
     pub tenants: TenantServiceClient<MeshChannel>,
     /// Fleets of edge devices, at the fleet manager.
     pub fleets: FleetServiceClient<MeshChannel>,
+    /// Enrolment of edge devices, at the fleet manager.
+    pub enrolment: EnrolmentServiceClient<MeshChannel>,
     /// The session manager, for its health.
     pub manager: MeshChannel,
     /// Explanations, at insight.
@@ -131,7 +133,8 @@ impl MeshHandle {
             templates: SessionTemplateServiceClient::new(manager.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
             tenants: TenantServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
-            fleets: FleetServiceClient::new(fleets).max_decoding_message_size(LARGEST_MESSAGE),
+            fleets: FleetServiceClient::new(fleets.clone()).max_decoding_message_size(LARGEST_MESSAGE),
+            enrolment: EnrolmentServiceClient::new(fleets).max_decoding_message_size(LARGEST_MESSAGE),
             manager,
             explanations: ExplainServiceClient::new(insight).max_decoding_message_size(LARGEST_MESSAGE),
             boot_scripts: BootScriptServiceClient::new(coordinator),

@@ -67,9 +67,9 @@ pub(crate) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
     match parts[..] {
         _ if *method == Method::OPTIONS => None,
         ["devices", _, "rendered"] => None,
-        ["devices" | "fleets" | "events" | "labels"] if reads => Some(CallClass::List),
+        ["devices" | "fleets" | "enrollmentrequests" | "events" | "labels"] if reads => Some(CallClass::List),
         ["devices", _, "status"] => Some(CallClass::Report),
-        ["devices" | "fleets" | "deviceactions", ..] => Some(CallClass::Operator),
+        ["devices" | "fleets" | "enrollmentrequests" | "deviceactions", ..] => Some(CallClass::Operator),
         _ => None,
     }
 }

@@ -48,6 +48,9 @@ fn the_document_lists_the_contract() {
         /flightctl/api/v1/devices/{name}/lastseen GET
         /flightctl/api/v1/devices/{name}/rendered GET
         /flightctl/api/v1/devices/{name}/status GET PATCH PUT
+        /flightctl/api/v1/enrollmentrequests GET POST
+        /flightctl/api/v1/enrollmentrequests/{name} DELETE GET PATCH PUT
+        /flightctl/api/v1/enrollmentrequests/{name}/approval PUT
         /flightctl/api/v1/events GET
         /flightctl/api/v1/fleets GET POST
         /flightctl/api/v1/fleets/{fleet}/templateversions GET
@@ -122,6 +125,13 @@ fn operations_say_what_they_take_and_may_answer() {
         get /flightctl/api/v1/devices/{name}/status (name) -> 200 400 404 500 503
         patch /flightctl/api/v1/devices/{name}/status (name) -> 200 400 404 408 409 413 415 500 503
         put /flightctl/api/v1/devices/{name}/status (name) -> 200 400 404 408 409 413 415 500 503 {"$ref":"#/components/schemas/DeviceInput"}
+        get /flightctl/api/v1/enrollmentrequests (fieldSelector limit continue) -> 200 400 414 431 500 503
+        post /flightctl/api/v1/enrollmentrequests () -> 201 400 408 409 413 415 500 503 {"$ref":"#/components/schemas/EnrollmentRequestInput"}
+        delete /flightctl/api/v1/enrollmentrequests/{name} (name) -> 200 400 404 409 500 503
+        get /flightctl/api/v1/enrollmentrequests/{name} (name) -> 200 400 404 500 503
+        patch /flightctl/api/v1/enrollmentrequests/{name} (name) -> 200 400 404 408 409 413 415 500 503
+        put /flightctl/api/v1/enrollmentrequests/{name} (name) -> 200 201 400 404 408 409 413 415 500 503 {"$ref":"#/components/schemas/EnrollmentRequestInput"}
+        put /flightctl/api/v1/enrollmentrequests/{name}/approval (name) -> 200 400 404 408 409 413 415 500 503 {"$ref":"#/components/schemas/EnrollmentRequestApproval"}
         get /flightctl/api/v1/events (limit continue fieldSelector) -> 200 400 414 431 500 503
         get /flightctl/api/v1/fleets (labelSelector fieldSelector limit continue addDevicesSummary) -> 200 400 414 431 500 503
         post /flightctl/api/v1/fleets () -> 201 400 408 409 413 415 500 503 {"$ref":"#/components/schemas/Fleet"}

@@ -38,6 +38,16 @@ fn device(name: &str) -> Value {
     json!({ "apiVersion": "flightctl.io/v1beta1", "kind": "Device", "metadata": { "name": name } })
 }
 
+/// A request of an agent without a name.
+fn enrolment(spec: Value) -> Value {
+    json!({ "apiVersion": "v1beta1", "kind": "EnrollmentRequest", "metadata": {}, "spec": spec })
+}
+
+fn named(mut document: Value, name: &str) -> Value {
+    document["metadata"]["name"] = json!(name);
+    document
+}
+
 /// A device with a report, one member of which is replaced.
 fn reported(member: &str, replacement: Value) -> Value {
     let mut status = json!({
@@ -90,8 +100,14 @@ async fn refusals_are_statuses_that_name_the_field() {
         ("PUT", "/devices/d/status", Some(reported("config", Value::Null))),
         ("PATCH", "/devices/d", Some(json!([{ "op": "move", "path": "/a", "from": "/b" }]))),
         ("PUT", "/devices/d/decommission", Some(json!({ "target": "Nothing" }))),
+        ("POST", "/enrollmentrequests", Some(enrolment(json!({ "csr": "" })))),
+        ("PUT", "/enrollmentrequests/e", Some(named(enrolment(json!({ "csr": "" })), "d"))),
+        ("PUT", "/enrollmentrequests/d", Some(named(enrolment(json!({ "osMode": "image" })), "d"))),
+        ("PUT", "/enrollmentrequests/d", Some(named(enrolment(json!({ "csr": "", "osMode": "x" })), "d"))),
+        ("PUT", "/enrollmentrequests/d/approval", Some(json!({ "labels": {} }))),
         ("GET", "/devices/d", None),
         ("GET", "/fleets/f", None),
+        ("GET", "/enrollmentrequests/d", None),
     ];
     let mut told = String::new();
     for (method, path, body) in rows {
@@ -125,8 +141,14 @@ async fn refusals_are_statuses_that_name_the_field() {
         PUT /devices/d/status -> 400 "Bad Request": invalid type: null, expected struct RunningConfig - 'status.config'
         PATCH /devices/d -> 400 "Bad Request": unknown field `from`, expected one of `op`, `path`, `value` - '[0].from'
         PUT /devices/d/decommission -> 400 "Bad Request": unknown variant `Nothing`, expected `Unenroll` or `FactoryReset` - 'target'
+        POST /enrollmentrequests -> 400 "Bad Request": metadata.name: is missing
+        PUT /enrollmentrequests/e -> 400 "Bad Request": metadata.name: is 'd', but 'e' in the path
+        PUT /enrollmentrequests/d -> 400 "Bad Request": missing field `csr` - 'spec'
+        PUT /enrollmentrequests/d -> 400 "Bad Request": unknown variant `x`, expected `image` or `package` - 'spec.osMode'
+        PUT /enrollmentrequests/d/approval -> 400 "Bad Request": missing field `approved`
         GET /devices/d -> 503 "Service Unavailable": component registry: Connection refused
         GET /fleets/f -> 503 "Service Unavailable": fleet manager: Connection refused
+        GET /enrollmentrequests/d -> 503 "Service Unavailable": fleet manager: Connection refused
     "#]].assert_eq(&told);
 }
 

@@ -1,10 +1,13 @@
 """The lives of devices, led with the published Python client of Flight Control."""
 
+import time
 from datetime import datetime, timezone
 
+from agent import Agent
 from flightctl.api.authentication_api import AuthenticationApi
 from flightctl.api.device_api import DeviceApi
 from flightctl.api.deviceactions_api import DeviceactionsApi
+from flightctl.api.enrollmentrequest_api import EnrollmentrequestApi
 from flightctl.api.event_api import EventApi
 from flightctl.api.fleet_api import FleetApi
 from flightctl.api.label_api import LabelApi
@@ -16,10 +19,15 @@ from flightctl.exceptions import ApiException, BadRequestException, ConflictExce
 from flightctl.models.device import Device
 from flightctl.models.device_decommission import DeviceDecommission
 from flightctl.models.device_resume_request import DeviceResumeRequest
+from flightctl.models.enrollment_request import EnrollmentRequest
+from flightctl.models.enrollment_request_approval import EnrollmentRequestApproval
 from flightctl.models.fleet import Fleet
 from flightctl.models.patch_request_inner import PatchRequestInner
 
 VERSION = "flightctl.io/v1beta1"
+
+# Seconds in which a change of one part has to reach another.
+PATIENCE = 30
 
 
 def document(name, site="a", image="registry.example/os:1"):
@@ -101,6 +109,7 @@ class LibraryLife:
         self.events = EventApi(api)
         self.labels = LabelApi(api)
         self.fleets = FleetApi(api)
+        self.requests = EnrollmentrequestApi(api)
         self.about = AuthenticationApi(api), OrganizationApi(api), VersionApi(api)
 
     def steps(self):
@@ -120,6 +129,9 @@ class LibraryLife:
             self.reads_events,
             self.reads_labels,
             self.leads_a_fleet,
+            self.refuses_a_liar,
+            self.enrols_an_agent,
+            self.forgets_a_deleted_agent,
             self.decommissions,
             self.deletes_everything,
         ]
@@ -248,6 +260,48 @@ class LibraryLife:
         for _ in range(2):
             assert self.fleets.delete_fleet_with_http_info("f1").status_code == 200
         refused(NotFoundException, self.fleets.get_fleet, "f1")
+
+    def refuses_a_liar(self):
+        liar, other = Agent(), Agent()
+        lie = liar.enrolment()
+        lie["spec"]["csr"] = other.signing_request()
+        refusal = refused(BadRequestException, self.requests.create_enrollment_request, EnrollmentRequest.from_dict(lie))
+        assert "metadata.name" in refusal.body, refusal.body
+        refused(NotFoundException, self.requests.get_enrollment_request, liar.name)
+
+    def enrols_an_agent(self):
+        agent = self.agent = Agent()
+        name, request = agent.name, EnrollmentRequest.from_dict(agent.enrolment(site="a", rack="1"))
+        created = self.requests.create_enrollment_request_with_http_info(request)
+        assert created.status_code == 201 and created.data.status.certificate is None
+        refused(ConflictException, self.requests.create_enrollment_request, request)
+        assert self.requests.replace_enrollment_request(name, request).metadata.name == name
+        waiting = self.requests.list_enrollment_requests(field_selector="status.approval.approved=false").items
+        assert [one.metadata.name for one in waiting] == [name]
+        refused(NotFoundException, self.devices.get_device, name)
+
+        approval = EnrollmentRequestApproval(approved=True, labels={"rack": "2"})
+        approved = self.requests.approve_enrollment_request(name, approval)
+        assert approved.approved and approved.labels == {"site": "a", "rack": "2"}, approved
+        refused(BadRequestException, self.requests.approve_enrollment_request, name, approval)
+        shown = self.requests.get_enrollment_request(name)
+        assert agent.is_of(shown.status.certificate) and shown.status.conditions[0].type == "Approved"
+        device = self.devices.get_device(name)
+        assert device.status.lifecycle.status == "Enrolled" and device.metadata.labels == approved.labels
+        assert device.status.integrity.status == "Unsupported" and device.status.capabilities.os_mode == "image"
+        refused(ConflictException, self.requests.delete_enrollment_request, name)
+
+    def forgets_a_deleted_agent(self):
+        name = self.agent.name
+        self.devices.delete_device(name)
+        end = time.monotonic() + PATIENCE
+        while self.requests.list_enrollment_requests(field_selector=f"metadata.name={name}").items:
+            assert time.monotonic() < end, "the request is still there"
+            time.sleep(0.1)
+        unwanted = Agent()
+        self.requests.create_enrollment_request(EnrollmentRequest.from_dict(unwanted.enrolment()))
+        assert self.requests.delete_enrollment_request_with_http_info(unwanted.name).status_code == 200
+        refused(NotFoundException, self.requests.get_enrollment_request, unwanted.name)
 
     def decommissions(self):
         end = DeviceDecommission(target="Unenroll")

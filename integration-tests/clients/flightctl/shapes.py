@@ -6,6 +6,7 @@ import ssl
 from urllib.parse import quote, urlsplit
 
 import library
+from agent import Agent
 
 
 class RequestShapes:
@@ -25,6 +26,7 @@ class RequestShapes:
             self.applies_and_reads_as_the_program,
             self.relabels_as_ansible,
             self.decommissions_as_ansible,
+            self.approves_as_ansible,
             self.is_refused_in_form,
             self.deletes_as_the_program,
         ]
@@ -92,6 +94,15 @@ class RequestShapes:
         status, _, body = self.ask("PUT", "/devices/c1/decommission", {"target": "Unenroll"})
         assert status == 200 and body["spec"]["decommissioning"] == {"target": "Unenroll"}, body
         assert self.ask("GET", "/devices/c1")[2]["spec"]["decommissioning"]["target"] == "Unenroll"
+
+    def approves_as_ansible(self):
+        agent = Agent()
+        path = f"/enrollmentrequests/{agent.name}"
+        assert self.ask("PUT", path, agent.enrolment(site="a"))[0] == 201
+        assert self.ask("GET", path)[0] == 200
+        status, _, body = self.ask("PUT", f"{path}/approval", {"replaceLabels": False, "approved": True})
+        assert status == 200 and body["labels"] == {"site": "a"}, body
+        assert self.as_program("DELETE", f"/devices/{agent.name}")[0] == 200
 
     def is_refused_in_form(self):
         offline = library.reported("c2", summary={"status": "Offline"})

@@ -4,7 +4,8 @@
 use http::StatusCode;
 
 use super::{
-    decisions, device_status, devices, events, fleets, rendered, selection::LONGEST_SELECTOR, service,
+    decisions, device_status, devices, enrolment, events, fleets, rendered, selection::LONGEST_SELECTOR,
+    service,
 };
 use crate::{
     flightctl::{
@@ -12,6 +13,7 @@ use crate::{
         pages::LARGEST_PAGE,
         wire::{
             device::{Device, DeviceList, LastSeen},
+            enrolment::{EnrolmentApproval, EnrolmentList, EnrolmentRequest},
             event::EventList,
             fleet::{Fleet, FleetList, TemplateVersion, TemplateVersionList},
             outcome::OutcomeStatus,
@@ -35,6 +37,7 @@ pub(crate) fn endpoints() -> Vec<ApiEndpoint<FlightctlFace>> {
     paths.extend(parts_of_devices());
     paths.extend(around_devices());
     paths.extend(fleets());
+    paths.extend(enrolment());
     paths
 }
 
@@ -93,7 +96,10 @@ fn devices() -> Vec<ApiEndpoint<FlightctlFace>> {
                 devices::patch,
                 changes("Patches labels and spec of a device").answers::<Device>().takes_json_patch(),
             )
-            .delete(devices::delete, device("Deletes a device").answers::<OutcomeStatus>()),
+            .delete(
+                devices::delete,
+                device("Deletes a device with its enrolment request").answers::<OutcomeStatus>(),
+            ),
     ]
 }
 
@@ -210,13 +216,57 @@ fn fleets() -> Vec<ApiEndpoint<FlightctlFace>> {
     ]
 }
 
+fn enrolment() -> Vec<ApiEndpoint<FlightctlFace>> {
+    vec![
+        at("/api/v1/enrollmentrequests")
+            .get(
+                enrolment::list,
+                ApiOperation::new("Requests of agents, ordered by name")
+                    .answers::<EnrolmentList>()
+                    .asks(selectors().into_iter().skip(1).chain(pages())),
+            )
+            .post(
+                enrolment::create,
+                ApiOperation::new("Stores the request of an agent")
+                    .answers_with::<EnrolmentRequest>(StatusCode::CREATED)
+                    .refuses(StatusCode::CONFLICT, "There is a request of that name"),
+            ),
+        at("/api/v1/enrollmentrequests/{name}")
+            .get(enrolment::show, about(REQUEST, "Shows a request").answers::<EnrolmentRequest>())
+            .put(
+                enrolment::put,
+                stores("Replaces a request, or stores it").answers::<EnrolmentRequest>().may_create(),
+            )
+            .patch(
+                enrolment::patch,
+                stores("Patches a request").answers::<EnrolmentRequest>().takes_json_patch(),
+            )
+            .delete(
+                enrolment::delete,
+                about(REQUEST, "Deletes a request")
+                    .answers::<OutcomeStatus>()
+                    .refuses(StatusCode::CONFLICT, "Its device exists"),
+            ),
+        at("/api/v1/enrollmentrequests/{name}/approval").put(
+            enrolment::approve,
+            stores("Approves a request, which creates its device").answers::<EnrolmentApproval>(),
+        ),
+    ]
+}
+
 /// Reason of a refusal: the resource is not there.
 const FLEET: &str = "There is no such fleet";
+/// Reason of a refusal: the resource is not there.
+const REQUEST: &str = "There is no such request";
 /// Reason of a refusal: the resource is not the one that was expected.
 const OTHER: &str = "The resource has another version";
 
 fn about(missing: &'static str, summary: &'static str) -> ApiOperation {
     ApiOperation::new(summary).refuses(StatusCode::NOT_FOUND, missing)
+}
+
+fn stores(summary: &'static str) -> ApiOperation {
+    about(REQUEST, summary).refuses(StatusCode::CONFLICT, "The request has changed in the meantime")
 }
 
 fn device(summary: &'static str) -> ApiOperation {

@@ -5,6 +5,7 @@ mod contract;
 mod decisions;
 mod device_status;
 mod devices;
+mod enrolment;
 mod events;
 mod fleets;
 mod rendered;

@@ -2,7 +2,7 @@
 //!
 //! - `words`, `moment`: words and times; `strict`: objects; `meta`: facts about resources and lists
 //! - `device`, `spec`, `status`, `report`: devices; `counts`: their numbers
-//! - `fleet`: fleets
+//! - `fleet`, `enrolment`: fleets and requests of agents
 //! - `event`: events; `patch`: JSON patches
 //! - `outcome`, `service`: answers about requests and about the service
 //!
@@ -11,6 +11,7 @@
 
 pub(crate) mod counts;
 pub(crate) mod device;
+pub(crate) mod enrolment;
 pub(crate) mod event;
 pub(crate) mod fleet;
 pub(crate) mod meta;

@@ -147,6 +147,12 @@ word_lists! {
     TemplateVersionKind: "TemplateVersion";
     /// The kind of a list of such.
     TemplateVersionListKind: "TemplateVersionList";
+    /// The kind of a request of an agent.
+    EnrolmentKind: "EnrollmentRequest";
+    /// The kind of a list of such.
+    EnrolmentListKind: "EnrollmentRequestList";
+    /// Types of conditions of such a request.
+    EnrolmentConditions: "Approved";
     /// Operations of JSON patches.
     PatchOperations: "add" "replace" "remove" "test";
     /// Weights of events.
