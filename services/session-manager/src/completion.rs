@@ -1,4 +1,5 @@
-//! Completes running sessions that no component keeps any more (BOS reference 5.9).
+//! Completes running sessions that no component keeps any more (BOS reference 5.9). The components of a session that is
+//! being cancelled are released first.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -7,7 +8,7 @@ use domain::boot::{
     component::Component,
     session::{
         Progress, Session,
-        completion::{owns, stake},
+        completion::{Stake, owns, stake},
     },
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -81,6 +82,9 @@ async fn complete_if_over(
     if is_behind && !shared.components.is_complete() {
         return Ok(CompletionCheck::Unsettled);
     }
+    if record.session.is_being_cancelled() && term.is_current() {
+        release(shared, &record.session).await?;
+    }
     // Counted after the revision was reached, so that the index is at least as new.
     let is_over = || shared.members.stakes(key).is_some_and(|stakes| stakes.is_complete());
     if is_over() && (is_owner(shared, &record.session) || is_kept(shared, &record.session).await?) {
@@ -96,6 +100,25 @@ async fn complete_if_over(
         }
     }
     Ok(CompletionCheck::Done)
+}
+
+/// Releases the components that hold a session that is being cancelled. Nothing new begins for them once the registry
+/// has written this; an action that is under way ends by itself.
+async fn release(shared: &ManagerState, session: &Session) -> Result<(), Fault> {
+    shared.registry.wait_for_mirror(&shared.components).await?;
+    let held = shared.members.held_by(session).into_iter();
+    let owned: Vec<_> = held.filter(|(_, stake)| *stake == Stake::Owned).map(|(id, _)| id).collect();
+    if owned.is_empty() {
+        return Ok(());
+    }
+    tracing::info!(
+        session = session.name,
+        components = owned.len(),
+        "releasing components of cancelled session"
+    );
+    let error = format!("Session '{}' was cancelled before the node reached its desired state", session.name);
+    shared.release.release(session, owned, error).await?;
+    shared.registry.wait_for_mirror(&shared.components).await
 }
 
 /// Returns whether a component keeps the session according to the registry, or may do so soon because commits were lost

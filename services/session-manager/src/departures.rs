@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use chassis::{Channel, Fault, lease::Term, mesh::channel::LARGEST_MESSAGE, within};
+use chassis::{Fault, lease::Term};
 use domain::{
     boot::{
         component::Component,
@@ -24,10 +24,6 @@ use domain::{
     core::id::{ComponentId, Tenant},
 };
 use futures_util::future::join_all;
-use proto::component::{
-    self as wire, PatchComponentsRequest, PatchMany, Scope, component_service_client::ComponentServiceClient,
-    patch_components_request::Selection,
-};
 use tokio::time::sleep;
 
 use crate::{
@@ -38,9 +34,6 @@ use crate::{
     tenants::{HeldNodes, TenantDenial, TenantNodes, in_doubt},
 };
 
-/// Deadline of the registry for one answer.
-const ANSWER: Duration = Duration::from_secs(20);
-
 /// Pause between polls while the membership of nodes is in doubt.
 const IN_DOUBT: Duration = Duration::from_secs(3);
 
@@ -49,9 +42,8 @@ const IN_DOUBT: Duration = Duration::from_secs(3);
 const LEFT: &str = "The node has left the tenant whose session was acting on it";
 
 /// Polls the tenant service for the running sessions of tenants, for ever.
-pub(crate) async fn run(shared: ManagerState, registry: Channel, term: Term) -> anyhow::Result<Infallible> {
-    let registry = ComponentServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
-    let watch = DeparturePoller { shared, registry, term };
+pub(crate) async fn run(shared: ManagerState, term: Term) -> anyhow::Result<Infallible> {
+    let watch = DeparturePoller { shared, term };
     watch.shared.options.reached(1).await;
     loop {
         let period = watch.shared.options.in_force().polling_period();
@@ -72,7 +64,6 @@ pub(crate) async fn run(shared: ManagerState, registry: Channel, term: Term) -> 
 
 struct DeparturePoller {
     shared: ManagerState,
-    registry: ComponentServiceClient<Channel>,
     term: Term,
 }
 
@@ -191,24 +182,6 @@ impl DeparturePoller {
             nodes = nodes.len(),
             "nodes have left the tenant of their session"
         );
-        let patch = wire::Component {
-            enabled: Some(false),
-            error: Some(LEFT.to_owned()),
-            ..wire::Component::default()
-        };
-        let many = PatchMany {
-            patch: Some(patch),
-            session: session.name.clone(),
-            session_tenant: Some(session.tenant.as_str().to_owned()),
-            ..PatchMany::default()
-        };
-        let ids = nodes.iter().map(|id| id.as_str().to_owned()).collect();
-        let request = PatchComponentsRequest {
-            selection: Some(Selection::Many(many)),
-            scope: Some(Scope { ids }),
-            ..PatchComponentsRequest::default()
-        };
-        within(ANSWER, self.registry.clone().patch_components(request)).await?;
-        Ok(())
+        self.shared.release.release(session, nodes, LEFT.to_owned()).await
     }
 }

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use chassis::Fault;
-use domain::boot::bos::compatibility::Compatibility;
+use domain::boot::{bos::compatibility::Compatibility, session::IdleReason};
 use upstream::Failure;
 
 /// Time for which BOS repeats a call of the inventory or of the tenant service: the pauses between ten tries (BOS
@@ -78,6 +78,13 @@ pub enum DependencyError {
     Retryable(DependencyOutage),
     /// A permanent error: the session ends. The text is for people.
     Fatal(String),
+    /// The session has no members, and so ends.
+    Idle {
+        /// Reason for it.
+        reason: IdleReason,
+        /// Error of the session, for people.
+        error: String,
+    },
 }
 
 /// An outage of a dependency.
@@ -110,7 +117,7 @@ impl DependencyError {
     pub(crate) fn is_outage(&self) -> bool {
         match self {
             Self::Retryable(_) => true,
-            Self::Fatal(_) => false,
+            Self::Fatal(_) | Self::Idle { .. } => false,
         }
     }
 
@@ -118,7 +125,7 @@ impl DependencyError {
     pub(crate) fn text(self) -> String {
         match self {
             Self::Retryable(outage) => outage.error,
-            Self::Fatal(error) => error,
+            Self::Fatal(error) | Self::Idle { error, .. } => error,
         }
     }
 
@@ -182,7 +189,9 @@ mod tests {
                 let after = Duration::from_secs(waited);
                 let followed = match error.in_compatibility(Compatibility { strict_bos }, after) {
                     DependencyError::Retryable(_) => "waits".to_owned(),
-                    DependencyError::Fatal(error) => format!("fails: {error}"),
+                    DependencyError::Fatal(error) | DependencyError::Idle { error, .. } => {
+                        format!("fails: {error}")
+                    }
                 };
                 let mode = if strict_bos { "strict" } else { "" };
                 rows += &format!("{what:24} {mode:6} after {waited}: {followed}\n");
@@ -259,7 +268,7 @@ mod tests {
         ]
         .map(|fault| match DependencyError::from_mesh(Dependency::Registry, fault) {
             DependencyError::Retryable(outage) => format!("wait for {}: {}\n", outage.what, outage.error),
-            DependencyError::Fatal(error) => format!("fail: {error}\n"),
+            DependencyError::Fatal(error) | DependencyError::Idle { error, .. } => format!("fail: {error}\n"),
         })
         .concat();
         expect![[r#"

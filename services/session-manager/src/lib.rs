@@ -20,11 +20,13 @@ mod lookup;
 mod members;
 mod record;
 mod registry;
+mod release;
 mod review;
 mod sessions;
 mod setup;
 mod shared;
 mod staging;
+mod steering;
 mod store;
 mod templates;
 mod tenants;
@@ -55,6 +57,7 @@ use crate::{
     lookup::ImageLookup,
     members::SessionMembers,
     registry::RegistryClient,
+    release::ComponentRelease,
     sessions::SessionRpc,
     setup::SetupPeers,
     shared::ManagerState,
@@ -79,7 +82,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
 
     let mut server = Server::default();
     let sessions = SessionRpc {
-        staging: StagingService::new(shared.clone(), registry.clone()),
+        staging: StagingService::new(shared.clone(), registry),
         lookup: Arc::clone(&lookup),
         shared: shared.clone(),
     };
@@ -92,7 +95,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let ready = chassis::serve(&context, "session-manager", listener, server).await?;
 
     // Work in progress is dropped at shutdown: every loop resumes its work from storage.
-    let engine = SessionEngine { shared: shared.clone(), registry, peers, work: work.clone() };
+    let engine = SessionEngine { shared: shared.clone(), peers, work: work.clone() };
     context.tasks.spawn_until_shutdown("session-engine", async move {
         engine.shared.components.reached(1).await;
         role.while_held(|term| engine.clone().run(term)).await
@@ -112,7 +115,6 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
 #[derive(Clone)]
 struct SessionEngine {
     shared: ManagerState,
-    registry: Channel,
     peers: SetupPeers,
     work: WorkQueues,
 }
@@ -121,14 +123,14 @@ impl SessionEngine {
     /// Works on all sessions until the term is over and this is dropped. Work that was under way before resumes from
     /// storage.
     async fn run(self, term: Term) -> anyhow::Result<Infallible> {
-        let Self { shared, registry, peers, work } = self;
+        let Self { shared, peers, work } = self;
         let _open = (work.setup.open(), work.completion.open());
         shared.sessions.catch_up().await;
         work.mark_all(&shared);
         let setup = setup::run(shared.clone(), peers, work.setup, term.clone());
         let completion = completion::run(shared.clone(), work.completion, term.clone());
         let cleanup = cleanup::run(shared.clone(), work.cleanup, term.clone());
-        let departures = departures::run(shared, registry, term);
+        let departures = departures::run(shared, term);
         tokio::try_join!(setup, completion, cleanup, departures).map(|(never, ..)| never)
     }
 }
@@ -175,6 +177,7 @@ async fn open(
         most_complete,
         complete_applied: settings.sessions.complete_applied,
         confirmation: RegistryConfirmation::new(registry.clone()),
+        release: ComponentRelease::new(registry.clone()),
     };
     Ok((shared, role))
 }

@@ -237,6 +237,7 @@ mod tests {
             limit: String::new(),
             stage: false,
             include_disabled: false,
+            retry_of: None,
         };
         let id = format!("{tenant}/{name}");
         SessionRecord::new(

@@ -13,7 +13,7 @@ use chassis::{
 use domain::{
     boot::{
         bos::options::Options,
-        session::{self, Session, SessionPatch, limit::names_nid},
+        session::{self, NewSession, Progress, Session, SessionPatch, limit::names_nid},
         template::{Rules, SessionTemplate},
     },
     core::{event::Actor, invalid::Invalid},
@@ -80,7 +80,8 @@ impl SessionService for SessionRpc {
         &self,
         request: Request<wire::CreateSessionRequest>,
     ) -> Result<Response<wire::CreateSessionResponse>, Status> {
-        let session = self.create(request.into_inner()).await?;
+        let wish = convert::session::wish_from_wire(request.into_inner()).map_err(Fault::Invalid)?;
+        let session = self.create(wish).await?;
         Ok(Response::new(wire::CreateSessionResponse { session: Some(session) }))
     }
 
@@ -177,6 +178,22 @@ impl SessionService for SessionRpc {
         Ok(Response::new(wire::SaveSessionStatusResponse { status: Some(status) }))
     }
 
+    async fn cancel_session(
+        &self,
+        request: Request<wire::CancelSessionRequest>,
+    ) -> Result<Response<wire::CancelSessionResponse>, Status> {
+        let session = Some(self.cancel(request.into_inner()).await?);
+        Ok(Response::new(wire::CancelSessionResponse { session }))
+    }
+
+    async fn retry_session(
+        &self,
+        request: Request<wire::RetrySessionRequest>,
+    ) -> Result<Response<wire::RetrySessionResponse>, Status> {
+        let session = Some(self.retry(request.into_inner()).await?);
+        Ok(Response::new(wire::RetrySessionResponse { session }))
+    }
+
     async fn apply_staged(
         &self,
         request: Request<wire::ApplyStagedRequest>,
@@ -185,16 +202,20 @@ impl SessionService for SessionRpc {
     }
 }
 
+/// Whether a call created its session.
+struct IsNew(bool);
+
 impl SessionRpc {
-    async fn record(&self, tenant: &str, name: &str) -> Result<Arc<SessionRecord>, Fault> {
+    pub(crate) async fn record(&self, tenant: &str, name: &str) -> Result<Arc<SessionRecord>, Fault> {
         let key = wanted_key(SessionRecord::KIND, tenant, name)?;
         self.shared.sessions.fresh().await?;
         let found = self.shared.sessions.view().get(&key);
         found.ok_or_else(|| Fault::not_found(SessionRecord::KIND, name))
     }
 
-    async fn create(&self, request: wire::CreateSessionRequest) -> Result<wire::Session, Fault> {
-        let wish = convert::session::wish_from_wire(request)?;
+    /// Creates the session of `wish`. A session that is retried already is not retried again: the session that does is
+    /// returned.
+    pub(crate) async fn create(&self, wish: NewSession) -> Result<wire::Session, Fault> {
         self.shared.tenants.nodes_in_time(&wish.tenant).await?;
         let options = self.shared.registry.options().await?;
         // Ids of this version sort by creation time, which decides the later one of two sessions.
@@ -206,28 +227,33 @@ impl SessionRpc {
             template.ok_or_else(|| Fault::not_found(TemplateRecord::KIND, &created.template_name))?;
         self.check(&created, &template, &options).await?;
         let record = SessionRecord::new(created);
-        let mut session = convert::session::to_wire(&record.session);
-        let insert =
-            self.shared.sessions.write_by(Actor::Client, move |draft| match draft.get(&record.key) {
-                Some(taken) => Err(Fault::AlreadyExists {
-                    kind: SessionRecord::KIND.into(),
-                    name: taken.session.name.clone(),
-                }),
-                None => {
-                    draft.put(record);
-                    Ok(())
-                }
-            });
-        let ((), revision) = insert.await?;
-        session.revision = revision;
-        Ok(session)
+        let insert = self.shared.sessions.write_by(Actor::Client, move |draft| {
+            if let Some(retried) = &record.session.retry_of
+                && let Some(retry) = draft.select(|other| other.session.retries(&retried.id)).first()
+            {
+                return Ok((convert::session::to_wire(&retry.session), IsNew(false)));
+            }
+            if let Some(taken) = draft.get(&record.key) {
+                let name = taken.session.name.clone();
+                return Err(Fault::AlreadyExists { kind: SessionRecord::KIND.into(), name });
+            }
+            let session = convert::session::to_wire(&record.session);
+            draft.put(record);
+            Ok((session, IsNew(true)))
+        });
+        let ((session, IsNew(is_new)), revision) = insert.await?;
+        Ok(if is_new { wire::Session { revision, ..session } } else { session })
     }
 
     async fn update(&self, key: Arc<str>, name: String, patch: SessionPatch) -> Result<wire::Session, Fault> {
+        let shared = self.shared.clone();
         let update = self.shared.sessions.write_by(Actor::Client, move |draft| {
             let record = draft.get(&key).ok_or_else(|| Fault::not_found(SessionRecord::KIND, &name))?;
             let record = Arc::unwrap_or_clone(record);
             let session = session::patch(record.session.clone(), patch)?;
+            let ends = session.progress == Progress::Complete && session.progress != record.session.progress;
+            let result = if ends { Some(shared.result(&session, None)) } else { session.result.clone() };
+            let session = Session { result, ..session };
             let answer = convert::session::to_wire(&session);
             draft.put(record.with(session));
             Ok(answer)

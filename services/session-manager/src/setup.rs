@@ -93,7 +93,11 @@ impl SessionSetup {
         let (written, outcome) = match self.assign(&record, &mut wait).await {
             Ok(assigned) => (self.start(&record, assigned).await, SetupOutcome::Settled),
             Err(DependencyError::Fatal(error)) => {
-                let failed = self.shared.fail(&record, error, self.term.fence());
+                let failed = self.shared.fail(&record, error, None, self.term.fence());
+                (failed.await, SetupOutcome::Settled)
+            }
+            Err(DependencyError::Idle { reason, error }) => {
+                let failed = self.shared.fail(&record, error, Some(reason), self.term.fence());
                 (failed.await, SetupOutcome::Settled)
             }
             Err(DependencyError::Retryable(outage)) => self.report_wait(&record, &outage, wait.clone()).await,
@@ -155,9 +159,9 @@ impl SessionSetup {
                 failpoint::pass(format_args!("session.intended"));
                 Ok(intent)
             }
-            Err(DependencyError::Fatal(error)) => {
+            Err(error @ (DependencyError::Fatal(_) | DependencyError::Idle { .. })) => {
                 self.note(record, |pending| SessionRecord { left_out, ..pending }).await?;
-                Err(DependencyError::Fatal(error))
+                Err(error)
             }
             Err(DependencyError::Retryable(outage)) => Err(DependencyError::Retryable(outage)),
         }

@@ -10,7 +10,11 @@ use domain::{
     boot::{
         bos::{compatibility::Compatibility, options::Options},
         component::Component,
-        session::{self, Progress, Session, completion, status::session_status},
+        session::{
+            self, IdleReason, Progress, Session, SessionEnd, SessionResult, completion,
+            result::{MemberStanding, result, standing},
+            status::session_status,
+        },
         template::SessionTemplate,
     },
     core::id::{ComponentId, Tenant},
@@ -23,6 +27,7 @@ use crate::{
     members::SessionMembers,
     record::{SessionRecord, key},
     registry::RegistryClient,
+    release::ComponentRelease,
     store::{LeftOutMembers, SessionTable, TemplateTable},
     tenants::{Nodes, TenantLookup},
 };
@@ -49,6 +54,7 @@ pub(crate) struct ManagerState {
     /// Whether an applied stage that is kept releases its session.
     pub(crate) complete_applied: bool,
     pub(crate) confirmation: RegistryConfirmation,
+    pub(crate) release: ComponentRelease,
 }
 
 impl ManagerState {
@@ -128,7 +134,7 @@ impl ManagerState {
         fence: Fence,
     ) -> Result<(), Fault> {
         let error = record.session.error.clone().or_else(|| self.lost_components(record));
-        self.end(record, Progress::Running, error, visible, fence).await
+        self.end(record, Progress::Running, error, None, visible, fence).await
     }
 
     /// Returns the error of a session of which the registry has lost components with its last commits; `None`: it has
@@ -138,7 +144,21 @@ impl ManagerState {
         completion::lost_components(&record.session, self.members.lost(&record.key), at)
     }
 
-    /// Completes a session without nodes with an `error`, if the session is still pending.
+    /// Returns the members of `session` and their standing, from the mirror of components.
+    pub(crate) fn standings(&self, session: &Session) -> impl Iterator<Item = (ComponentId, MemberStanding)> {
+        session.components.iter().map(|id| {
+            let component = self.components.get(id.as_str());
+            (id.clone(), standing(session, component.as_deref()))
+        })
+    }
+
+    /// Decides the result of `session`, which ends now, from the mirror of components.
+    pub(crate) fn result(&self, session: &Session, idle: Option<IdleReason>) -> SessionResult {
+        result(session, idle, self.standings(session).map(|(_, standing)| standing))
+    }
+
+    /// Completes a session without nodes with an `error`, if the session is still pending. `idle`: the reason why there
+    /// are none, if the setup found that out.
     ///
     /// # Errors
     /// The write failed, or its commit outcome is unknown.
@@ -146,9 +166,10 @@ impl ManagerState {
         &self,
         record: &SessionRecord,
         error: String,
+        idle: Option<IdleReason>,
         fence: Fence,
     ) -> Result<(), Fault> {
-        self.end(record, Progress::Pending, Some(error), None, fence).await
+        self.end(record, Progress::Pending, Some(error), idle, None, fence).await
     }
 
     /// Completes a session, if its progress is still `from`.
@@ -157,6 +178,7 @@ impl ManagerState {
         seen: &SessionRecord,
         from: Progress,
         error: Option<String>,
+        idle: Option<IdleReason>,
         visible: Nodes,
         fence: Fence,
     ) -> Result<(), Fault> {
@@ -170,8 +192,14 @@ impl ManagerState {
                 // This write itself detected the loss: the registry's answer was about the history before.
                 return Err(Fault::unavailable("sessions", "commits were lost just now"));
             }
-            let session = session::complete(record.session.clone(), now(), error);
-            tracing::info!(session = session.name, id, error = session.error, "session complete");
+            let session = match &error {
+                Some(error) => session::with_error(record.session.clone(), error),
+                None => record.session.clone(),
+            };
+            let result = shared.result(&session, idle);
+            let session = session::complete(session, now(), SessionEnd { error: None, result });
+            let result = session.result.as_ref().map(SessionResult::word);
+            tracing::info!(session = session.name, id, result, error = session.error, "session complete");
             let saved_status = Some(shared.status(&session, &visible));
             let record = SessionRecord::clone(&record).with(session);
             draft.put(SessionRecord { saved_status, left_out: None, ..record });

@@ -224,7 +224,9 @@ impl TenantLookup {
     pub(crate) async fn nodes_in_time(&self, tenant: &Tenant) -> Result<Nodes, Fault> {
         match tokio::time::timeout(PATIENCE, self.nodes(tenant)).await {
             Ok(Ok(nodes)) => Ok(nodes),
-            Ok(Err(DependencyError::Fatal(_))) => Err(Fault::not_found(TENANT, tenant.as_str())),
+            Ok(Err(DependencyError::Fatal(_) | DependencyError::Idle { .. })) => {
+                Err(Fault::not_found(TENANT, tenant.as_str()))
+            }
             Ok(Err(DependencyError::Retryable(outage))) => {
                 Err(Fault::unavailable(outage.what.text(), outage.error))
             }

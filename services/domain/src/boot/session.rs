@@ -9,12 +9,16 @@ pub mod inventory;
 pub mod lacking;
 pub mod limit;
 pub mod membership;
+pub mod result;
 pub mod staging;
 pub mod status;
+pub mod steer;
 
 pub use create::{NewSession, create};
 pub use expiry::{expires_at, is_expired, next_expiry, surplus};
 pub use filter::SessionFilter;
+pub use result::{IdleReason, SessionResult};
+pub use steer::{Cancellation, RetriedSession};
 
 use std::sync::Arc;
 
@@ -96,12 +100,28 @@ pub struct Session {
     pub trouble_begin: Option<Arc<TroubleBegin>>,
     /// Time of creation.
     pub created_at: Timestamp,
+    /// Result of a complete session; `None`: it is not complete, or an earlier version completed it.
+    pub result: Option<SessionResult>,
+    /// Wish of an operator that the session ends now, if there is one.
+    pub cancellation: Option<Cancellation>,
+    /// Session whose failed components this one retries, if there is one.
+    pub retry_of: Option<RetriedSession>,
 }
 
 impl Session {
     /// Returns when the session started: its start time, or its time of creation if that cannot be read.
     pub fn started_at(&self) -> Timestamp {
         bos_time::read(&self.start_time).unwrap_or(self.created_at)
+    }
+
+    /// Returns whether the session is to end because of a cancellation, and has not ended yet.
+    pub fn is_being_cancelled(&self) -> bool {
+        self.cancellation.is_some() && self.progress != Progress::Complete
+    }
+
+    /// Returns whether the session retries the one with that unique `id`.
+    pub fn retries(&self, id: &str) -> bool {
+        self.retry_of.as_ref().is_some_and(|retried| retried.id == id)
     }
 
     /// Returns the trouble of a session that is not over: its error, or else its wait.
@@ -143,14 +163,23 @@ pub fn with_error(session: Session, error: &str) -> Session {
     Session { error: Some(error.chars().take(LONGEST_ERROR).collect()), ..session }
 }
 
-/// Returns the session as it ends at `now`. An `error` has the reason why it could not do its work and is cut at the
-/// limit of the contract; without one, an earlier error stays.
+/// End of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionEnd {
+    /// Reason why the session could not do its work, cut at the limit of the contract; `None`: an earlier error stays.
+    pub error: Option<String>,
+    /// Result of the session.
+    pub result: SessionResult,
+}
+
+/// Returns the session as it ends at `now`.
 #[must_use]
-pub fn complete(session: Session, now: Timestamp, error: Option<String>) -> Session {
-    let error = error.map(|text| text.chars().take(LONGEST_ERROR).collect()).or(session.error);
+pub fn complete(session: Session, now: Timestamp, end: SessionEnd) -> Session {
+    let error = end.error.map(|text| text.chars().take(LONGEST_ERROR).collect()).or(session.error);
     let progress = Progress::Complete;
     let end_time = Some(bos_time::text(now));
-    Session { progress, end_time, error, waiting_for: String::new(), ..session }
+    let result = Some(end.result);
+    Session { progress, end_time, error, result, waiting_for: String::new(), ..session }
 }
 
 /// Change of some members of a session; those that are `None` stay (BOS reference 2.9.3).
@@ -168,11 +197,16 @@ pub struct SessionPatch {
     pub error: Option<Option<String>>,
 }
 
-/// Returns the session with `patch` applied, all of it or none.
+/// Returns the session with `patch` applied, all of it or none. A session that is not complete any more has no result,
+/// and is not cancelled.
 ///
 /// # Errors
-/// Names the first member of the patch that breaks its limit.
+/// Names the first member of the patch that breaks its limit, or the progress of a session that is being cancelled:
+/// its components are released first.
 pub fn patch(session: Session, patch: SessionPatch) -> Result<Session, Invalid> {
+    if session.is_being_cancelled() && patch.progress.is_some_and(|progress| progress != session.progress) {
+        return Err(Invalid::new("status.status", "the session is being cancelled"));
+    }
     let components = patch.components.as_deref().map(read_components).transpose()?;
     let start_time = patch.start_time.unwrap_or(session.start_time);
     check_length("status.start_time", &start_time, 0, LONGEST_TIME)?;
@@ -182,9 +216,14 @@ pub fn patch(session: Session, patch: SessionPatch) -> Result<Session, Invalid> 
     check_length("status.error", error.as_deref().unwrap_or_default(), 0, LONGEST_ERROR)?;
     // The reason for waiting belongs to the old progress.
     let waiting_for = if patch.progress.is_some() { String::new() } else { session.waiting_for };
+    let progress = patch.progress.unwrap_or(session.progress);
+    let was_complete = session.progress == Progress::Complete;
+    let goes_on = was_complete && progress != Progress::Complete;
     Ok(Session {
         components: components.unwrap_or(session.components),
-        progress: patch.progress.unwrap_or(session.progress),
+        progress,
+        result: session.result.filter(|_| !goes_on),
+        cancellation: session.cancellation.filter(|_| !goes_on),
         start_time,
         end_time,
         error,
@@ -228,7 +267,14 @@ pub(crate) mod tests {
             waiting_for: String::new(),
             trouble_begin: None,
             created_at: NOW,
+            result: None,
+            cancellation: None,
+            retry_of: None,
         }
+    }
+
+    fn end(error: Option<String>) -> SessionEnd {
+        SessionEnd { error, result: SessionResult::Failed }
     }
 
     #[test]
@@ -247,10 +293,11 @@ pub(crate) mod tests {
         let ended = Session {
             progress: Progress::Complete,
             end_time: Some("2024-11-20T16:10:12".to_owned()),
+            result: Some(SessionResult::Failed),
             ..running.clone()
         };
-        assert_eq!(complete(running, NOW, None), ended);
-        let failed = complete(waiting, NOW, Some("ä".repeat(LONGEST_ERROR + 1)));
+        assert_eq!(complete(running, NOW, end(None)), ended);
+        let failed = complete(waiting, NOW, end(Some("ä".repeat(LONGEST_ERROR + 1))));
         assert_eq!(failed.error, Some("ä".repeat(LONGEST_ERROR)));
         assert_eq!(failed.waiting_for, "");
     }
@@ -263,7 +310,7 @@ pub(crate) mod tests {
         {
             let failed = with_error(running.clone(), error);
             assert_eq!(failed, Session { error: Some(kept.clone()), ..running.clone() });
-            assert_eq!(complete(failed, NOW, None).error, Some(kept));
+            assert_eq!(complete(failed, NOW, end(None)).error, Some(kept));
         }
     }
 
@@ -296,7 +343,7 @@ pub(crate) mod tests {
 
     #[test]
     fn patches_replace_members_without_questions() {
-        let before = complete(run(session("s"), ids("n0"), 3), NOW, Some("bad".to_owned()));
+        let before = complete(run(session("s"), ids("n0"), 3), NOW, end(Some("bad".to_owned())));
         assert_eq!(patch(before.clone(), SessionPatch::default()), Ok(before.clone()));
         let change = SessionPatch {
             components: Some("n2,n1,,n2".to_owned()),
@@ -311,6 +358,7 @@ pub(crate) mod tests {
             start_time: "long ago".to_owned(),
             end_time: None,
             error: Some(String::new()),
+            result: None,
             ..before.clone()
         };
         assert_eq!(patch(before.clone(), change), Ok(expected.clone()));

@@ -1,6 +1,7 @@
 //! Conversion between messages and domain types. No other module of this service knows both.
 
 pub(crate) mod inventory;
+mod outcome;
 pub(crate) mod session;
 pub(crate) mod staging;
 pub(crate) mod target;

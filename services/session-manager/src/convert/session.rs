@@ -4,7 +4,7 @@ use chassis::{kinds::trouble, mesh::time};
 use domain::{
     boot::{
         session::{
-            NewSession, Progress, Session, SessionFilter, SessionPatch,
+            Cancellation, NewSession, Progress, RetriedSession, Session, SessionFilter, SessionPatch,
             membership::{LeftOut, LeftOutReason},
             status::SessionStatus,
         },
@@ -13,10 +13,13 @@ use domain::{
     core::{
         id::{ComponentId, Tenant},
         invalid::Invalid,
+        text::text,
         time::Timestamp,
     },
 };
 use proto::session as wire;
+
+use super::outcome::{self, OutcomeFields};
 
 /// Reads a session from a call or from storage.
 ///
@@ -28,7 +31,11 @@ pub(crate) fn from_wire(session: wire::Session) -> Result<Session, Invalid> {
         progress_from_wire(session.progress()).ok_or_else(|| Invalid::new("progress", "is not specified"))?;
     let shown = session.error.as_deref().filter(|error| !error.is_empty()).unwrap_or(&session.waiting_for);
     let shown = shown.into();
+    let result = outcome::result_from_wire(session.result(), &session.superseded_by, session.idle_reason());
     Ok(Session {
+        result,
+        cancellation: session.cancellation.map(|one| Cancellation { reason: text(&one.reason) }),
+        retry_of: session.retry_of.map(|one| RetriedSession { name: one.name, id: one.id }),
         trouble_begin: session.trouble_begin.map(|begin| trouble::begin_from_wire(begin, &shown).into()),
         tenant: Tenant::parse(&session.tenant)?,
         operation,
@@ -52,7 +59,16 @@ pub(crate) fn from_wire(session: wire::Session) -> Result<Session, Invalid> {
 
 /// Converts a session for an answer or for storage.
 pub(crate) fn to_wire(session: &Session) -> wire::Session {
+    let OutcomeFields { result, superseded_by, idle_reason } =
+        outcome::result_to_wire(session.result.as_ref());
+    let cancellation = session.cancellation.as_ref();
+    let retry_of = session.retry_of.as_ref();
     wire::Session {
+        result: result.into(),
+        superseded_by,
+        idle_reason: idle_reason.into(),
+        cancellation: cancellation.map(|one| wire::Cancellation { reason: one.reason.to_string() }),
+        retry_of: retry_of.map(|one| wire::RetriedSession { name: one.name.clone(), id: one.id.clone() }),
         name: session.name.clone(),
         tenant: session.tenant.as_str().to_owned(),
         operation: operation_to_wire(session.operation).into(),
@@ -92,6 +108,7 @@ pub(crate) fn wish_from_wire(request: wire::CreateSessionRequest) -> Result<NewS
         limit: request.limit,
         stage: request.stage,
         include_disabled: request.include_disabled,
+        retry_of: None,
     })
 }
 

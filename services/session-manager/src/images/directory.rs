@@ -161,7 +161,7 @@ mod tests {
         ] {
             let told = match driver.image("s3", path, LONG).await {
                 Ok(image) => format!("{image:?}"),
-                Err(DependencyError::Fatal(error)) => error,
+                Err(DependencyError::Fatal(error) | DependencyError::Idle { error, .. }) => error,
                 Err(DependencyError::Retryable(outage)) => format!("{}: {}", outage.what, outage.error),
             };
             rows += &format!("{}: {told}\n", path.escape_debug());

@@ -50,7 +50,9 @@ impl SimulatedImages {
     ) -> Result<Result<Contents, Unreadable>, DependencyOutage> {
         match self.image(path, deadline).await {
             Ok(image) => Ok(Ok(contents(image))),
-            Err(DependencyError::Fatal(why)) => Ok(Err(Unreadable::NotRead { path: path.to_owned(), why })),
+            Err(DependencyError::Fatal(why) | DependencyError::Idle { error: why, .. }) => {
+                Ok(Err(Unreadable::NotRead { path: path.to_owned(), why }))
+            }
             // The error texts of other stores include their names.
             Err(DependencyError::Retryable(DependencyOutage { what, error })) => {
                 Err(DependencyOutage { what, error: format!("{what}: {error}") })

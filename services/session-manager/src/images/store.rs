@@ -53,7 +53,7 @@ impl ObjectStore<'_> {
     ) -> Result<Result<Contents, Unreadable>, DependencyOutage> {
         let content = match self.content(MANIFEST, path, deadline).await {
             Ok(content) => content,
-            Err(DependencyError::Fatal(why)) => {
+            Err(DependencyError::Fatal(why) | DependencyError::Idle { error: why, .. }) => {
                 return Ok(Err(Unreadable::NotRead { path: path.to_owned(), why }));
             }
             Err(DependencyError::Retryable(outage)) => return Err(outage),

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use chassis::{Channel, Settings, mesh::channel::LARGEST_MESSAGE, within};
-use domain::core::{id::ComponentId, invalid::Invalid};
+use domain::{
+    boot::session::IdleReason,
+    core::{id::ComponentId, invalid::Invalid},
+};
 use proto::component::{
     AssignSessionRequest, AssignSessionResponse, report_service_client::ReportServiceClient,
 };
@@ -69,7 +72,8 @@ impl SetupPeers {
         let AssignSessionResponse { assigned_ids, revision } =
             answer.map_err(|status| DependencyError::from_mesh(Dependency::Registry, status))?.into_inner();
         if assigned_ids.is_empty() {
-            return Err(DependencyError::Fatal(NO_COMPONENTS.to_owned()));
+            let error = NO_COMPONENTS.to_owned();
+            return Err(DependencyError::Idle { reason: IdleReason::NoComponents, error });
         }
         let members: Result<_, Invalid> = assigned_ids.iter().map(|id| ComponentId::parse(id)).collect();
         match members {

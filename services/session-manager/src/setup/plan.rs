@@ -11,7 +11,7 @@ use domain::{
     boot::{
         bos::options::Options,
         session::{
-            Session,
+            IdleReason, Session,
             lacking::{InventoryDoubt, lacking},
             limit::Limit,
             membership::{self, LeftOut, Memberships, NoMembers, Selection, left_out},
@@ -85,7 +85,8 @@ impl MemberChoice {
         peers: &SetupPeers,
         session: &Session,
     ) -> Result<AssignSessionRequest, DependencyError> {
-        let memberships = self.memberships.map_err(DependencyError::Fatal)?;
+        let memberships =
+            self.memberships.map_err(|error| DependencyError::Idle { reason: IdleReason::NoNodes, error })?;
         let targets = targets(peers, session.operation, &self.template, &memberships, &self.options).await?;
         Ok(assign_session(session, assignments(&memberships, &targets)))
     }

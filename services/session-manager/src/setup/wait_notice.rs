@@ -48,7 +48,9 @@ impl WaitNotice {
     pub(super) fn waited_for(&self, error: &DependencyError, now: Instant) -> Duration {
         match error {
             DependencyError::Retryable(outage) if outage.what == self.what => now.duration_since(self.began),
-            DependencyError::Retryable(_) | DependencyError::Fatal(_) => Duration::ZERO,
+            DependencyError::Retryable(_) | DependencyError::Fatal(_) | DependencyError::Idle { .. } => {
+                Duration::ZERO
+            }
         }
     }
 }

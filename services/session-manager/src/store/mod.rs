@@ -34,7 +34,10 @@ mod tests {
     use chassis::store::ledger::Table;
     use domain::{
         boot::{
-            session::{NewSession, complete, create, run},
+            session::{
+                Cancellation, NewSession, RetriedSession, Session, SessionEnd, SessionResult, complete,
+                create, run,
+            },
             template::{BootSet, Cfs, Operation, SessionTemplate},
         },
         core::{
@@ -82,6 +85,7 @@ mod tests {
             limit: "blue,!n1".to_owned(),
             stage: true,
             include_disabled: true,
+            retry_of: None,
         };
         let now = Timestamp(1_732_119_012_345);
         SessionRecord::new(
@@ -98,9 +102,16 @@ mod tests {
             let ended = session("tenant a", "ended");
             let members = ["n1", "n0"].map(|id| ComponentId::parse(id).unwrap());
             let running = run(ended.session.clone(), members.into(), 7);
+            let running = Session {
+                cancellation: Some(Cancellation { reason: "wrong image".into() }),
+                retry_of: Some(RetriedSession { name: "earlier".to_owned(), id: "earlier-id".to_owned() }),
+                ..running
+            };
+            let result = SessionResult::Superseded { by: "later".into() };
+            let end = SessionEnd { error: Some("broken".to_owned()), result };
             let status = SessionStatus { percent_failed: 33.33, ..SessionStatus::default() };
             let ended = SessionRecord {
-                session: complete(running, Timestamp(1_732_119_999_999), Some("broken".to_owned())),
+                session: complete(running, Timestamp(1_732_119_999_999), end),
                 saved_status: Some(status),
                 ..ended
             };

@@ -21,7 +21,7 @@ const LONG: Duration = Duration::from_secs(20);
 async fn shown(settings: &settings::Images, path: &str) -> String {
     let told = match ImageDriver::S3(S3Images::new(settings).unwrap()).image("s3", path, LONG).await {
         Ok(image) => format!("{:?}", (image.kernel.unwrap_or_default(), image.boot_parameters)),
-        Err(DependencyError::Fatal(error)) => format!("fails: {error}"),
+        Err(DependencyError::Fatal(error) | DependencyError::Idle { error, .. }) => format!("fails: {error}"),
         Err(DependencyError::Retryable(outage)) => {
             format!("waits for {}: {}", outage.what, words(&outage.error))
         }

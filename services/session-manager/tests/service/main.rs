@@ -2,6 +2,7 @@
 //!
 //! - `setup`, `completion`, `restart`: the life of a session; `staging`: sessions that only stage
 //! - `templates`, `records`: what is stored and refused; `acknowledged`: what a request sees of earlier writes
+//! - `steering`: results, cancellation, retry
 //! - `left_out`, `tenants`, `outages`: nodes that a session does not take, and upstreams that do not answer
 //! - `images`, `catalogue`, `signature`: reading images, without the service
 //! - `world`: the service with its surroundings, of which `fleet`, `site` and `store` are played
@@ -21,6 +22,7 @@ mod setup;
 mod signature;
 mod site;
 mod staging;
+mod steering;
 mod store;
 mod templates;
 mod tenants;

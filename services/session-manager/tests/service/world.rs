@@ -26,6 +26,7 @@ pub struct World {
     pub sessions: SessionServiceClient<Channel>,
     pub templates: SessionTemplateServiceClient<Channel>,
     pub tenants: TenantServiceClient<Channel>,
+    pub channel: Channel,
     context: Context,
     _directory: tempfile::TempDir,
 }
@@ -54,8 +55,8 @@ impl World {
         settings.session_manager.database_url = test_databases::on_postgres().await.unwrap_or_default();
         change(&mut settings);
         let context = Context::new(settings);
-        let Clients { sessions, templates, tenants } = serve(&context).await;
-        Self { registry, fleet, sessions, templates, tenants, context, _directory: directory }
+        let Clients { sessions, templates, tenants, channel } = serve(&context).await;
+        Self { registry, fleet, sessions, templates, tenants, channel, context, _directory: directory }
     }
 
     /// Stops the session manager, runs `meanwhile`, and starts it on the same database.
@@ -64,8 +65,8 @@ impl World {
         self.context.tasks.finished(LONGEST).await.unwrap();
         meanwhile(&self).await;
         let context = Context::new(Settings::clone(&self.context.settings));
-        let Clients { sessions, templates, tenants } = serve(&context).await;
-        Self { sessions, templates, tenants, context, ..self }
+        let Clients { sessions, templates, tenants, channel } = serve(&context).await;
+        Self { sessions, templates, tenants, channel, context, ..self }
     }
 
     /// Reports as the status evaluator does that a component is acted on and shows an error.
@@ -188,6 +189,7 @@ struct Clients {
     sessions: SessionServiceClient<Channel>,
     templates: SessionTemplateServiceClient<Channel>,
     tenants: TenantServiceClient<Channel>,
+    channel: Channel,
 }
 
 /// Serves, and waits until the peers are connected.
@@ -205,6 +207,7 @@ async fn serve(context: &Context) -> Clients {
     Clients {
         sessions: SessionServiceClient::new(channel.clone()),
         templates: SessionTemplateServiceClient::new(channel.clone()),
-        tenants: TenantServiceClient::new(channel),
+        tenants: TenantServiceClient::new(channel.clone()),
+        channel,
     }
 }

@@ -28,13 +28,15 @@ pub enum Stake {
 /// Returns the stake that `session` has in `component`, if any.
 ///
 /// With `complete_applied` a state that was applied does not hold its session any more, even if it stays staged for
-/// another time; BOS lets it hold the session for ever (BOS reference 10.3, row 9).
+/// another time; BOS lets it hold the session for ever (BOS reference 10.3, row 9). Staged states do not hold a session
+/// that is being cancelled: nothing acts on them, and they cannot be applied any more.
 pub fn stake(component: &Component, session: &Session, complete_applied: bool) -> Option<Stake> {
     if component.is_enabled() && !does_as_wanted(component) && owns(session, component) {
         return Some(Stake::Owned);
     }
     let applied = component.wish.staged_state.as_ref().is_some_and(|staged| staged.applied);
-    (stages(session, component) && !(complete_applied && applied)).then_some(Stake::Staged)
+    let is_released = session.is_being_cancelled() || (complete_applied && applied);
+    (stages(session, component) && !is_released).then_some(Stake::Staged)
 }
 
 /// Returns whether an enabled component has reached its target. Such a component exists only where the option

@@ -1,6 +1,6 @@
 //! The request for a session, and the record made from it (BOS reference 2.9.1).
 
-use super::{Progress, Session};
+use super::{Progress, RetriedSession, Session};
 use crate::{
     boot::{
         bos::{compatibility::Compatibility, options::Options},
@@ -35,6 +35,8 @@ pub struct NewSession {
     pub stage: bool,
     /// Whether nodes that the inventory disables are members too.
     pub include_disabled: bool,
+    /// Session whose failed components this one retries, if there is one.
+    pub retry_of: Option<RetriedSession>,
 }
 
 /// Returns the pending session made from `wish`, under the unique `id`. The caller checks that tenant and template
@@ -72,6 +74,9 @@ pub fn create(
         waiting_for: String::new(),
         trouble_begin: None,
         created_at: now,
+        result: None,
+        cancellation: None,
+        retry_of: wish.retry_of,
     })
 }
 
@@ -112,6 +117,7 @@ mod tests {
             limit: String::new(),
             stage: false,
             include_disabled: false,
+            retry_of: None,
         }
     }
 

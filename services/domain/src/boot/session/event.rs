@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     boot::{
-        session::{Progress, Session},
+        session::{Progress, Session, SessionResult},
         template::Operation,
     },
     core::{
@@ -27,6 +27,8 @@ pub enum SessionEvent {
         limit: Arc<str>,
         /// Whether the desired states are only staged.
         stage: bool,
+        /// Name of the session that it retries; empty: none.
+        retry_of: Arc<str>,
     },
     /// The members are known and assigned.
     Running {
@@ -37,6 +39,13 @@ pub enum SessionEvent {
     Complete {
         /// Error of the session; empty: none.
         error: Arc<str>,
+        /// Result of the session; `None`: a version that knows no results completed it.
+        result: Option<SessionResult>,
+    },
+    /// An operator cancelled the session. Its components are released, and then it is complete.
+    Cancelled {
+        /// Reason that the operator gave; empty: none.
+        reason: Arc<str>,
     },
     /// A wait or an error ended, which began before; or the session is over.
     TroubleEnded(RecordedTrouble),
@@ -74,6 +83,7 @@ fn created(session: &Session) -> SessionEvent {
         template: text(&session.template_name),
         limit: text(&session.limit),
         stage: session.stage,
+        retry_of: text(session.retry_of.as_ref().map(|one| one.name.as_str()).unwrap_or_default()),
     }
 }
 
@@ -82,17 +92,26 @@ fn changed(before: &Session, after: &Session) -> Vec<SessionEvent> {
         Progress::Pending => SessionEvent::Written,
         Progress::Running => SessionEvent::Running { members: after.components.len() },
         Progress::Complete => {
-            SessionEvent::Complete { error: text(after.error.as_deref().unwrap_or_default()) }
+            let error = text(after.error.as_deref().unwrap_or_default());
+            SessionEvent::Complete { error, result: after.result.clone() }
         }
     });
     let trouble: Vec<_> = trouble(before, after).collect();
+    let cancellation = after.cancellation.as_ref().filter(|_| before.cancellation.is_none());
+    let cancelled = cancellation.map(|one| SessionEvent::Cancelled { reason: Arc::clone(&one.reason) });
     let is_written = moved.is_none()
+        && cancelled.is_none()
         && trouble.is_empty()
         && (before.components != after.components
             || before.start_time != after.start_time
             || before.end_time != after.end_time
             || before.error != after.error);
-    moved.into_iter().chain(trouble).chain(is_written.then_some(SessionEvent::Written)).collect()
+    cancelled
+        .into_iter()
+        .chain(moved)
+        .chain(trouble)
+        .chain(is_written.then_some(SessionEvent::Written))
+        .collect()
 }
 
 fn trouble(before: &Session, after: &Session) -> impl Iterator<Item = SessionEvent> {
@@ -106,20 +125,38 @@ impl SessionEvent {
     pub fn content(self) -> EventContent {
         let of = EventContent::of;
         match self {
-            Self::Created { operation, template, limit, stage } => of("created")
+            Self::Created { operation, template, limit, stage, retry_of } => of("created")
                 .because(operation.word())
                 .with("limit", limit)
+                .with("retry_of", retry_of)
                 .with("stage", if stage { "true" } else { "" })
                 .with("template", template),
             Self::Running { members } => of("running").with("members", members.to_string()),
-            Self::Complete { error } => {
-                of("complete").because(if error.is_empty() { "" } else { "failed" }).saying(&error)
+            Self::Complete { error, result } => {
+                let of_error = if error.is_empty() { "" } else { "failed" };
+                let reason = result.as_ref().map_or(of_error, SessionResult::word);
+                of("complete").because(reason).saying(&error).with("superseded_by", superseded_by(result))
             }
+            Self::Cancelled { reason } => of("cancelled").saying(&reason),
             Self::TroubleBegan(trouble) => trouble.began(),
             Self::TroubleEnded(trouble) => trouble.ended(),
             Self::Written => of("written"),
             Self::Deleted => of("deleted"),
         }
+    }
+}
+
+fn superseded_by(result: Option<SessionResult>) -> Arc<str> {
+    match result {
+        Some(SessionResult::Superseded { by }) => by,
+        Some(
+            SessionResult::Succeeded
+            | SessionResult::Partial
+            | SessionResult::Failed
+            | SessionResult::Cancelled
+            | SessionResult::NothingToDo(_),
+        )
+        | None => Arc::default(),
     }
 }
 
@@ -130,7 +167,7 @@ mod tests {
     use super::*;
     use crate::{
         boot::session::{
-            complete, run,
+            Cancellation, RetriedSession, SessionEnd, complete, run,
             tests::{NOW, session},
             with_error,
         },
@@ -157,7 +194,16 @@ mod tests {
         let disturbed = begun(with_error(running.clone(), "lost"), &running, 4000);
         let waits = Session { waiting_for: "the registry".to_owned(), ..disturbed.clone() };
         let renamed = Session { start_time: "noon".to_owned(), ..running.clone() };
-        let over = begun(complete(disturbed.clone(), NOW, None), &disturbed, 5000);
+        let end = |result| SessionEnd { error: None, result };
+        let over = begun(complete(disturbed.clone(), NOW, end(SessionResult::Failed)), &disturbed, 5000);
+        let unjudged = Session { result: None, ..over.clone() };
+        let superseded = end(SessionResult::Superseded { by: "later".into() });
+        let superseded = complete(running.clone(), NOW, superseded);
+        let cancellation = Some(Cancellation { reason: "wrong image".into() });
+        let cancelling = Session { cancellation, ..running.clone() };
+        let cancelled = complete(cancelling.clone(), NOW, end(SessionResult::Cancelled));
+        let retried = RetriedSession { name: "earlier".to_owned(), id: "earlier-id".to_owned() };
+        let retry = Session { retry_of: Some(retried), ..pending.clone() };
         let patched = Session { error: None, ..over.clone() };
         let other = Session { id: "later".to_owned(), ..pending.clone() };
         let mut lines = String::new();
@@ -170,6 +216,12 @@ mod tests {
             ("wait after the error", Some(&disturbed), Some(&waits)),
             ("patch", Some(&running), Some(&renamed)),
             ("end", Some(&disturbed), Some(&over)),
+            ("end by an earlier version", Some(&disturbed), Some(&unjudged)),
+            ("end by another session", Some(&running), Some(&superseded)),
+            ("cancellation", Some(&running), Some(&cancelling)),
+            ("end of a cancellation", Some(&cancelling), Some(&cancelled)),
+            ("cancellation before the setup", Some(&pending), Some(&cancelled)),
+            ("retry", None, Some(&retry)),
             ("error removed after the end", Some(&over), Some(&patched)),
             ("deletion", Some(&running), None),
             ("deletion while it waits", Some(&waiting), None),
@@ -195,6 +247,20 @@ mod tests {
             end
                 complete 'failed' 'lost'
                 trouble_ended 'failed' 'lost' since=1970-01-01T00:00:04Z
+            end by an earlier version
+                complete 'failed' 'lost'
+                trouble_ended 'failed' 'lost' since=1970-01-01T00:00:04Z
+            end by another session
+                complete 'superseded' '' superseded_by=later
+            cancellation
+                cancelled '' 'wrong image'
+            end of a cancellation
+                complete 'cancelled' ''
+            cancellation before the setup
+                cancelled '' 'wrong image'
+                complete 'cancelled' ''
+            retry
+                created 'boot' '' retry_of=earlier template=t
             error removed after the end
                 written '' ''
             deletion

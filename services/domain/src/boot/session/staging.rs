@@ -27,7 +27,7 @@ pub enum Standing {
         /// Operation of the session.
         operation: Operation,
     },
-    /// The session is another tenant's.
+    /// The session is another tenant's, or was cancelled: its states are not applied.
     Foreign,
     /// The session does not exist any more.
     Gone,
@@ -37,7 +37,8 @@ pub enum Standing {
 ///
 /// An id is exact. A name without an id means the session of the tenant that it was written for, or the caller's own if
 /// that tenant is unknown. A state that another tenant staged stays theirs when their session is gone: a later caller
-/// does not take the node from its owner by that.
+/// does not take the node from its owner by that. States of a cancelled session are treated as foreign ones, because
+/// those of a session that is gone would disable the node, which may be at work for another session.
 pub fn standing<'a>(
     reference: &SessionReference,
     tenant: &Tenant,
@@ -51,7 +52,7 @@ pub fn standing<'a>(
         } else {
             *session.id == *reference.id
         };
-        if meant && session.tenant == *tenant {
+        if meant && session.tenant == *tenant && session.cancellation.is_none() {
             return Standing::Own { id: session.id.as_str().into(), operation: session.operation };
         }
         foreign |= meant;

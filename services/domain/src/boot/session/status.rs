@@ -172,7 +172,7 @@ mod tests {
     use crate::boot::{
         component::Status,
         session::{
-            complete,
+            SessionEnd, SessionResult, complete,
             completion::tests::component,
             run,
             tests::{NOW, session},
@@ -238,7 +238,7 @@ mod tests {
         "#]]
         .assert_debug_eq(&session_status(&running, &components, Compatibility::default(), now));
         let strict = session_status(
-            &complete(running, now, None),
+            &complete(running, now, SessionEnd { error: None, result: SessionResult::Partial }),
             &components,
             STRICT,
             now.plus(Duration::from_secs(60)),
