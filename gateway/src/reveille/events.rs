@@ -22,6 +22,7 @@ use self::{
     shown::ShownEvent,
     source::{EventSource, SOURCES, SeparatedResources},
 };
+use super::TENANT;
 use crate::{
     http::{
         answer::json,
@@ -34,9 +35,6 @@ use crate::{
 
 /// Path of the events.
 pub(super) const PATH: &str = "/reveille/v1/events";
-
-/// Header of a request on behalf of a tenant.
-const TENANT: &str = "cray-tenant-name";
 
 /// Most events of an answer.
 const MOST: u32 = 1000;

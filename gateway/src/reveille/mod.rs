@@ -1,4 +1,5 @@
-//! Reveille's own paths: events, explanations, probes, metrics, and the description of everything that the common port serves.
+//! Reveille's own paths: events, explanations, sessions with their results, probes, metrics, and the description of
+//! everything that the common port serves.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +15,24 @@ mod events;
 mod explain;
 mod instant;
 mod probes;
+mod sessions;
 
 /// Tag of every path of this face.
 const TAG: &str = "around the contract";
 
+/// Header of a request on behalf of a tenant.
+const TENANT: &str = "cray-tenant-name";
+
+/// Returns the admission class of a request; `None`: it is always admitted, or no path of this face.
+pub(crate) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
+    events::class_of(method, path)
+        .or_else(|| explain::class_of(method, path))
+        .or_else(|| sessions::class_of(method, path))
+}
+
 /// Returns the paths of this face. The description is also found under `prefix`, beside the contract that it describes.
 pub(crate) fn endpoints(prefix: &'static str) -> Vec<ApiEndpoint<MeshHandle>> {
-    vec![
+    let mut paths = vec![
         at("/livez").get(probes::live, ApiOperation::new("The process answers").answers_text()),
         at("/readyz").get(
             probes::ready,
@@ -39,12 +51,9 @@ pub(crate) fn endpoints(prefix: &'static str) -> Vec<ApiEndpoint<MeshHandle>> {
         at(explain::SESSION_PATH).get(explain::session, explain::session_operation()),
         page("/ui").also_under(prefix),
         page("/ui/").also_under(prefix),
-    ]
-}
-
-/// The admission class of a request; `None`: it needs no place.
-pub(crate) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
-    events::class_of(method, path).or_else(|| explain::class_of(method, path))
+    ];
+    paths.extend(sessions::endpoints());
+    paths
 }
 
 fn at(path: &'static str) -> ApiEndpoint<MeshHandle> {

@@ -1,0 +1,168 @@
+//! Sessions as the answer shows them.
+
+use proto::session::{IdleReason, Operation, Progress, Session, SessionResult};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Session with its result.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ShownSession {
+    /// Name, unique within the tenant.
+    name: String,
+    /// Tenant that owns the session.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    tenant: String,
+    /// Operation on the members: `boot`, `reboot` or `shutdown`.
+    operation: &'static str,
+    /// Template with the desired state of the members.
+    template_name: String,
+    /// Nodes of the template that take part; empty: all.
+    limit: String,
+    /// True if the session only stages.
+    stage: bool,
+    /// Number of members.
+    members: usize,
+    /// Progress as BOS shows it: `pending`, `running` or `complete`.
+    progress: &'static str,
+    /// Result of a complete session: `succeeded`, `partial`, `failed`, `cancelled`, `superseded` or `nothing_to_do`.
+    /// Absent: the session is not complete, or an earlier version completed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'static str>,
+    /// Session that took the members over, of a superseded one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    superseded_by: String,
+    /// Reason why there was nothing to do: `no_nodes` or `no_components`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idle_reason: Option<&'static str>,
+    /// Cancellation of the session, also while its components are being released.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancellation: Option<ShownCancellation>,
+    /// Session whose failed components this one retries.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    retry_of: String,
+    /// Time of the creation.
+    start_time: String,
+    /// Time of the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_time: Option<String>,
+    /// Error of the session itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    error: String,
+    /// Reason why the session waits.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    waiting_for: String,
+}
+
+/// Wish of an operator that the session ends.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ShownCancellation {
+    /// Reason that the operator gave; empty: none.
+    reason: String,
+}
+
+impl From<Session> for ShownSession {
+    fn from(session: Session) -> Self {
+        Self {
+            operation: operation(session.operation()),
+            progress: progress(session.progress()),
+            result: result(session.result()),
+            idle_reason: idle_reason(session.idle_reason()),
+            members: session.components.len(),
+            name: session.name,
+            tenant: session.tenant,
+            template_name: session.template_name,
+            limit: session.limit,
+            stage: session.stage,
+            superseded_by: session.superseded_by,
+            cancellation: session.cancellation.map(|one| ShownCancellation { reason: one.reason }),
+            retry_of: session.retry_of.map(|one| one.name).unwrap_or_default(),
+            start_time: session.start_time,
+            end_time: session.end_time,
+            error: session.error.unwrap_or_default(),
+            waiting_for: session.waiting_for,
+        }
+    }
+}
+
+fn operation(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Unspecified => "",
+        Operation::Boot => "boot",
+        Operation::Reboot => "reboot",
+        Operation::Shutdown => "shutdown",
+    }
+}
+
+fn progress(progress: Progress) -> &'static str {
+    match progress {
+        Progress::Unspecified => "",
+        Progress::Pending => "pending",
+        Progress::Running => "running",
+        Progress::Complete => "complete",
+    }
+}
+
+fn result(result: SessionResult) -> Option<&'static str> {
+    match result {
+        SessionResult::Unspecified => None,
+        SessionResult::Succeeded => Some("succeeded"),
+        SessionResult::Partial => Some("partial"),
+        SessionResult::Failed => Some("failed"),
+        SessionResult::Cancelled => Some("cancelled"),
+        SessionResult::Superseded => Some("superseded"),
+        SessionResult::NothingToDo => Some("nothing_to_do"),
+    }
+}
+
+fn idle_reason(reason: IdleReason) -> Option<&'static str> {
+    match reason {
+        IdleReason::Unspecified => None,
+        IdleReason::NoNodes => Some("no_nodes"),
+        IdleReason::NoComponents => Some("no_components"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use proto::session::{Cancellation, RetriedSession};
+
+    use super::*;
+
+    #[test]
+    fn result_is_shown_beside_progress() {
+        let running = Session {
+            name: "s".into(),
+            operation: Operation::Boot.into(),
+            progress: Progress::Running.into(),
+            components: vec!["n1".into()],
+            ..Session::default()
+        };
+        let complete = Session { progress: Progress::Complete.into(), ..running.clone() };
+        let mut rows = String::new();
+        for session in [
+            Session { cancellation: Some(Cancellation { reason: "wrong image".into() }), ..running },
+            Session { result: SessionResult::Succeeded.into(), ..complete.clone() },
+            Session {
+                result: SessionResult::Superseded.into(),
+                superseded_by: "later".into(),
+                retry_of: Some(RetriedSession { name: "earlier".into(), id: "id".into() }),
+                ..complete.clone()
+            },
+            Session {
+                result: SessionResult::NothingToDo.into(),
+                idle_reason: IdleReason::NoNodes.into(),
+                ..complete
+            },
+        ] {
+            rows += &serde_json::to_string(&ShownSession::from(session)).unwrap();
+            rows += "\n";
+        }
+        expect![[r#"
+            {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"running","cancellation":{"reason":"wrong image"},"start_time":""}
+            {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"complete","result":"succeeded","start_time":""}
+            {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"complete","result":"superseded","superseded_by":"later","retry_of":"earlier","start_time":""}
+            {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"complete","result":"nothing_to_do","idle_reason":"no_nodes","start_time":""}
+        "#]].assert_eq(&rows);
+    }
+}
