@@ -101,6 +101,14 @@ impl GatewayClient {
         self.answer(Method::GET, path, query, None).await?.document()
     }
 
+    /// Asks for an action at a path of Reveille's own.
+    ///
+    /// # Errors
+    /// As [`GatewayClient::get`].
+    pub(crate) async fn act(&self, path: &str, query: &[(&str, String)]) -> Result<Value, CommandError> {
+        self.answer(Method::POST, path, query, None).await?.document()
+    }
+
     /// Sends a document to a path of BOS.
     ///
     /// # Errors

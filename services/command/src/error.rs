@@ -18,6 +18,7 @@ Exit codes:
     6  the session failed, or all of its nodes
     7  the session ended without nodes: nothing to do, or other sessions took them
     8  the time to wait is over; the session goes on
+    9  the session was cancelled
   130  interrupted; a session goes on";
 
 /// Result of a command, as scripts see it.
@@ -35,6 +36,8 @@ pub(crate) enum ExitReason {
     NothingDone,
     /// The time to wait is over.
     StillRunning,
+    /// An operator cancelled the session.
+    Cancelled,
     Interrupted,
 }
 
@@ -50,6 +53,7 @@ impl ExitReason {
             Self::SessionFailed => 6,
             Self::NothingDone => 7,
             Self::StillRunning => 8,
+            Self::Cancelled => 9,
             Self::Interrupted => 130,
         })
     }

@@ -11,7 +11,7 @@ use crate::{
     error::{CommandError, ExitReason},
     outcome::{SessionOutcome, progress, summary},
     output::{OutputFlags, print, show},
-    record::{SessionRecord, SessionStatus, span},
+    record::{SessionEnd, SessionRecord, SessionStatus, span},
     session_table::table,
     table::cut,
     terminal::{error_columns, note, write_error},
@@ -33,6 +33,7 @@ struct SessionView {
     document: Value,
     session: SessionRecord,
     nodes: SessionStatus,
+    end: SessionEnd,
 }
 
 /// Reads a time such as `90s`, `30m` or `2h`.
@@ -95,7 +96,7 @@ async fn follow_to_end(
     loop {
         match SessionView::read(client, name).await {
             Ok(view) => {
-                if let Some(outcome) = SessionOutcome::of(&view.session, &view.nodes) {
+                if let Some(outcome) = SessionOutcome::of(&view.session, &view.nodes, &view.end) {
                     return Ok(Ok((view, outcome)));
                 }
                 display.show(began.elapsed(), &progress(&view.session, &view.nodes));
@@ -115,7 +116,8 @@ fn show_end(view: &SessionView, outcome: SessionOutcome, output: &OutputFlags) -
         return print(&summary(outcome, &view.session, &view.nodes, view.seconds()));
     }
     let mut document = view.document.clone();
-    document["result"] = json!(outcome.word());
+    let result = view.end.result.as_str();
+    document["result"] = json!(if result.is_empty() { outcome.word() } else { result });
     show(output, &document, vec![view.session.name.clone()], |wide| {
         table(std::slice::from_ref(&view.session), wide)
     })
@@ -134,7 +136,11 @@ impl SessionView {
                 client.get(&format!("{path}/status"), &[]).await.map_err(named("session", name))?,
             )?,
         };
-        Ok(Self { document, session, nodes })
+        let end = match session.status.status.as_str() {
+            "complete" => end(client, name).await?,
+            _ => SessionEnd::default(),
+        };
+        Ok(Self { document, session, nodes, end })
     }
 
     /// Returns the duration of a session that has ended.
@@ -144,6 +150,17 @@ impl SessionView {
         };
         let (begin, end) = (&self.session.status.start_time, &self.session.status.end_time);
         Some((time(end)? - time(begin)?).num_seconds())
+    }
+}
+
+/// Returns the end of a session in the words of the service.
+async fn end(client: &GatewayClient, name: &str) -> Result<SessionEnd, CommandError> {
+    let path = format!("/reveille/v1/sessions/{}", segment(name));
+    match client.get_own(&path, &[]).await {
+        Ok(document) => parsed(&path, document),
+        // The gateway knows no results.
+        Err(CommandError::Refused { status: 404 | 405, .. }) => Ok(SessionEnd::default()),
+        Err(error) => Err(error),
     }
 }
 

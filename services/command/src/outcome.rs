@@ -2,7 +2,7 @@
 
 use crate::{
     error::ExitReason,
-    record::{SessionRecord, SessionStatus, span},
+    record::{SessionEnd, SessionRecord, SessionStatus, span},
 };
 
 /// Result of a session.
@@ -18,11 +18,25 @@ pub(crate) enum SessionOutcome {
     Failed,
     /// The session ended without nodes.
     NothingDone,
+    /// An operator cancelled the session.
+    Cancelled,
 }
 
 impl SessionOutcome {
-    /// Decides about a session by its record and the status of its nodes; `None`: it goes on.
-    pub(crate) fn of(session: &SessionRecord, nodes: &SessionStatus) -> Option<Self> {
+    /// Returns the result that the service gives, with `end`; `None`: the session goes on. A service without results, such
+    /// as BOS, leaves it to the record of the session and the status of its nodes.
+    pub(crate) fn of(session: &SessionRecord, nodes: &SessionStatus, end: &SessionEnd) -> Option<Self> {
+        match end.result.as_str() {
+            "succeeded" => Some(Self::Succeeded),
+            "partial" => Some(Self::PartlyFailed),
+            "failed" => Some(Self::Failed),
+            "cancelled" => Some(Self::Cancelled),
+            "superseded" | "nothing_to_do" => Some(Self::NothingDone),
+            _ => Self::of_nodes(session, nodes),
+        }
+    }
+
+    fn of_nodes(session: &SessionRecord, nodes: &SessionStatus) -> Option<Self> {
         match session.status.status.as_str() {
             "complete" if !session.status.error.is_empty() => Some(Self::Failed),
             "complete" | "running" if session.stage => Some(Self::Staged),
@@ -40,6 +54,7 @@ impl SessionOutcome {
             Self::PartlyFailed => ExitReason::PartlyFailed,
             Self::Failed => ExitReason::SessionFailed,
             Self::NothingDone => ExitReason::NothingDone,
+            Self::Cancelled => ExitReason::Cancelled,
         }
     }
 
@@ -50,6 +65,7 @@ impl SessionOutcome {
             Self::PartlyFailed => "partly failed",
             Self::Failed => "failed",
             Self::NothingDone => "ended without nodes: there was nothing to do, or other sessions took them",
+            Self::Cancelled => "was cancelled",
         }
     }
 }
@@ -115,8 +131,15 @@ pub(crate) fn summary(
     let next = match outcome {
         SessionOutcome::Succeeded => None,
         SessionOutcome::Staged => Some("apply it to nodes with POST /v2/applystaged".to_owned()),
+        SessionOutcome::Cancelled => {
+            Some(format!("`reveille session retry {}` repeats it for nodes that were not done", session.name))
+        }
         SessionOutcome::PartlyFailed | SessionOutcome::Failed if nodes.managed_components_count > 0 => {
-            Some(format!("`reveille get components --session {} --status failed` lists them", session.name))
+            Some(format!(
+                "`reveille get components --session {0} --status failed` lists them, `reveille session retry {0}` \
+                 repeats it for them",
+                session.name
+            ))
         }
         SessionOutcome::PartlyFailed | SessionOutcome::Failed | SessionOutcome::NothingDone => {
             Some(format!("`reveille events --session {}` tells what happened", session.name))
@@ -158,6 +181,37 @@ mod tests {
     }
 
     #[test]
+    fn result_of_the_service_decides() {
+        let (session, nodes) = (session("complete", "", "", false), nodes(8, 0.0, 100.0, ""));
+        let mut rows = String::new();
+        for result in [
+            "succeeded",
+            "partial",
+            "failed",
+            "cancelled",
+            "superseded",
+            "nothing_to_do",
+            "of a later release",
+            "",
+        ] {
+            let end = SessionEnd { result: result.to_owned(), ..SessionEnd::default() };
+            let outcome = SessionOutcome::of(&session, &nodes, &end).unwrap();
+            writeln!(rows, "'{result}': {outcome:?}, {:?}", outcome.reason()).unwrap();
+        }
+        expect![[r#"
+            'succeeded': Succeeded, Done
+            'partial': PartlyFailed, PartlyFailed
+            'failed': Failed, SessionFailed
+            'cancelled': Cancelled, Cancelled
+            'superseded': NothingDone, NothingDone
+            'nothing_to_do': NothingDone, NothingDone
+            'of a later release': Succeeded, Done
+            '': Succeeded, Done
+        "#]]
+        .assert_eq(&rows);
+    }
+
+    #[test]
     fn session_result_follows_from_its_nodes() {
         let none = SessionStatus::default();
         let mut rows = String::new();
@@ -175,7 +229,7 @@ mod tests {
             (session("running", "", "", true), nodes(8, 0.0, 0.0, "")),
             (session("complete", "no such image", "", true), none),
         ] {
-            let outcome = SessionOutcome::of(&session, &nodes);
+            let outcome = SessionOutcome::of(&session, &nodes, &SessionEnd::default());
             writeln!(rows, "{}: {:?}", progress(&session, &nodes), outcome).unwrap();
             if let Some(outcome) = outcome {
                 rows.push_str(&summary(outcome, &session, &nodes, Some(300)));
@@ -194,13 +248,13 @@ mod tests {
               8/8 settled, 2 failed
               2 nodes: no answer
                 x1,x2
-            next: `reveille get components --session s --status failed` lists them
+            next: `reveille get components --session s --status failed` lists them, `reveille session retry s` repeats it for them
             2/2 settled, 2 failed; 2 nodes with: no answer: Some(Failed)
             session s failed after 5m
               2/2 settled, 2 failed
               2 nodes: no answer
                 x1,x2
-            next: `reveille get components --session s --status failed` lists them
+            next: `reveille get components --session s --status failed` lists them, `reveille session retry s` repeats it for them
             0/0 settled: Some(NothingDone)
             session s ended without nodes: there was nothing to do, or other sessions took them after 5m
             next: `reveille events --session s` tells what happened

@@ -70,6 +70,14 @@ pub(crate) struct SessionRecord {
     pub status: SessionProgress,
 }
 
+/// Result of a session, in the words of the service. BOS, and gateways of earlier releases, have none.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SessionEnd {
+    pub name: String,
+    pub result: String,
+}
+
 /// Progress of a session.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]

@@ -11,7 +11,7 @@ use crate::{
     error::{CommandError, ExitReason},
     follow::{WaitFlags, follow},
     output::{OutputFlags, print, show},
-    record::SessionRecord,
+    record::{SessionEnd, SessionRecord},
     session_table::table,
     terminal::note,
 };
@@ -61,6 +61,38 @@ pub enum SessionCommand {
     Get(NamedFlags),
     /// Delete a session. Its nodes keep their desired state, and what is under way goes on
     Delete(NamedFlags),
+    /// End a session: nothing new begins for its nodes, and they are disabled. What is under way ends by itself
+    Cancel(CancelFlags),
+    /// Repeat a session for the nodes that failed; after a cancellation, for those that were not done
+    Retry(RetryFlags),
+}
+
+/// Flags of `reveille session cancel`.
+#[derive(Debug, Args)]
+pub struct CancelFlags {
+    /// Name of the session
+    name: String,
+    /// Reason for other people, which the events of the session show
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    reason: String,
+    #[command(flatten)]
+    connection: ConnectionFlags,
+}
+
+/// Flags of `reveille session retry`.
+#[derive(Debug, Args)]
+pub struct RetryFlags {
+    /// Name of the session
+    name: String,
+    /// Wait for the end of the new session, and end with its result
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    waiting: WaitFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+    #[command(flatten)]
+    connection: ConnectionFlags,
 }
 
 /// Flags of a command about one session.
@@ -141,8 +173,36 @@ pub(crate) async fn run(command: &SessionCommand) -> Result<ExitReason, CommandE
             client.delete(&path).await.map_err(named("session", &flags.name))?;
             print(&format!("session {} deleted\n", flags.name))?;
         }
+        SessionCommand::Cancel(flags) => {
+            let client = flags.connection.client()?;
+            act(&client, &flags.name, "cancel", &[("reason", flags.reason.clone())]).await?;
+            print(&format!("session {} cancelled\n", flags.name))?;
+        }
+        SessionCommand::Retry(flags) => return retry(flags).await,
     }
     Ok(ExitReason::Done)
+}
+
+async fn retry(flags: &RetryFlags) -> Result<ExitReason, CommandError> {
+    let client = flags.connection.client()?;
+    let session = act(&client, &flags.name, "retry", &[]).await?;
+    if flags.wait {
+        note(&format!("session {} retries {}", session.name, flags.name));
+        return follow(&client, &session.name, flags.waiting, &flags.output).await;
+    }
+    print(&format!("session {} retries {}\n", session.name, flags.name))?;
+    note(&format!("next: `reveille watch session {}` follows it", session.name));
+    Ok(ExitReason::Done)
+}
+
+async fn act(
+    client: &GatewayClient,
+    name: &str,
+    action: &str,
+    query: &[(&str, String)],
+) -> Result<SessionEnd, CommandError> {
+    let path = format!("/reveille/v1/sessions/{}/{action}", segment(name));
+    parsed(&path, client.act(&path, query).await.map_err(named("session", name))?)
 }
 
 /// Lists sessions, the newest last.
