@@ -149,7 +149,7 @@ mod tests {
             &self,
             _: tonic::Request<ListScriptRequestsRequest>,
         ) -> Result<tonic::Response<ListScriptRequestsResponse>, Status> {
-            Ok(tonic::Response::default())
+            Ok(tonic::Response::new(ListScriptRequestsResponse::default()))
         }
     }
 
