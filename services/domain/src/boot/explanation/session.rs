@@ -90,7 +90,7 @@ pub fn explain_session(evidence: &SessionEvidence) -> Explanation {
     let left_out = left_out(evidence.left_out.as_deref().unwrap_or_default());
     let is_empty = head.reason == CauseReason::NothingToActOn;
     let candidates = if is_empty { &left_out } else { &groups };
-    let behind = candidates.into_iter().find(|cause| is_to_act_on(cause.reason));
+    let behind = candidates.iter().find(|cause| is_to_act_on(cause.reason));
     let by_members = [CauseReason::SessionUnderWay, CauseReason::MembersFailed, CauseReason::NothingToActOn];
     let follows_members = by_members.contains(&head.reason);
     let next = behind.filter(|_| follows_members).unwrap_or(&head);
