@@ -232,6 +232,8 @@ mod tests {
             error           failed
             cancelled   rf  cancelled
             cancelled       cancelled
+            no members  -   nothing to do: NoComponents
+            cancelled   -   cancelled
         "#]]
         .assert_eq(&rows);
     }
