@@ -210,9 +210,11 @@ mod tests {
                   unlock x1
             boot: reached prepared, missing power_accepted
 
-            CAUSE             CLASS     SINCE   UNTIL  ATTEMPT  PEER       NODES  SENTENCE
-            node_locked       operator  5m ago                  inventory         x1 is locked.
-            power_on_refused  hardware                 2 of 3                     x1 was refused:  [2J.
+            CAUSES
+            - x1 is locked.
+              node_locked; class operator; peer inventory; since 2026-01-01T00:05:00.000Z (5m ago)
+            - x1 was refused:  [2J.
+              power_on_refused; class hardware; attempt 2 of 3
 
             EVIDENCE       VERDICT  AGE  CONTENT
             record         present       enabled
@@ -233,8 +235,9 @@ mod tests {
             Session s is over.
             next: Look.
 
-            CAUSE           CLASS         SINCE  UNTIL  ATTEMPT  PEER  NODES     SENTENCE
-            report_missing  boot_service                               x1,x2,+1  x1 (2 more alike).
+            CAUSES
+            - x1 (2 more alike).
+              report_missing; class boot_service; nodes x1,x2 and 1 more
         "#]]
         .assert_eq(&told);
     }
