@@ -739,7 +739,7 @@ fn sessions_name_the_causes_of_their_nodes_once() {
             Session s is under way since 1970-01-12T13:46:40Z: 1 of 2 nodes as wanted, 1 held.
             Unlock the node if it may be switched. | reveille events x2
         under way, nobody is behind
-          progressing: session_under_way < power_action_due [- > -]
+          progressing: session_under_way < power_action_due < not_selected [- > -]
             Session s is under way since 1970-01-12T13:46:40Z: 0 of 1 nodes as wanted, 1 under way.
             Wait, or follow the causes of the nodes that are behind. | reveille explain session s
         two failed
