@@ -26,6 +26,7 @@ rpc_transport = none
 host = localhost
 my_ip = 127.0.0.1
 state_path = DIRECTORY
+tempdir = DIRECTORY
 log_file = DIRECTORY/log
 enabled_hardware_types = fake-hardware,redfish
 enabled_bios_interfaces = fake,no-bios,redfish
@@ -57,6 +58,7 @@ connection = sqlite:///DIRECTORY/ironic.sqlite
 [deploy]
 http_url = IMAGES
 http_root = DIRECTORY/http
+iso_master_path = DIRECTORY/isos
 [dhcp]
 dhcp_provider = none
 [inventory]
