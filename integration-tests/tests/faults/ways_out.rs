@@ -36,6 +36,7 @@ fn every_outgoing_connection_is_listed() {
         services/command/src/client.rs
         services/command/src/connection.rs
         services/command/src/contexts.rs
+        services/command/src/enable.rs
         services/command/src/options.rs
         services/command/src/sessions.rs
         services/command/src/templates.rs
