@@ -180,10 +180,10 @@ fn exit_codes_tell_what_went_wrong() {
     let absent = TEMPLATE.replace("[x1000c0s0b0n0, x1000c0s0b0n1, x1000c0s0b1n0]", "[x9999c0s0b0n0]");
     let file = mesh.file("absent.yaml", &absent);
     mesh.ends(&format!("template apply absent -f {file}"), 0);
-    let failed = mesh.run("boot absent --name none --wait --interval 100ms -o json");
-    assert_eq!(failed.0.status.code(), Some(6), "{failed:?}");
-    assert_eq!(failed.document()["result"], "failed");
-    assert_eq!(mesh.run("watch session none").0.status.code(), Some(6));
+    let idle = mesh.run("boot absent --name none --wait --interval 100ms -o json");
+    assert_eq!(idle.0.status.code(), Some(7), "{idle:?}");
+    assert_eq!(idle.document()["result"], "nothing_to_do");
+    assert_eq!(mesh.run("watch session none").0.status.code(), Some(7));
 
     for (line, code, told) in [
         ("boot nothing", 1, "Session Template Name invalid: nothing"),
