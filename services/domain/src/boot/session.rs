@@ -14,11 +14,11 @@ pub mod staging;
 pub mod status;
 pub mod steer;
 
-pub use create::{NewSession, create};
+pub use create::{NewSession, RetriedSession, create};
 pub use expiry::{expires_at, is_expired, next_expiry, surplus};
 pub use filter::SessionFilter;
 pub use result::{IdleReason, SessionResult};
-pub use steer::{Cancellation, RetriedSession};
+pub use steer::Cancellation;
 
 use std::sync::Arc;
 

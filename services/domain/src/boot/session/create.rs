@@ -1,6 +1,6 @@
 //! The request for a session, and the record made from it (BOS reference 2.9.1).
 
-use super::{Progress, RetriedSession, Session};
+use super::{Progress, Session};
 use crate::{
     boot::{
         bos::{compatibility::Compatibility, options::Options},
@@ -37,6 +37,15 @@ pub struct NewSession {
     pub include_disabled: bool,
     /// Session whose failed components this one retries, if there is one.
     pub retry_of: Option<RetriedSession>,
+}
+
+/// Session that another one retries. Names may be used again, so the id decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetriedSession {
+    /// Name of the session.
+    pub name: String,
+    /// Unique id of the session.
+    pub id: String,
 }
 
 /// Returns the pending session made from `wish`, under the unique `id`. The caller checks that tenant and template

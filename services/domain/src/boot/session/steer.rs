@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     boot::session::{
-        NewSession, Progress, Session, SessionEnd, complete,
+        NewSession, Progress, RetriedSession, Session, SessionEnd, complete,
         result::{MemberStanding, SessionResult},
     },
     core::{
@@ -21,15 +21,6 @@ use crate::{
 pub struct Cancellation {
     /// Reason that the operator gave; empty: none.
     pub reason: Arc<str>,
-}
-
-/// Session that another one retries. Names may be used again, so the id decides.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RetriedSession {
-    /// Name of the session.
-    pub name: String,
-    /// Unique id of the session.
-    pub id: String,
 }
 
 /// Reason why a session cannot be cancelled or retried.
