@@ -32,7 +32,7 @@ use proto::fleet::fleet_service_server::FleetServiceServer;
 pub use store::Migrator;
 
 use crate::{
-    enrolment::{EnrolmentUpkeep, Enrolments},
+    enrolment::{EnrolmentManager, EnrolmentUpkeep},
     fleets::FleetRpc,
     store::FleetLedgers,
 };
@@ -52,7 +52,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     };
     let role = Role::start(&context, "fleet-manager", &database).await?;
 
-    let enrolments = Enrolments::open(&context, registry.clone(), database).await?;
+    let enrolments = EnrolmentManager::open(&context, registry.clone(), database).await?;
 
     let mut server = Server::default();
     let fleets = FleetRpc { ledgers: ledgers.clone() };

@@ -14,7 +14,7 @@ use crate::reveille::instant;
 pub(super) struct ShownExplanation {
     /// Id of the component, or name of the session.
     subject: String,
-    /// One sentence about the first cause.
+    /// Sentence about the first cause.
     sentence: String,
     /// Outcome so far.
     outcome: EnumWord<CauseOutcome>,
@@ -60,7 +60,7 @@ struct ShownCause {
     reason: EnumWord<CauseReason>,
     /// Kind of people or systems that it is a matter of.
     class: EnumWord<CauseClass>,
-    /// One sentence.
+    /// Sentence for people.
     sentence: String,
     /// Time at which it became true.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -11,10 +11,10 @@ use proto::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::Enrolments;
+use super::EnrolmentManager;
 
 #[async_trait]
-impl CertificateService for Enrolments {
+impl CertificateService for EnrolmentManager {
     type WatchCertificateAuthoritiesStream = Responses<Encoded<WatchCertificateAuthoritiesResponse>>;
 
     async fn watch_certificate_authorities(

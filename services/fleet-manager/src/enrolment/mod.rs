@@ -41,7 +41,7 @@ use registry::DeviceRegistry;
 
 /// Requests, certificates, and the registry. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Enrolments {
+pub(crate) struct EnrolmentManager {
     requests: Ledger<EnrolmentTable>,
     revocations: Ledger<RevocationTable>,
     authorities: Ledger<AuthorityTable>,
@@ -52,7 +52,7 @@ pub(crate) struct Enrolments {
     registry: DeviceRegistry,
 }
 
-impl Enrolments {
+impl EnrolmentManager {
     /// Opens the ledgers and the authority, which is put on record for the parts that check certificates.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What people and agents do with requests.
+//! Calls of people and agents about requests.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use domain::{
     },
 };
 
-use super::Enrolments;
+use super::EnrolmentManager;
 use crate::signer::{DeviceSigner, SignableRequest};
 
 /// Kind of resource in faults.
@@ -33,7 +33,7 @@ const REQUEST: &str = EnrolmentRecord::KIND;
 /// Most characters of the name of a renewal.
 const LONGEST_NAME: usize = 253;
 
-impl Enrolments {
+impl EnrolmentManager {
     /// Returns the request of that name, with every write that was acknowledged before.
     ///
     /// # Errors

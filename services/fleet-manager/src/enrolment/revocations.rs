@@ -17,9 +17,9 @@ use domain::{
     },
 };
 
-use super::Enrolments;
+use super::EnrolmentManager;
 
-impl Enrolments {
+impl EnrolmentManager {
     /// Revokes every certificate of a device so far.
     ///
     /// # Errors

@@ -26,13 +26,13 @@ use proto::fleet::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::Enrolments;
+use super::EnrolmentManager;
 
 /// Requests in one message of a list.
 const PAGE: usize = 100;
 
 #[async_trait]
-impl EnrolmentService for Enrolments {
+impl EnrolmentService for EnrolmentManager {
     type ListEnrolmentRequestsStream = Responses<ListEnrolmentRequestsResponse>;
 
     async fn list_enrolment_requests(

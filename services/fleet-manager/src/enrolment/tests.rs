@@ -71,7 +71,7 @@ impl EnrolmentWorld {
         EnrolmentServiceClient::new(self.channel())
     }
 
-    async fn submit(&self, agent: &Agent, labels: &[(&str, &str)]) -> Result<EnrolmentRequest, Status> {
+    async fn submit(&self, agent: &TestAgent, labels: &[(&str, &str)]) -> Result<EnrolmentRequest, Status> {
         let request = EnrolmentRequest {
             name: agent.name.clone(),
             csr: agent.csr(&agent.name),
@@ -192,12 +192,12 @@ impl EnrolmentWorld {
 }
 
 /// Agent with a key.
-struct Agent {
+struct TestAgent {
     key: KeyPair,
     name: String,
 }
 
-impl Agent {
+impl TestAgent {
     fn new() -> Self {
         let key = KeyPair::generate().unwrap();
         let without_zeros =
@@ -227,7 +227,7 @@ fn code<T: std::fmt::Debug>(answer: Result<T, Status>) -> Code {
 #[tokio::test]
 async fn approved_agents_have_devices_and_certificates() {
     let world = EnrolmentWorld::start().await;
-    let agent = Agent::new();
+    let agent = TestAgent::new();
     let submitted = world.submit(&agent, &[("a", "1"), ("b", "1")]).await.unwrap();
     assert!(submitted.certificate.is_empty() && submitted.approval.is_none());
     assert_eq!(world.device(&agent.name).await, None);
@@ -267,9 +267,12 @@ async fn approved_agents_have_devices_and_certificates() {
 #[tokio::test]
 async fn requests_of_liars_are_refused_by_field() {
     let world = EnrolmentWorld::start().await;
-    let (agent, other) = (Agent::new(), Agent::new());
-    let lie =
-        |name: &Agent, csr: String| EnrolmentRequest { name: name.name.clone(), csr, ..Default::default() };
+    let (agent, other) = (TestAgent::new(), TestAgent::new());
+    let lie = |name: &TestAgent, csr: String| EnrolmentRequest {
+        name: name.name.clone(),
+        csr,
+        ..Default::default()
+    };
     for request in [
         lie(&other, agent.csr(&other.name)),
         lie(&agent, agent.csr(&other.name)),
@@ -284,7 +287,7 @@ async fn requests_of_liars_are_refused_by_field() {
 #[tokio::test]
 async fn interrupted_approval_is_completed_after_a_restart() {
     let mut world = EnrolmentWorld::start().await;
-    let agent = Agent::new();
+    let agent = TestAgent::new();
     world.submit(&agent, &[]).await.unwrap();
     world.registry.proxy.fault("ReportDeviceEnrolment", CallFault::Refused);
     assert_eq!(code(world.approve(&agent.name, &[]).await), Code::Unavailable);
@@ -306,7 +309,7 @@ async fn interrupted_approval_is_completed_after_a_restart() {
 #[tokio::test]
 async fn deleted_devices_lose_requests_and_certificates() {
     let mut world = EnrolmentWorld::start().await;
-    let agent = Agent::new();
+    let agent = TestAgent::new();
     world.submit(&agent, &[]).await.unwrap();
     let first = world.approve(&agent.name, &[]).await.unwrap().issued_at.unwrap();
     // The deletion is found after a restart too.
@@ -328,7 +331,7 @@ async fn deleted_devices_lose_requests_and_certificates() {
 #[tokio::test]
 async fn certificates_are_renewed_until_the_device_ends() {
     let world = EnrolmentWorld::start().await;
-    let (agent, next) = (Agent::new(), Agent::new());
+    let (agent, next) = (TestAgent::new(), TestAgent::new());
     world.submit(&agent, &[]).await.unwrap();
     assert_eq!(code(world.renew(&agent.name, "r1", next.csr(&agent.name)).await), Code::NotFound);
     let first = world.approve(&agent.name, &[]).await.unwrap();

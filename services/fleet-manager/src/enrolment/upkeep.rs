@@ -18,7 +18,7 @@ use domain::device::{
 use futures_util::StreamExt as _;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::Enrolments;
+use super::EnrolmentManager;
 
 /// Pause after a duty that failed: the registry or the database is away.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -31,14 +31,14 @@ const PRUNING: Duration = Duration::from_secs(60 * 60);
 
 /// Enrolments and the devices that make their duties due.
 pub(crate) struct EnrolmentUpkeep {
-    enrolments: Enrolments,
+    enrolments: EnrolmentManager,
     devices: Mirror<DeviceRecord>,
     queue: WorkQueue<Arc<str>>,
 }
 
 impl EnrolmentUpkeep {
     /// Begins to mirror the devices of the registry.
-    pub(crate) fn start(context: &Context, registry: Channel, enrolments: Enrolments) -> Self {
+    pub(crate) fn start(context: &Context, registry: Channel, enrolments: EnrolmentManager) -> Self {
         let queue = WorkQueue::default();
         let concerned = queue.clone();
         let devices = Mirror::start(context, registry, move |changes: &[Change<DeviceRecord>]| {
@@ -105,7 +105,7 @@ impl EnrolmentUpkeep {
     }
 }
 
-impl Enrolments {
+impl EnrolmentManager {
     fn duty(&self, record: &EnrolmentRecord, device: Option<&Device>) -> Option<EnrolmentDuty> {
         duty(&record.request, device, self.revocation(record.key()).as_ref())
     }
