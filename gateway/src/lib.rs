@@ -75,10 +75,11 @@ pub async fn start(context: chassis::Context, listener: TcpListener) -> anyhow::
     let faces = FaceRouters { kubernetes, flightctl };
     let app = port::app(&context.settings, mesh, &places, faces);
     // Only for the logging level: every request asks the owner of the records that it is about.
-    let registry = chassis::channel(&context.settings.component_registry.url)?;
+    let registry = context.channel(&context.settings.component_registry.url)?;
     let _options = Mirror::of_options(&context, registry, || {});
+    let tls = certificate::common(settings, address, context.settings.tls.insecure)?;
     let limits = limits(settings, &context.capacity);
-    serve(&context, ServedListener { listener, tls: None }, app, limits);
+    serve(&context, ServedListener { listener, tls }, app, limits);
     tracing::info!(part = "gateway", %address, "listening");
     Ok(())
 }
@@ -127,7 +128,7 @@ async fn listen(
     let listen = own.listen.parse();
     let listen = listen.with_context(|| format!("gateway.{face}.listen: is no address with a port"))?;
     let directory = &context.settings.data_dir;
-    let tls = certificate::acceptor(FaceListener { face, settings: own, directory, listen })?;
+    let tls = certificate::of_face(FaceListener { face, settings: own, directory, listen })?;
     let listener = chassis::bind(&format!("gateway.{face}"), listen).await?;
     let address = listener.local_addr().context("local address")?;
     let limits = limits(&context.settings.gateway, &context.capacity);

@@ -106,12 +106,12 @@ impl MeshHandle {
     /// # Errors
     /// When an address cannot be read.
     pub(crate) fn new(settings: &Settings) -> anyhow::Result<Self> {
-        let registry = RetryReads(chassis::channel(&settings.component_registry.url)?);
-        let manager = RetryReads(chassis::channel(&settings.session_manager.url)?);
-        let power = RetryReads(chassis::channel(&settings.power_controller.url)?);
-        let insight = RetryReads(chassis::channel(&settings.insight.url)?);
-        let coordinator = RetryReads(chassis::channel(&settings.config_coordinator.url)?);
-        let fleets = RetryReads(chassis::channel(&settings.fleet_manager.url)?);
+        let registry = RetryReads(chassis::channel(&settings.tls, &settings.component_registry.url)?);
+        let manager = RetryReads(chassis::channel(&settings.tls, &settings.session_manager.url)?);
+        let power = RetryReads(chassis::channel(&settings.tls, &settings.power_controller.url)?);
+        let insight = RetryReads(chassis::channel(&settings.tls, &settings.insight.url)?);
+        let coordinator = RetryReads(chassis::channel(&settings.tls, &settings.config_coordinator.url)?);
+        let fleets = RetryReads(chassis::channel(&settings.tls, &settings.fleet_manager.url)?);
         let clients = MeshClients {
             components: ComponentServiceClient::new(registry.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),

@@ -36,8 +36,8 @@ impl RackHosts {
     /// When one is none.
     #[must_use]
     pub fn at(registry: &str, simulator: &str) -> Self {
-        let registry = chassis::channel(registry).expect("an address");
-        let rack = RackServiceClient::new(chassis::channel(simulator).expect("an address"));
+        let registry = chassis::plain_channel(registry).expect("an address");
+        let rack = RackServiceClient::new(chassis::plain_channel(simulator).expect("an address"));
         Self {
             hosts: HostServiceClient::new(registry.clone()),
             secrets: HostSecretServiceClient::new(registry),

@@ -106,6 +106,21 @@ VARIANTS = {
         },
         PARTS,
     ),
+    "certificates between the parts": (
+        "mutual",
+        {"tls": {"enabled": True, "callers": "spiffe://site/ns/fleet/*"}},
+        PARTS | {"simulator"},
+    ),
+    "certificates everywhere": (
+        "reveille",
+        {
+            "tls": {"enabled": True, "gatewaySecret": "gateway-public", "insecure": False},
+            "hostSecretKeys": {"existingSecret": "host-keys", "keys": ["new"]},
+            "gateway": {"kubernetes": {"listen": True, "certificateSecret": "gateway-tls"}},
+            "simulator": {"enabled": False},
+        },
+        PARTS,
+    ),
     "definitions of hosts": ("reveille", {"customResourceDefinitions": {"create": True}}, PARTS | {"simulator"}),
     "database addresses in the values": (
         "a-release-name-that-is-as-long-as-helm-lets-it-be-000",
@@ -115,6 +130,8 @@ VARIANTS = {
 }
 
 REFUSED = {
+    "ports without certificates that are not accepted": {"tls": {"insecure": False}},
+    "a gateway without a certificate that is not accepted": {"tls": {"enabled": True, "insecure": False}},
     "an unknown profile": {"profile": "cloud"},
     "a list among the settings": {"settings": {"power": {"pcs": ["https://pcs.example"]}}},
     "an unknown key": {"replicas": 3},
@@ -248,6 +265,16 @@ def pod_problems(objects):
         yield from (f"{name_of(deployment)} {complaint}" for complaint, holds in demands.items() if not holds)
 
 
+def probe_problems(objects, values):
+    """The kubelet asks over TLS where a part has a certificate, and nowhere else."""
+    for deployment in of_kind(objects, "Deployment"):
+        part = deployment["metadata"]["labels"]["app.kubernetes.io/component"]
+        probe = container_of(deployment)["readinessProbe"]
+        scheme = probe.get("httpGet", {}).get("scheme", "HTTP")
+        if (scheme == "HTTPS") != has_certificate(part, values):
+            yield f"{part} is probed over {scheme}"
+
+
 def environment_of(deployment):
     """Variables of a container; those from Secrets carry the Secret's name as `secret:NAME`."""
     variables = {}
@@ -257,9 +284,18 @@ def environment_of(deployment):
     return variables
 
 
-def address_problems(objects):
-    """A part listens where its Service sends, and every address names a Service and its port."""
-    served = {f"http://{name_of(item)}:{item['spec']['ports'][0]['port']}" for item in of_kind(objects, "Service")}
+def has_certificate(part, values):
+    """Whether the port that a part has for the others, or the gateway for everybody, is encrypted."""
+    tls = values.get("tls", {})
+    return bool(tls.get("gatewaySecret") if part == "gateway" else tls.get("enabled"))
+
+
+def address_problems(objects, values):
+    """A part listens where its Service sends, and every address names a Service, its port and its encryption."""
+    served = set()
+    for item in of_kind(objects, "Service"):
+        encrypted = has_certificate(item["metadata"]["labels"]["app.kubernetes.io/component"], values)
+        served.add(f"{'https' if encrypted else 'http'}://{name_of(item)}:{item['spec']['ports'][0]['port']}")
     for deployment in of_kind(objects, "Deployment"):
         variables = environment_of(deployment)
         port = container_of(deployment)["ports"][0]["containerPort"]
@@ -294,10 +330,11 @@ def database_problems(objects, values):
 def own_secret_problems(objects, values):
     """Keys of hosts are mounted where values of secrets are kept, and the certificate where kubectl finds it."""
     kubernetes = values.get("gateway", {}).get("kubernetes", {})
+    tls = values.get("tls", {})
     wanted = {
-        "component-registry": values.get("hostSecretKeys", {}).get("existingSecret"),
-        "fleet-manager": values.get("deviceAuthority", {}).get("existingSecret"),
-        "gateway": kubernetes.get("certificateSecret"),
+        "component-registry": [values.get("hostSecretKeys", {}).get("existingSecret")],
+        "fleet-manager": [values.get("deviceAuthority", {}).get("existingSecret")],
+        "gateway": [kubernetes.get("certificateSecret"), tls.get("gatewaySecret")],
     }
     given = {secret["name"] for secret in values.get("secrets", [])}
     for deployment in of_kind(objects, "Deployment"):
@@ -305,7 +342,10 @@ def own_secret_problems(objects, values):
         mounted = {mount["name"] for mount in container_of(deployment)["volumeMounts"]}
         volumes = deployment["spec"]["template"]["spec"]["volumes"]
         own = {volume["secret"]["secretName"] for volume in volumes if "secret" in volume} - given
-        if own != {secret for secret in [wanted.get(part)] if secret}:
+        expected = {secret for secret in wanted.get(part, []) if secret}
+        if tls.get("enabled"):
+            expected.add(f"{name_of(deployment)}-tls")
+        if own != expected:
             yield f"{part} has the secrets {sorted(own)}"
         if mounted != {volume["name"] for volume in volumes}:
             yield f"{part} mounts {sorted(mounted)}"
@@ -374,7 +414,8 @@ def check_variant(results, chart, name, binaries):
     results.check(f"{name}: {len(parts)} parts, each behind its service", part_problems(objects, parts))
     results.check(f"{name}: several replicas stay available", replica_problems(objects))
     results.check(f"{name}: pods are probed, bounded, unprivileged", pod_problems(objects))
-    results.check(f"{name}: addresses meet", address_problems(objects))
+    results.check(f"{name}: probes are encrypted as the ports", probe_problems(objects, values))
+    results.check(f"{name}: addresses meet", address_problems(objects, values))
     results.check(f"{name}: one database each", database_problems(objects, values))
     results.check(f"{name}: keys and certificates where they belong", own_secret_problems(objects, values))
     results.check(f"{name}: kinds of hosts", definition_problems(objects, values))

@@ -46,10 +46,24 @@ the gateway and the simulator are described alike.
 {{- $_ := set $gateway "ownSecrets" (list (dict "name" .certificateSecret "mountPath" "/etc/reveille-certificate")) -}}
 {{- end -}}
 {{- end -}}
+{{- with .Values.tls.gatewaySecret -}}
+{{- $_ := set $gateway "secure" true -}}
+{{- $public := dict "name" . "mountPath" "/etc/reveille-gateway-certificate" -}}
+{{- $_ := set $gateway "ownSecrets" (append (default list $gateway.ownSecrets) $public) -}}
+{{- end -}}
 {{- $_ := set $parts "gateway" $gateway -}}
 {{- if .Values.simulator.enabled -}}
 {{- $simulator := omit .Values.simulator "enabled" -}}
 {{- $_ := set $parts "simulator" (merge (dict "protocol" "grpc" "replicas" 1 "serviceType" "ClusterIP") $simulator) -}}
+{{- end -}}
+{{- if .Values.tls.enabled -}}
+{{- range $name, $part := $parts -}}
+{{- $secret := dict "name" (printf "%s-%s-tls" (include "reveille.fullname" $) $name) "mountPath" "/etc/reveille-tls" -}}
+{{- $_ := set $part "ownSecrets" (append (default list $part.ownSecrets) $secret) -}}
+{{- if eq $part.protocol "grpc" -}}
+{{- $_ := set $part "secure" true -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- $parts | toJson -}}
 {{- end -}}
@@ -107,6 +121,17 @@ JSON, which is TOML too; toToml would turn every whole number into a fraction.
 {{- end -}}
 {{- $_ := set $settings "gateway" (merge (dict "kubernetes" $kubernetes) (default dict $settings.gateway)) -}}
 {{- end -}}
+{{- $tls := pick .Values.tls "callers" "insecure" -}}
+{{- if .Values.tls.enabled -}}
+{{- $_ := set $tls "certificate" "/etc/reveille-tls/tls.crt" -}}
+{{- $_ := set $tls "key" "/etc/reveille-tls/tls.key" -}}
+{{- $_ := set $tls "ca_file" "/etc/reveille-tls/ca.crt" -}}
+{{- end -}}
+{{- $_ := set $settings "tls" $tls -}}
+{{- if .Values.tls.gatewaySecret -}}
+{{- $files := dict "certificate" "/etc/reveille-gateway-certificate/tls.crt" "key" "/etc/reveille-gateway-certificate/tls.key" -}}
+{{- $_ := set $settings "gateway" (merge $files (default dict $settings.gateway)) -}}
+{{- end -}}
 {{- $settings | toJson -}}
 {{- end -}}
 
@@ -131,7 +156,7 @@ JSON, which is TOML too; toToml would turn every whole number into a fraction.
   value: {{ printf "0.0.0.0:%v" (index $parts $name).port | quote }}
 {{- range $peer, $part := $parts }}
 - name: {{ include "reveille.variable" (list $peer "url") }}
-  value: {{ printf "http://%s-%s:%v" (include "reveille.fullname" $root) $peer $part.port | quote }}
+  value: {{ printf "%s://%s-%s:%v" (ternary "https" "http" (default false $part.secure)) (include "reveille.fullname" $root) $peer $part.port | quote }}
 {{- end }}
 {{- if include "reveille.databaseSecret" (list $root $name) }}
 - name: {{ include "reveille.variable" (list $name "database_url") }}
@@ -150,16 +175,19 @@ away as well. Who watches over the mesh asks for more, which is /readyz and heal
 */}}
 {{- define "reveille.probes" -}}
 {{- $grpc := eq .protocol "grpc" -}}
-{{- $alive := ternary (dict "tcpSocket" (dict "port" "api")) (dict "httpGet" (dict "path" "/livez" "port" "api")) $grpc -}}
+{{- $alive := ternary (dict "tcpSocket" (dict "port" "api")) (dict "httpGet" (dict "path" "/livez" "port" "api" "scheme" (ternary "HTTPS" "HTTP" (default false .secure)))) $grpc -}}
 startupProbe:
   {{- toYaml $alive | nindent 2 }}
   periodSeconds: 1
   failureThreshold: 120
 readinessProbe:
-  {{- if $grpc }}
+  {{- if and $grpc .secure }}
+  # The kubelet asks over gRPC without TLS only, and needs no certificate for this path.
+  httpGet: {path: /startz, port: api, scheme: HTTPS}
+  {{- else if $grpc }}
   grpc: {port: {{ .port }}, service: started}
   {{- else }}
-  httpGet: {path: /startz, port: api}
+  httpGet: {path: /startz, port: api, scheme: {{ ternary "HTTPS" "HTTP" (default false .secure) }}}
   {{- end }}
   periodSeconds: 5
 livenessProbe:

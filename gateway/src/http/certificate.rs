@@ -2,30 +2,15 @@
 
 use std::{
     fs,
-    io::Write as _,
     net::{IpAddr, SocketAddr},
-    os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
-    sync::Arc,
+    path::Path,
 };
 
 use anyhow::Context as _;
-use chassis::settings::FaceSettings;
-use rcgen::{CertificateParams, DnType, KeyPair};
-use tokio_rustls::{
-    TlsAcceptor,
-    rustls::{
-        ServerConfig,
-        crypto::aws_lc_rs,
-        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
-    },
+use chassis::{
+    mesh::tls::{CertificateFiles, ServerTls, self_signed, write_private},
+    settings::{FaceSettings, GatewaySettings},
 };
-
-/// Files of a certificate and its key.
-struct CertificateFiles {
-    certificate: PathBuf,
-    key: PathBuf,
-}
 
 /// Face that has a listener of its own.
 #[derive(Debug, Clone, Copy)]
@@ -38,39 +23,44 @@ pub(crate) struct FaceListener<'a> {
     pub listen: SocketAddr,
 }
 
-/// Returns what makes connections of a listener secret; none if its settings want plain ones.
+/// Returns the TLS of the common port; none if it has no certificate.
+///
+/// # Errors
+/// When the certificate cannot be read, or there is none for a port that other machines reach.
+pub(crate) fn common(
+    settings: &GatewaySettings,
+    listen: SocketAddr,
+    insecure: bool,
+) -> anyhow::Result<Option<ServerTls>> {
+    let files = given("gateway", &settings.certificate, &settings.key)?;
+    let tls = files.map(|files| ServerTls::for_anyone(&files)).transpose().context("gateway.certificate")?;
+    ServerTls::check_exposure(listen, tls.as_ref(), "gateway.certificate and gateway.key", insecure)?;
+    Ok(tls)
+}
+
+/// Returns the TLS of a face's own port; none if its settings want plain connections.
 ///
 /// # Errors
 /// When the certificate cannot be read or made, or plain connections are wanted from other machines.
-pub(crate) fn acceptor(listener: FaceListener<'_>) -> anyhow::Result<Option<TlsAcceptor>> {
+pub(crate) fn of_face(listener: FaceListener<'_>) -> anyhow::Result<Option<ServerTls>> {
     let FaceListener { face, settings, directory, listen } = listener;
     if settings.plain {
         let field = format!("gateway.{face}.plain");
         anyhow::ensure!(listen.ip().is_loopback(), "{field}: clients of other machines need a certificate");
         return Ok(None);
     }
-    let files = given(face, settings)?.map_or_else(|| kept(face, directory, listen.ip()), Ok)?;
-    let read = |path: &Path| format!("cannot read {}", path.display());
-    let chain =
-        CertificateDer::pem_file_iter(&files.certificate).with_context(|| read(&files.certificate))?;
-    let chain = chain.collect::<Result<Vec<_>, _>>().with_context(|| read(&files.certificate))?;
-    let key = PrivateKeyDer::from_pem_file(&files.key).with_context(|| read(&files.key))?;
-    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .with_context(|| format!("gateway.{face}: certificate and key do not fit"))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Some(TlsAcceptor::from(Arc::new(config))))
+    let section = format!("gateway.{face}");
+    let files = given(&section, &settings.certificate, &settings.key)?;
+    let files = files.map_or_else(|| kept(face, directory, listen.ip()), Ok)?;
+    ServerTls::for_anyone(&files).map(Some).context(section)
 }
 
-fn given(face: &str, settings: &FaceSettings) -> anyhow::Result<Option<CertificateFiles>> {
-    let FaceSettings { certificate, key, .. } = settings;
+fn given(section: &str, certificate: &Path, key: &Path) -> anyhow::Result<Option<CertificateFiles>> {
     match (certificate.as_os_str().is_empty(), key.as_os_str().is_empty()) {
         (true, true) => Ok(None),
-        (false, false) => Ok(Some(CertificateFiles { certificate: certificate.clone(), key: key.clone() })),
-        (true, false) => anyhow::bail!("gateway.{face}.certificate: missing, although there is a key"),
-        (false, true) => anyhow::bail!("gateway.{face}.key: missing, although there is a certificate"),
+        (false, false) => Ok(Some(CertificateFiles { certificate: certificate.into(), key: key.into() })),
+        (true, false) => anyhow::bail!("{section}.certificate: missing, although there is a key"),
+        (false, true) => anyhow::bail!("{section}.key: missing, although there is a certificate"),
     }
 }
 
@@ -83,12 +73,9 @@ fn kept(face: &str, directory: &Path, address: IpAddr) -> anyhow::Result<Certifi
         return Ok(files);
     }
     fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    let pair = KeyPair::generate()?;
-    let mut parameters = CertificateParams::new(names(address))?;
-    parameters.distinguished_name.push(DnType::CommonName, "Reveille");
-    let made = parameters.self_signed(&pair)?;
-    write(&files.key, &pair.serialize_pem())?;
-    write(&files.certificate, &made.pem())?;
+    let made = self_signed(names(address))?;
+    write_private(&files.key, &made.key)?;
+    write_private(&files.certificate, &made.certificate)?;
     tracing::info!(certificate = %files.certificate.display(), "made a certificate");
     Ok(files)
 }
@@ -103,11 +90,4 @@ fn names(address: IpAddr) -> Vec<String> {
         names.push(address);
     }
     names
-}
-
-fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
-    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-    written.with_context(|| format!("cannot write {}", path.display()))
 }

@@ -17,7 +17,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chassis::{
-    mesh::{admission::hold, bodies::Pace},
+    mesh::{admission::hold, bodies::Pace, tls::ServerTls},
     process::{memory::leave_room, pause},
 };
 use http::{HeaderMap, Method, Version, header::HOST};
@@ -30,7 +30,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
 };
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::{either::Either, sync::CancellationToken};
 use tower::{Service, ServiceExt};
 
@@ -71,10 +71,10 @@ pub(crate) struct ConnectionLimits {
     pub pace: Pace,
 }
 
-/// Listener, and its TLS acceptor; `None`: connections are not encrypted.
+/// Listener, and its TLS; `None`: connections are not encrypted.
 pub(crate) struct ServedListener {
     pub listener: TcpListener,
-    pub tls: Option<TlsAcceptor>,
+    pub tls: Option<ServerTls>,
 }
 
 /// Serves `app` until shutdown; then answers the requests that have arrived. `is_vital` selects requests that need no
@@ -252,7 +252,7 @@ impl Drop for AtWork {
 
 struct ClientConnection<A> {
     app: A,
-    tls: Option<TlsAcceptor>,
+    tls: Option<ServerTls>,
     is_vital: fn(&Method, &str) -> bool,
     limits: ConnectionLimits,
     shutdown: CancellationToken,
@@ -335,18 +335,12 @@ where
 }
 
 /// Connection, with or without TLS.
-type ClientStream = Either<TcpStream, Box<tokio_rustls::server::TlsStream<TcpStream>>>;
+type ClientStream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// Performs the TLS handshake; `None` if it fails or takes longer than `patience`.
-async fn handshake(stream: TcpStream, tls: Option<TlsAcceptor>, patience: Duration) -> Option<ClientStream> {
+async fn handshake(stream: TcpStream, tls: Option<ServerTls>, patience: Duration) -> Option<ClientStream> {
     let Some(tls) = tls else { return Some(Either::Left(stream)) };
-    match tokio::time::timeout(patience, tls.accept(stream)).await.ok()? {
-        Ok(stream) => Some(Either::Right(Box::new(stream))),
-        Err(error) => {
-            tracing::debug!(%error, "TLS handshake failed");
-            None
-        }
-    }
+    Some(Either::Right(Box::new(tls.accept(stream, patience).await?.stream)))
 }
 
 /// Answers a request. On a spare connection it needs a place, which it exchanges for the right to be `spare`.

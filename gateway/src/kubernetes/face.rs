@@ -52,7 +52,7 @@ impl KubernetesFace {
     pub(crate) fn start(context: &Context, mesh: MeshHandle) -> anyhow::Result<Self> {
         let caches: BTreeMap<_, _> =
             KINDS.iter().map(|kind| (kind.plural, Arc::new(RecordCache::default()))).collect();
-        let channel = chassis::channel(&context.settings.component_registry.url)?;
+        let channel = context.channel(&context.settings.component_registry.url)?;
         let of = |is_kept: fn(&ResourceKind) -> bool| {
             let kinds = KINDS.iter().filter(|kind| is_kept(kind));
             kinds.map(|kind| (kind, Arc::clone(&caches[kind.plural]))).collect::<Vec<_>>()

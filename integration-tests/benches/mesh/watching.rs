@@ -72,7 +72,7 @@ impl SessionWatch {
     /// # Panics
     /// When it is refused.
     pub async fn of(server: &Server) -> Self {
-        let channel = chassis::channel(&server.settings.session_manager.url).expect("an address");
+        let channel = chassis::plain_channel(&server.settings.session_manager.url).expect("an address");
         let mut client = SessionServiceClient::new(channel).max_decoding_message_size(usize::MAX);
         Self(client.watch_sessions(WatchSessionsRequest::default()).await.expect("a watch").into_inner())
     }

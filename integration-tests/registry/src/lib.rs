@@ -134,7 +134,7 @@ impl TestRegistry {
         let context = Context::new(self.settings.clone());
         // Its state would be part of that of every test, and is too large for the stack of some.
         Box::pin(component_registry::start(context.clone(), listener)).await.expect("a registry");
-        let channel = chassis::channel(&url).expect("an address");
+        let channel = chassis::plain_channel(&url).expect("an address");
         self.proxy.forward_to(Some(&url));
         *self.running.lock() = Some(RunningRegistry { context, channel });
     }

@@ -55,7 +55,7 @@ const LATE: Duration = Duration::from_secs(60);
 pub async fn start(context: Context, listener: Listener, world: Arc<World>) -> anyhow::Result<()> {
     let (fleet, reports) = simulator::fleet(&context)?;
     let registry =
-        chassis::channel(&context.settings.component_registry.url).context("component_registry.url")?;
+        context.channel(&context.settings.component_registry.url).context("component_registry.url")?;
     let (fleet_of_late, world_of_late) = (fleet.clone(), Arc::clone(&world));
     let reporting = report(registry, reports, Arc::clone(&world));
     let upstreams =

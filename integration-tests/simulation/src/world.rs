@@ -93,7 +93,7 @@ impl World {
 
     /// Returns a connection from the host of people.
     pub fn channel(&self, to: Part) -> anyhow::Result<Channel> {
-        chassis::channel(&SimulatedNetwork::url(OPERATOR, to.name()))
+        chassis::plain_channel(&SimulatedNetwork::url(OPERATOR, to.name()))
     }
 
     /// Returns every replica that should exist.

@@ -42,7 +42,7 @@ async fn start(disk: &SimulatedDisk) -> Channel {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     component_registry::start(context, listener).await.unwrap();
-    chassis::channel(&url).unwrap()
+    chassis::plain_channel(&url).unwrap()
 }
 
 async fn put(registry: &Channel, id: &str) {

@@ -36,7 +36,7 @@ fn address(url: &str) -> SocketAddr {
 
 /// Stores components with long texts, past the gateway.
 async fn store(mesh: &Processes, components: usize, text: usize) {
-    let channel = chassis::channel(&mesh.url("component_registry")).unwrap();
+    let channel = chassis::plain_channel(&mesh.url("component_registry")).unwrap();
     let mut client = ComponentServiceClient::new(channel).max_decoding_message_size(64 << 20);
     let all: Vec<_> = (0..components).collect();
     for chunk in all.chunks(500) {
@@ -70,7 +70,7 @@ async fn unread_watches_stay_within_budget_and_delay_no_client() {
     mesh.begin().await;
     store(&mesh, COMPONENTS, TEXT).await;
     let url = mesh.url("component_registry");
-    let mut reader = ComponentServiceClient::new(chassis::channel(&url).unwrap());
+    let mut reader = ComponentServiceClient::new(chassis::plain_channel(&url).unwrap());
     let before = mesh.peak_memory("component_registry");
     let mut watch = reader.watch_components(WatchComponentsRequest::default()).await.unwrap().into_inner();
     let (_, seen) = read(&mut watch).await.unwrap();

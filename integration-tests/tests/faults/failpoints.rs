@@ -298,7 +298,7 @@ async fn crash_at_any_simulated_upstream_call_repeats_nothing() {
 
 /// Transitions that the simulated hardware performed, by node, in order.
 async fn transitions_of_nodes(mesh: &Processes) -> BTreeMap<String, Vec<String>> {
-    let mut fleet = FleetServiceClient::new(chassis::channel(&mesh.url("simulator")).unwrap());
+    let mut fleet = FleetServiceClient::new(chassis::plain_channel(&mesh.url("simulator")).unwrap());
     let answer = fleet.list_transitions(ListTransitionsRequest { since: None }).await.unwrap();
     let mut by_node: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for transition in answer.into_inner().transitions {

@@ -38,7 +38,7 @@ impl HealthReport {
 
 /// Present health, and the reasons that the part and the gateway give.
 async fn told(mesh: &Processes) -> Result<(HealthReport, [String; 2]), String> {
-    let mut health = HealthClient::new(chassis::channel(&mesh.url(PART)).unwrap());
+    let mut health = HealthClient::new(chassis::plain_channel(&mesh.url(PART)).unwrap());
     let mut statuses = [ServingStatus::Unknown; 3];
     let names = ["", "reveille.component.v1.ComponentService", chassis::STARTED];
     for (name, status) in names.into_iter().zip(&mut statuses) {

@@ -22,8 +22,9 @@ const MOST: u64 = 150;
 #[tokio::test(flavor = "multi_thread")]
 async fn unread_watch_costs_no_queue_and_delays_no_client() {
     let mesh = Processes::start(1, 0.0).await;
-    let mut client = ComponentServiceClient::new(chassis::channel(&mesh.url("component_registry")).unwrap())
-        .max_decoding_message_size(chassis::mesh::channel::LARGEST_MESSAGE);
+    let mut client =
+        ComponentServiceClient::new(chassis::plain_channel(&mesh.url("component_registry")).unwrap())
+            .max_decoding_message_size(chassis::mesh::channel::LARGEST_MESSAGE);
     write(&mesh, 0).await;
     let mut other =
         client.clone().watch_components(WatchComponentsRequest::default()).await.unwrap().into_inner();

@@ -105,7 +105,7 @@ pub async fn create(bos: &Bos, operation: &str, name: &str) {
 
 /// Transitions on record at the power controller at `url`.
 pub async fn transitions(url: &str) -> Vec<Transition> {
-    let client = PowerServiceClient::new(chassis::channel(url).unwrap());
+    let client = PowerServiceClient::new(chassis::plain_channel(url).unwrap());
     let list = async || -> Result<_, Status> {
         let mut pages =
             client.clone().list_transitions(ListTransitionsRequest::default()).await?.into_inner();

@@ -165,7 +165,7 @@ async fn shutdown_that_overtakes_a_power_on_leaves_no_node_on() {
     let name = mesh.bos.session("image-1", "shutdown").await;
     mesh.bos.complete(&name).await;
 
-    let mut fleet = FleetServiceClient::new(chassis::channel(&mesh.settings.simulator.url).unwrap());
+    let mut fleet = FleetServiceClient::new(chassis::plain_channel(&mesh.settings.simulator.url).unwrap());
     let mut changes = fleet.watch_power(WatchPowerRequest {}).await.unwrap().into_inner();
     let power = fleet.get_power(GetPowerRequest::default()).await.unwrap().into_inner().nodes;
     let on: Vec<_> = power.iter().filter(|node| node.reading() != PowerReading::Off).collect();

@@ -66,7 +66,7 @@ async fn serving(mesh: &Processes, part: &str) {
     if part == "gateway" {
         return mesh.bos.ready().await;
     }
-    let client = HealthClient::new(chassis::channel(&mesh.url(part)).unwrap());
+    let client = HealthClient::new(chassis::plain_channel(&mesh.url(part)).unwrap());
     let serving = async || {
         let answer = client.clone().check(HealthCheckRequest::default()).await.ok()?;
         (answer.into_inner().status() == ServingStatus::Serving).then_some(())
@@ -76,7 +76,7 @@ async fn serving(mesh: &Processes, part: &str) {
 
 /// Power-ons of the simulated hardware, by node.
 async fn switched_on(mesh: &Processes) -> BTreeMap<String, usize> {
-    let mut fleet = FleetServiceClient::new(chassis::channel(&mesh.url("simulator")).unwrap());
+    let mut fleet = FleetServiceClient::new(chassis::plain_channel(&mesh.url("simulator")).unwrap());
     let transitions = fleet.list_transitions(ListTransitionsRequest { since: None }).await.unwrap();
     let mut times = BTreeMap::new();
     for transition in transitions.into_inner().transitions {
@@ -98,7 +98,7 @@ async fn a_session_waits_for_upstreams_that_are_away() {
     assert_eq!(refused.status, 400, "{refused:?}");
     assert!(refused.body["detail"].as_str().unwrap().contains("image store: "), "{refused:?}");
     let name = mesh.bos.session("image-1", "shutdown").await;
-    let sessions = SessionServiceClient::new(chassis::channel(&mesh.url("session_manager")).unwrap());
+    let sessions = SessionServiceClient::new(chassis::plain_channel(&mesh.url("session_manager")).unwrap());
     let request = GetSessionRequest { name: name.clone(), tenant: String::new() };
     let waits = async || {
         let answer = sessions.clone().get_session(request.clone()).await.ok()?;
@@ -147,7 +147,7 @@ async fn an_upstream_that_is_away_spends_no_attempts() {
 }
 
 async fn power_readings(mesh: &Processes) -> Vec<PowerReading> {
-    let mut power = PowerServiceClient::new(chassis::channel(&mesh.url("power_controller")).unwrap());
+    let mut power = PowerServiceClient::new(chassis::plain_channel(&mesh.url("power_controller")).unwrap());
     let mut states = power.list_power_states(ListPowerStatesRequest::default()).await.unwrap().into_inner();
     let mut readings = Vec::new();
     while let Some(page) = states.message().await.unwrap() {

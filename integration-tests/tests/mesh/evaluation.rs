@@ -21,7 +21,7 @@ type Client = EvaluationServiceClient<chassis::Channel>;
 async fn booting_node_is_explained_and_hypotheses_are_evaluated() {
     let mesh = Mesh::start(async |settings| settings.simulator.faults = "never-reports=1".into()).await;
     let silent = silent_node(&mesh.settings.simulator.url).await;
-    let mut client = Client::new(chassis::channel(&mesh.settings.status_evaluator.url).unwrap());
+    let mut client = Client::new(chassis::plain_channel(&mesh.settings.status_evaluator.url).unwrap());
     let idle = async || client.clone().explain(ExplainRequest { component_id: silent.clone() }).await.ok();
     let idle = eventually("an explanation", idle).await.into_inner();
     assert_eq!(idle.decision, None, "nothing is decided about a node that is not enabled");
@@ -61,7 +61,7 @@ async fn booting_node_is_explained_and_hypotheses_are_evaluated() {
 
 /// The node that never reports its boot.
 async fn silent_node(simulator: &str) -> String {
-    let mut fleet = FleetServiceClient::new(chassis::channel(simulator).unwrap());
+    let mut fleet = FleetServiceClient::new(chassis::plain_channel(simulator).unwrap());
     let faults = fleet.list_faults(ListFaultsRequest {}).await.unwrap().into_inner().faults;
     faults[0].id.clone()
 }

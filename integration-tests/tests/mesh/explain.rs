@@ -19,7 +19,7 @@ async fn failed_nodes_keep_causes_of_their_own() {
     let session = bos.session("image-1", "boot").await;
     bos.complete(&session).await;
 
-    let mut fleet = FleetServiceClient::new(chassis::channel(&mesh.settings.simulator.url).unwrap());
+    let mut fleet = FleetServiceClient::new(chassis::plain_channel(&mesh.settings.simulator.url).unwrap());
     let faults = fleet.list_faults(ListFaultsRequest {}).await.unwrap().into_inner().faults;
     assert_eq!(faults.len(), 3);
     for fault in &faults {

@@ -99,7 +99,7 @@ async fn every_part_lists_its_services_as_serving() {
 
 /// Services in server reflection, sorted, without the common ones.
 async fn services(url: &str) -> Vec<String> {
-    let mut client = ServerReflectionClient::new(chassis::channel(url).unwrap());
+    let mut client = ServerReflectionClient::new(chassis::plain_channel(url).unwrap());
     let request = ServerReflectionRequest {
         message_request: Some(MessageRequest::ListServices(String::new())),
         ..Default::default()
@@ -119,7 +119,7 @@ async fn services(url: &str) -> Vec<String> {
 
 /// The word of the health service for a service of the part at `url`; empty: the part as a whole.
 async fn health(url: &str, service: &str) -> String {
-    let mut client = HealthClient::new(chassis::channel(url).unwrap());
+    let mut client = HealthClient::new(chassis::plain_channel(url).unwrap());
     match client.check(HealthCheckRequest { service: service.to_owned() }).await {
         Ok(answer) => answer.into_inner().status().as_str_name().to_owned(),
         Err(status) => format!("{:?}", status.code()),
@@ -197,7 +197,7 @@ async fn refusals_carry_reasons_for_programs() {
 async fn refusals(mesh: &Mesh) -> Vec<(&'static str, Status)> {
     let mut refusals = refusals_of_the_registry(mesh).await;
     refusals.extend(refusals_of_the_session_manager(mesh).await);
-    let channel = |url: &str| chassis::channel(url).unwrap();
+    let channel = |url: &str| chassis::plain_channel(url).unwrap();
     let mut evaluations = EvaluationServiceClient::new(channel(&mesh.settings.status_evaluator.url));
     let mut fleet = FleetServiceClient::new(channel(&mesh.settings.simulator.url));
     let lost = "nope".to_owned();
@@ -210,7 +210,7 @@ async fn refusals(mesh: &Mesh) -> Vec<(&'static str, Status)> {
 }
 
 async fn refusals_of_the_registry(mesh: &Mesh) -> Vec<(&'static str, Status)> {
-    let channel = chassis::channel(&mesh.settings.component_registry.url).unwrap();
+    let channel = chassis::plain_channel(&mesh.settings.component_registry.url).unwrap();
     let mut components = ComponentServiceClient::new(channel.clone());
     let mut options = OptionsServiceClient::new(channel);
     // Enabled and to be switched off, so it may not report a boot.
@@ -263,7 +263,7 @@ async fn refusals_of_the_registry(mesh: &Mesh) -> Vec<(&'static str, Status)> {
 }
 
 async fn refusals_of_the_session_manager(mesh: &Mesh) -> Vec<(&'static str, Status)> {
-    let channel = chassis::channel(&mesh.settings.session_manager.url).unwrap();
+    let channel = chassis::plain_channel(&mesh.settings.session_manager.url).unwrap();
     let mut sessions = SessionServiceClient::new(channel.clone());
     let mut templates = SessionTemplateServiceClient::new(channel);
     mesh.bos.template("image-1").await;

@@ -38,7 +38,7 @@ async fn open_watches_do_not_keep_a_part_from_ending() {
         "session_manager",
         "status_evaluator",
     ] {
-        let watches = watches(part, chassis::channel(&mesh.url(part)).unwrap()).await;
+        let watches = watches(part, chassis::plain_channel(&mesh.url(part)).unwrap()).await;
         mesh.stop_part(part).await;
         for mut watch in watches {
             let ended = async { while watch.next().await.is_some() {} };
@@ -111,7 +111,7 @@ async fn clients_that_stopped_reading_do_not_delay_shutdown() {
     let mut mesh = Processes::start(1, 0.0).await;
     long_list(&mesh.bos).await;
     let _list = reqwest::get(format!("{}/v2/components", mesh.bos.url())).await.unwrap();
-    let registry = chassis::channel(&mesh.url("component_registry")).unwrap();
+    let registry = chassis::plain_channel(&mesh.url("component_registry")).unwrap();
     let mut client = ComponentServiceClient::new(registry);
     let _watch = client.watch_components(WatchComponentsRequest::default()).await.unwrap();
     for part in ["gateway", "component_registry"] {

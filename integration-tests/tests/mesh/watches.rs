@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use chassis::{
-    channel,
     observe::mirror::{AdmittedWatch, MirroredKind},
+    plain_channel,
     store::resource::Batch,
 };
 use domain::boot::component::Component;
@@ -37,7 +37,7 @@ async fn a_watch_goes_on_where_a_list_began() {
     mesh.bos.expect(Method::DELETE, &path(1), None).await;
     mesh.bos.expect(Method::PATCH, &path(2), Some(&error("last"))).await;
 
-    let mut watch = Component::watch(channel(registry).unwrap(), listed.into()).await.unwrap();
+    let mut watch = Component::watch(plain_channel(registry).unwrap(), listed.into()).await.unwrap();
     let mut told = format!("missed: {}", shown(&next(&mut watch).await, listed));
     mesh.bos.expect(Method::PATCH, &path(0), Some(&error("again"))).await;
     told += &format!("then:   {}", shown(&next(&mut watch).await, listed));
@@ -55,7 +55,7 @@ async fn a_watch_goes_on_where_a_list_began() {
 
 /// The ids of all components in order, and the revision that belongs to them.
 async fn list(registry: &str) -> (Vec<String>, u64) {
-    let mut client = ComponentServiceClient::new(channel(registry).unwrap());
+    let mut client = ComponentServiceClient::new(plain_channel(registry).unwrap());
     let mut pages = client.list_components(ListComponentsRequest::default()).await.unwrap().into_inner();
     let (mut ids, mut revision) = (Vec::new(), 0);
     while let Some(page) = pages.message().await.unwrap() {
@@ -111,7 +111,7 @@ async fn every_kind_resumes_its_watch_and_refuses_the_future() {
 
 /// Watches a kind from the start, from where that ended, and from the future.
 async fn kind<R: MirroredKind>(url: &str) -> String {
-    let watch = async |revision: u64| R::watch(channel(url).unwrap(), revision.into()).await;
+    let watch = async |revision: u64| R::watch(plain_channel(url).unwrap(), revision.into()).await;
     let all = set(&mut watch(0).await.unwrap()).await;
     let reached = all.last().expect("one batch at least").revision;
     let rest = set(&mut watch(reached).await.unwrap()).await;
@@ -133,7 +133,7 @@ async fn set<R>(watch: &mut AdmittedWatch<R>) -> Vec<Batch<R>> {
 
 /// Checks sessions, which no part mirrors, as [`kind`] does.
 async fn sessions(url: &str) -> String {
-    let mut client = SessionServiceClient::new(channel(url).unwrap());
+    let mut client = SessionServiceClient::new(plain_channel(url).unwrap());
     let mut watch =
         async |resume_revision| client.watch_sessions(WatchSessionsRequest { resume_revision }).await;
     let all = watch(0).await.unwrap().into_inner().message().await.unwrap().unwrap();

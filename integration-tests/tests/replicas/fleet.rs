@@ -33,7 +33,8 @@ impl Told {
 }
 
 async fn transitions(mesh: &Replicas) -> Vec<(TransitionOperation, Vec<String>)> {
-    let mut fleet = FleetServiceClient::new(chassis::channel(&mesh.url("simulator", 0)).expect("an address"));
+    let mut fleet =
+        FleetServiceClient::new(chassis::plain_channel(&mesh.url("simulator", 0)).expect("an address"));
     let answer =
         fleet.list_transitions(ListTransitionsRequest { since: None }).await.expect("an answer").into_inner();
     answer.transitions.into_iter().map(|one| (one.operation(), one.ids)).collect()

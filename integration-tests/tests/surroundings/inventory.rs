@@ -20,7 +20,7 @@ const NODES: usize = 8;
 
 /// The session's present wait, as other services see it.
 async fn waits_for(scene: &MeshScene, session: &str) -> String {
-    let channel = chassis::channel(&scene.mesh.settings.session_manager.url).unwrap();
+    let channel = chassis::plain_channel(&scene.mesh.settings.session_manager.url).unwrap();
     let request = GetSessionRequest { name: session.to_owned(), tenant: String::new() };
     let answer = SessionServiceClient::new(channel).get_session(request).await.unwrap();
     let Session { waiting_for, .. } = answer.into_inner().session.unwrap();

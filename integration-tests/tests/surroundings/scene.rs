@@ -164,7 +164,7 @@ impl MeshScene {
 
     /// Transitions on record at the power controller.
     pub async fn transitions(&self) -> Vec<Transition> {
-        let channel = chassis::channel(&self.mesh.settings.power_controller.url).unwrap();
+        let channel = chassis::plain_channel(&self.mesh.settings.power_controller.url).unwrap();
         let request = ListTransitionsRequest::default();
         let mut pages =
             PowerServiceClient::new(channel).list_transitions(request).await.unwrap().into_inner();

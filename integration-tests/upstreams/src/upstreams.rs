@@ -2,6 +2,7 @@
 
 use std::{
     net::SocketAddr,
+    path::Path,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -53,7 +54,8 @@ impl Upstreams {
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
         let (reports, inbox) = mpsc::unbounded_channel();
         if !plan.gateway_url.is_empty() {
-            let reporter = ReportSender::new(&plan.gateway_url, plan.speed).context("gateway_url")?;
+            let reporter =
+                ReportSender::new(&plan.gateway_url, Path::new(""), plan.speed).context("gateway_url")?;
             tasks.spawn(reporter.run(inbox, shutdown.clone()));
         }
         let (deliveries, outbox) = mpsc::channel(MOST_WAITING);

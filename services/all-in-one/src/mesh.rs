@@ -44,29 +44,35 @@ impl MeshListeners {
             gateway: bind("gateway", settings.gateway.listen).await?,
             simulator,
         };
-        settings.component_registry.url = url(&listeners.component_registry)?;
-        settings.session_manager.url = url(&listeners.session_manager)?;
-        settings.status_evaluator.url = url(&listeners.status_evaluator)?;
-        settings.power_controller.url = url(&listeners.power_controller)?;
-        settings.config_coordinator.url = url(&listeners.config_coordinator)?;
-        settings.host_provisioner.url = url(&listeners.host_provisioner)?;
-        settings.fleet_manager.url = url(&listeners.fleet_manager)?;
-        settings.insight.url = url(&listeners.insight)?;
-        settings.gateway.url = url(&listeners.gateway)?;
+        let scheme = scheme_of(settings.tls.is_set().map_err(anyhow::Error::msg)?);
+        settings.component_registry.url = url(scheme, &listeners.component_registry)?;
+        settings.session_manager.url = url(scheme, &listeners.session_manager)?;
+        settings.status_evaluator.url = url(scheme, &listeners.status_evaluator)?;
+        settings.power_controller.url = url(scheme, &listeners.power_controller)?;
+        settings.config_coordinator.url = url(scheme, &listeners.config_coordinator)?;
+        settings.host_provisioner.url = url(scheme, &listeners.host_provisioner)?;
+        settings.fleet_manager.url = url(scheme, &listeners.fleet_manager)?;
+        settings.insight.url = url(scheme, &listeners.insight)?;
+        settings.gateway.url =
+            url(scheme_of(!settings.gateway.certificate.as_os_str().is_empty()), &listeners.gateway)?;
         if let Some(simulator) = &listeners.simulator {
-            settings.simulator.url = url(simulator)?;
+            settings.simulator.url = url(scheme, simulator)?;
         }
         Ok(listeners)
     }
 }
 
-fn url(listener: &TcpListener) -> anyhow::Result<String> {
+fn scheme_of(encrypted: bool) -> &'static str {
+    if encrypted { "https" } else { "http" }
+}
+
+fn url(scheme: &str, listener: &TcpListener) -> anyhow::Result<String> {
     let mut address = listener.local_addr().context("local address")?;
     if address.ip().is_unspecified() {
         // A listener on all addresses is reached over the loopback interface from within the process.
         address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
     }
-    Ok(format!("http://{address}"))
+    Ok(format!("{scheme}://{address}"))
 }
 
 /// Binds the listeners of the settings and starts every service.

@@ -4,7 +4,7 @@
 //!
 //! - [`settings`]: everything that can be set, by part and upstream
 //! - [`process`]: clock, [`Tasks`], memory, log, metrics, failpoints, pauses between retries
-//! - [`mesh`]: starting and stopping ([`run`], [`Context`], [`serve`]), calls ([`Fault`], [`Channel`]), limits on
+//! - [`mesh`]: starting and stopping ([`run`], [`Context`], [`serve`]), calls ([`Fault`], [`Channel`]), TLS, limits on
 //!   concurrent calls and on bytes in and out, health
 //! - [`store`]: databases, and durable collections that can be watched
 //! - [`lease`]: which replica of a part acts
@@ -27,7 +27,7 @@ pub mod store;
 
 /// Limits of texts and lists in requests, for their documentation, such as the gateway's.
 pub use domain::core::limits;
-pub use mesh::channel::{Channel, channel, within};
+pub use mesh::channel::{Channel, channel, plain_channel, within};
 pub use mesh::context::{Context, bind};
 pub use mesh::fault::Fault;
 pub use mesh::listener::Listener;

@@ -136,7 +136,7 @@ async fn start(database: &str) -> (Context, Ledger<Lamps>, String) {
 }
 
 async fn list(url: &str, ids: &[&str]) -> Vec<String> {
-    let mut client = ConfigurationServiceClient::new(chassis::channel(url).unwrap());
+    let mut client = ConfigurationServiceClient::new(chassis::plain_channel(url).unwrap());
     let ids = ids.iter().map(|id| (*id).to_owned()).collect();
     let answer = client.list_configuration_states(ListRequest { ids }).await.unwrap();
     let pages: Vec<_> = answer.into_inner().try_collect().await.unwrap();
@@ -147,7 +147,7 @@ async fn list(url: &str, ids: &[&str]) -> Vec<String> {
 /// Returns the lamps as another part sees them, once its mirror includes `revision`.
 async fn mirrored(url: &str, revision: u64) -> Vec<Lamp> {
     let context = Context::new(Settings::default());
-    let mirror = Mirror::<Lamp>::start(&context, chassis::channel(url).unwrap(), |_| {});
+    let mirror = Mirror::<Lamp>::start(&context, chassis::plain_channel(url).unwrap(), |_| {});
     tokio::time::timeout(Duration::from_secs(20), mirror.reached(revision)).await.unwrap();
     let mut lamps: Vec<_> = mirror.all().into_iter().map(|lamp| Lamp::clone(&lamp)).collect();
     lamps.sort_by(|one, other| one.name.cmp(&other.name));

@@ -108,7 +108,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     server.add(BootScriptServiceServer::new(BootScriptRpc { boot_parameters, requests }));
     let ready = chassis::serve(&context, "config-coordinator", listener, server).await?;
 
-    let registry = chassis::channel(&settings.component_registry.url)?;
+    let registry = context.channel(&settings.component_registry.url)?;
     drivers.boot_parameters.follow_registry(&context, registry.clone());
     let sources = BootSources::start(&context, registry, ledgers, drivers)?;
     context.tasks.spawn_until_shutdown("coordinator", async move {
@@ -165,7 +165,7 @@ impl BootSources {
         let claims = Arc::new(WorkClaims::default());
         let told = told_of_options(&components, [unseen.clone(), queue.clone()], &claims);
         let options = Mirror::of_options(context, registry.clone(), told);
-        let power = chassis::channel(&context.settings.power_controller.url)?;
+        let power = context.channel(&context.settings.power_controller.url)?;
         let power = PowerMirror::start(context, power, &components, [unseen.clone(), queue.clone()]);
         let registry = ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
         Ok(Self { components, options, power, ledgers, drivers, registry, unseen, queue, claims })

@@ -19,4 +19,5 @@ pub mod refusal;
 pub mod text;
 pub mod time;
 pub mod trouble;
+pub mod workload;
 pub mod xname;

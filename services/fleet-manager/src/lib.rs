@@ -43,7 +43,7 @@ use crate::{
 /// When the database cannot be opened or a setting cannot be used, which is named.
 pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
     let settings = &context.settings;
-    let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
+    let registry = context.channel(&settings.component_registry.url).context("component_registry.url")?;
     let url = context.database_url("fleet-manager", &settings.fleet_manager.database_url)?;
     let database = chassis::store::database::connect_as::<Migrator>(&url, &settings.database).await?;
     let ledgers = FleetLedgers {

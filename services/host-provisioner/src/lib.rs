@@ -61,7 +61,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let driver = HostDriver::new(&settings)?;
     let listing_period =
         seconds("host_operations.listing_seconds", settings.host_operations.listing_seconds)?;
-    let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
+    let registry = context.channel(&settings.component_registry.url).context("component_registry.url")?;
     let url = context.database_url("host-provisioner", &settings.host_provisioner.database_url)?;
     let database = chassis::store::database::connect_as::<Migrator>(&url, &settings.database).await?;
     let sights = Ledger::<HostSightTable>::open(&context, database.clone()).await?;

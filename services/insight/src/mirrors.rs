@@ -41,9 +41,9 @@ struct NodeSights {
 impl InsightMirrors {
     pub(crate) fn start(context: &Context) -> anyhow::Result<Self> {
         let settings = &context.settings;
-        let registry = chassis::channel(&settings.component_registry.url)?;
-        let power = chassis::channel(&settings.power_controller.url)?;
-        let configuration = chassis::channel(&settings.config_coordinator.url)?;
+        let registry = chassis::channel(&settings.tls, &settings.component_registry.url)?;
+        let power = chassis::channel(&settings.tls, &settings.power_controller.url)?;
+        let configuration = chassis::channel(&settings.tls, &settings.config_coordinator.url)?;
         Ok(Self {
             components: Mirror::start(context, registry.clone(), |_: &[Change<Component>]| {}),
             options: Mirror::of_options(context, registry, || {}),

@@ -40,10 +40,10 @@ impl InsightPeers {
     /// # Errors
     /// An address in the settings is invalid.
     pub(crate) fn new(settings: &Settings) -> anyhow::Result<Self> {
-        let registry = chassis::channel(&settings.component_registry.url)?;
-        let power = chassis::channel(&settings.power_controller.url)?;
-        let sessions = chassis::channel(&settings.session_manager.url)?;
-        let coordinator = chassis::channel(&settings.config_coordinator.url)?;
+        let registry = chassis::channel(&settings.tls, &settings.component_registry.url)?;
+        let power = chassis::channel(&settings.tls, &settings.power_controller.url)?;
+        let sessions = chassis::channel(&settings.tls, &settings.session_manager.url)?;
+        let coordinator = chassis::channel(&settings.tls, &settings.config_coordinator.url)?;
         Ok(Self {
             component_events: EventServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE),
             power: PowerServiceClient::new(power).max_decoding_message_size(LARGEST_MESSAGE),

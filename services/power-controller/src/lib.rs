@@ -75,7 +75,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let longest_pause = if driver.follows_by_calls() { poll_pause } else { follow_pause };
     let confirmed = seconds_or_none("power.confirm_seconds", settings.power.confirm_seconds)?;
     let step = confirmed.filter(|_| driver.works_in_steps());
-    let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
+    let registry = context.channel(&settings.component_registry.url).context("component_registry.url")?;
     let url = context.database_url("power-controller", &settings.power_controller.database_url)?;
     let database = chassis::store::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
     let states = Ledger::<PowerStateTable>::open(&context, database.clone()).await?;

@@ -73,7 +73,7 @@ use crate::{
 /// Names the setting, the file or the database that cannot be used.
 pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
     let settings = &context.settings;
-    let registry = chassis::channel(&settings.component_registry.url).context("component_registry.url")?;
+    let registry = context.channel(&settings.component_registry.url).context("component_registry.url")?;
     let lookup = Arc::new(ImageLookup::new(settings)?);
     let work = WorkQueues::default();
     let (shared, role) = open(&context, &registry, &work).await?;

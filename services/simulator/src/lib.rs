@@ -45,7 +45,11 @@ use crate::{
 /// # Errors
 /// Names the setting, or the file and the place in it, that cannot be used.
 pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
-    let reporter = ReportSender::new(&context.settings.gateway.url, context.settings.simulator.speed);
+    let reporter = ReportSender::new(
+        &context.settings.gateway.url,
+        &context.settings.tls.ca_file,
+        context.settings.simulator.speed,
+    );
     let reporter = reporter.context("gateway.url")?;
     let (rpc, reports) = fleet(&context)?;
     let mut server = chassis::Server::default();
@@ -199,7 +203,7 @@ mod tests {
         let url = format!("http://{}", listener.local_addr().expect("bound"));
         start(context.clone(), listener).await.expect("started");
 
-        let mut client = FleetServiceClient::new(chassis::channel(&url).expect("an address"));
+        let mut client = FleetServiceClient::new(chassis::plain_channel(&url).expect("an address"));
         let faults = client.list_faults(ListFaultsRequest {}).await.expect("answered").into_inner().faults;
         assert_eq!((faults.len(), faults[0].fault.as_str()), (1, "never-reports"));
         let mut changes = client.watch_power(WatchPowerRequest {}).await.expect("subscribed").into_inner();

@@ -4,9 +4,11 @@
 //! each by itself; here one task sends all reports, with so few concurrent requests that ten thousand nodes that boot
 //! at once do not use up the sockets of the machine.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 
+use chassis::mesh::tls::ReloadedValue;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use reqwest::{Certificate, Client};
 use serde_json::json;
 use tokio::{
     sync::mpsc,
@@ -35,7 +37,7 @@ pub struct NodeReport {
 
 /// Sends the reports of all nodes.
 pub struct ReportSender {
-    client: reqwest::Client,
+    client: ReloadedValue<Client>,
     gateway: String,
     speed: f64,
 }
@@ -46,14 +48,16 @@ struct PendingReport {
 }
 
 impl ReportSender {
-    /// Creates a reporter for the address `gateway`, with the factor `speed` on pauses between attempts.
+    /// Creates a reporter for the address `gateway`, with the factor `speed` on pauses between attempts. Encrypted, it
+    /// trusts the authorities in the file `authorities`, read again when it changes, or those of the system if that is
+    /// empty.
     ///
     /// # Errors
-    /// The HTTP client cannot be created.
-    pub fn new(gateway: &str, speed: f64) -> reqwest::Result<Self> {
-        // Nodes reach the gateway over the network of the machine, without a proxy.
-        let client = reqwest::Client::builder().no_proxy();
-        let client = client.pool_max_idle_per_host(MOST_UNDER_WAY).timeout(DEADLINE).build()?;
+    /// The authorities cannot be read, or the HTTP client cannot be created.
+    pub fn new(gateway: &str, authorities: &Path, speed: f64) -> anyhow::Result<Self> {
+        let is_used = gateway.starts_with("https:") && !authorities.as_os_str().is_empty();
+        let authorities = is_used.then(|| authorities.to_owned());
+        let client = ReloadedValue::new(authorities.clone(), move || client(authorities.as_deref()))?;
         Ok(Self { client, gateway: gateway.trim_end_matches('/').to_owned(), speed })
     }
 
@@ -92,12 +96,24 @@ impl ReportSender {
     async fn send(&self, report: &NodeReport) -> Result<(), String> {
         let url = format!("{}/apis/bos/v2/components/{}", self.gateway, report.id);
         let body = json!({"id": *report.id, "actual_state": {"bss_token": *report.boot.token}});
-        let answer = self.client.patch(url).json(&body).send().await.map_err(|error| error.to_string())?;
+        let request = self.client.current().patch(url).json(&body);
+        let answer = request.send().await.map_err(|error| error.to_string())?;
         let status = answer.status();
         // The answer is read to its end, so that the connection can be reused.
         let text = answer.text().await.map_err(|error| error.to_string())?;
         if status.is_success() { Ok(()) } else { Err(format!("{status}: {text}")) }
     }
+}
+
+fn client(authorities: Option<&Path>) -> anyhow::Result<Client> {
+    // Nodes reach the gateway over the network of the machine, without a proxy.
+    let client = Client::builder().no_proxy();
+    let client = client.pool_max_idle_per_host(MOST_UNDER_WAY).timeout(DEADLINE);
+    let client = match authorities {
+        Some(file) => client.tls_certs_only(Certificate::from_pem_bundle(&fs::read(file)?)?),
+        None => client,
+    };
+    Ok(client.build()?)
 }
 
 /// Returns the pause after that many refusals: the pause of a real node, but never so short that a fleet without
@@ -190,7 +206,8 @@ mod tests {
         let url = format!("http://{}/", listener.local_addr().expect("bound"));
         let serving = tokio::spawn(async move { axum::serve(listener, routes).await.expect("never fails") });
         let (reports, inbox) = mpsc::unbounded_channel();
-        let reporter = ReportSender::new(&url, 0.0).expect("plain HTTP needs nothing");
+        let reporter =
+            ReportSender::new(&url, std::path::Path::new(""), 0.0).expect("plain HTTP needs nothing");
         let reporting = tokio::spawn(reporter.run(inbox, CancellationToken::new()));
         Stage { gateway, reports, _running: [serving, reporting].map(AbortOnDropHandle::new) }
     }

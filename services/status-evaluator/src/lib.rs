@@ -50,7 +50,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let role = role(&context).await?;
     let queue = WorkQueue::closed();
     let mirrors = EvidenceMirrors::start(&context, &queue)?;
-    let registry = chassis::channel(&context.settings.component_registry.url)?;
+    let registry = context.channel(&context.settings.component_registry.url)?;
     let registry = ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
     let announced: broadcast::Sender<Announced> = broadcast::Sender::new(BACKLOG);
 

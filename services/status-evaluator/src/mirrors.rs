@@ -37,9 +37,9 @@ impl EvidenceMirrors {
     /// Starts the mirrors; every change queues the components that it may affect.
     pub(crate) fn start(context: &Context, queue: &WorkQueue<ComponentId>) -> anyhow::Result<Self> {
         let settings = &context.settings;
-        let registry = chassis::channel(&settings.component_registry.url)?;
-        let power = chassis::channel(&settings.power_controller.url)?;
-        let configuration = chassis::channel(&settings.config_coordinator.url)?;
+        let registry = context.channel(&settings.component_registry.url)?;
+        let power = context.channel(&settings.power_controller.url)?;
+        let configuration = context.channel(&settings.config_coordinator.url)?;
 
         let marked = queue.clone();
         let components = Mirror::start(context, registry.clone(), move |changes: &[Change<Component>]| {

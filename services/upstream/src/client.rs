@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use chassis::settings;
+use chassis::{process::watched_file::WatchedFile, settings};
 use parking_lot::Mutex;
 use reqwest::{Certificate, Client, redirect, retry};
 
-use crate::{PeerError, watched::WatchedFile};
+use crate::PeerError;
 
 /// Idle connections are closed before servers close them: common servers wait 5 s, and a call sent while the server
 /// closes its connection has an unknown outcome.

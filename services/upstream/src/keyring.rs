@@ -2,14 +2,10 @@
 
 use std::{env, path::PathBuf, sync::Arc};
 
+use chassis::process::watched_file::{FileContent, WatchedFile};
 use parking_lot::Mutex;
 
-use crate::{
-    Credentials, PeerError,
-    grant::TokenSource,
-    settings::CallSettings,
-    watched::{FileContent, WatchedFile},
-};
+use crate::{Credentials, PeerError, grant::TokenSource, settings::CallSettings};
 
 /// The credentials of one peer, read again when they change.
 pub(crate) struct PeerKeyring {

@@ -39,7 +39,6 @@ mod peer_error;
 mod request;
 mod secret;
 mod settings;
-mod watched;
 mod wire;
 
 pub use credentials::{ClientGrant, CredentialUse, Credentials};

@@ -24,8 +24,8 @@ use crate::http::{
 fn acceptor(
     settings: &Settings,
     listen: std::net::SocketAddr,
-) -> anyhow::Result<Option<tokio_rustls::TlsAcceptor>> {
-    certificate::acceptor(FaceListener {
+) -> anyhow::Result<Option<chassis::mesh::tls::ServerTls>> {
+    certificate::of_face(FaceListener {
         face: "kubernetes",
         settings: &settings.gateway.kubernetes,
         directory: &settings.data_dir,

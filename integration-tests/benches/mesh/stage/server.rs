@@ -199,7 +199,7 @@ impl Server {
     /// # Panics
     /// When there is no address.
     pub fn registry(&self) -> Registry {
-        let channel = chassis::channel(&self.settings.component_registry.url).expect("an address");
+        let channel = chassis::plain_channel(&self.settings.component_registry.url).expect("an address");
         ComponentServiceClient::new(channel).max_decoding_message_size(usize::MAX)
     }
 

@@ -32,7 +32,7 @@ impl ProgressWatch {
     pub(crate) fn start(context: &Context, fleet: Vec<ComponentId>) -> anyhow::Result<Self> {
         let tally = Arc::new(watch::Sender::new(SessionTally::new(fleet)));
         let shared = tally.clone();
-        let registry = chassis::channel(&context.settings.component_registry.url)?;
+        let registry = context.channel(&context.settings.component_registry.url)?;
         let _mirror = Mirror::<Component>::start(context, registry, move |changes| {
             let at = Instant::now().into_std();
             let components = changes.iter().filter_map(|change| change.current.as_deref());
@@ -72,7 +72,7 @@ impl ProgressWatch {
     /// # Errors
     /// When the session manager ends the watch.
     pub(crate) async fn complete(&self, context: &Context, name: &str) -> anyhow::Result<Session> {
-        let sessions = chassis::channel(&context.settings.session_manager.url)?;
+        let sessions = context.channel(&context.settings.session_manager.url)?;
         let mut client = SessionServiceClient::new(sessions).max_decoding_message_size(LARGEST_MESSAGE);
         let request = WatchSessionsRequest { resume_revision: 0 };
         let mut batches = client.watch_sessions(request).await.context("watch of sessions")?.into_inner();

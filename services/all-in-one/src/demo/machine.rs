@@ -67,7 +67,7 @@ fn plan(settings: &Settings, inputs: &DemoInputs) -> anyhow::Result<MachinePlan>
 }
 
 async fn simulated_faults(context: &Context) -> anyhow::Result<BTreeMap<String, String>> {
-    let simulator = chassis::channel(&context.settings.simulator.url)?;
+    let simulator = context.channel(&context.settings.simulator.url)?;
     let mut client = FleetServiceClient::new(simulator).max_decoding_message_size(LARGEST_MESSAGE);
     let answer = client.list_faults(ListFaultsRequest {}).await.context("injected faults")?;
     Ok(answer.into_inner().faults.into_iter().map(|fault| (fault.id, fault.fault)).collect())

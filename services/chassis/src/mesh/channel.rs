@@ -10,10 +10,11 @@ use tonic::{
     transport::{self, Endpoint},
 };
 
-use self::addresses::AddressConnector;
+use self::addresses::{AddressConnector, is_encrypted};
 use crate::{
-    mesh::{call_class, request_id},
+    mesh::{call_class, request_id, tls::ClientTls},
     process::failpoint::FailpointClient,
+    settings::TlsSettings,
 };
 
 mod addresses;
@@ -52,25 +53,43 @@ const CONNECTION_WINDOW: u32 = i32::MAX.cast_unsigned();
 /// Largest message that is taken or given: a batch of the largest size BOS allows, with kilobytes each.
 pub const LARGEST_MESSAGE: usize = 256 << 20;
 
-/// A lazy connection to the part at `url`. Where several addresses are given, with commas between them, any one that
-/// answers is used until its connection breaks, and then the next.
+/// A lazy connection to the part at `url`, with the certificates of `tls` if that is `https`. Where several addresses are
+/// given, with commas between them, any one that answers is used until its connection breaks, and then the next.
 ///
 /// # Errors
-/// When `url` is not an address, or one of several is not.
-pub fn channel(url: &str) -> anyhow::Result<Channel> {
+/// When `url` is not an address, or one of several is not, or the certificates for it cannot be used.
+pub fn channel(tls: &TlsSettings, url: &str) -> anyhow::Result<Channel> {
     let urls: Vec<&str> = url.split(',').map(str::trim).collect();
     let endpoints = urls.iter().map(|url| endpoint(url)).collect::<anyhow::Result<Vec<_>>>()?;
     let first = endpoints.first().cloned().context("there is no address")?;
-    let channel = if endpoints.len() == 1 {
+    let encrypted = endpoints.iter().any(|endpoint| is_encrypted(endpoint.uri()));
+    let channel = if endpoints.len() == 1 && !encrypted {
         connect(first)
     } else {
+        let tls = encrypted.then(|| client_tls(tls)).transpose()?;
         let all: Vec<_> = endpoints.iter().map(|endpoint| endpoint.uri().clone()).collect();
         let patience = CONNECT_TIMEOUT.saturating_mul(u32::try_from(all.len()).unwrap_or(u32::MAX));
-        first
-            .connect_timeout(patience)
-            .connect_with_connector_lazy(AddressConnector::new(all, CONNECT_TIMEOUT))
+        first.connect_timeout(patience).connect_with_connector_lazy(AddressConnector::new(
+            all,
+            CONNECT_TIMEOUT,
+            tls,
+        ))
     };
     Ok(FailpointClient(InterceptedService::new(channel, HeaderInterceptor)))
+}
+
+/// A lazy connection to the part at `url` without TLS.
+///
+/// # Errors
+/// When `url` is not an address without TLS, or one of several is not.
+pub fn plain_channel(url: &str) -> anyhow::Result<Channel> {
+    channel(&TlsSettings::default(), url)
+}
+
+fn client_tls(tls: &TlsSettings) -> anyhow::Result<ClientTls> {
+    let is_set = tls.is_set().map_err(anyhow::Error::msg)?;
+    anyhow::ensure!(is_set, "is https, for which tls.ca_file, tls.certificate and tls.key have to be set");
+    ClientTls::new(tls)
 }
 
 fn connect(endpoint: Endpoint) -> transport::Channel {

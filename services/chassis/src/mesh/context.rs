@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::{
-    Settings, Tasks,
+    Channel, Settings, Tasks, channel,
     mesh::{health::PartHealth, streams::StreamBudget},
     process::{capacity::ProcessCapacity, shared_values::SharedValues},
 };
@@ -48,6 +48,14 @@ impl Context {
     #[must_use]
     pub fn of_another_part(&self) -> Self {
         Self { health: PartHealth::default(), ..self.clone() }
+    }
+
+    /// A lazy connection to the part at `url`, with the certificates of the settings.
+    ///
+    /// # Errors
+    /// As [`channel`].
+    pub fn channel(&self, url: &str) -> anyhow::Result<Channel> {
+        channel(&self.settings.tls, url)
     }
 
     /// Runs `serving`, which ends by itself at shutdown once every client is done. A client that stopped reading is

@@ -1,4 +1,4 @@
-//! Parts that call each other: starting and stopping, serving and calling, limits on what is under way, health.
+//! Parts that call each other: starting and stopping, serving and calling, TLS, limits on what is under way, health.
 
 pub mod admission;
 pub mod bodies;
@@ -13,3 +13,4 @@ pub(crate) mod run;
 pub(crate) mod serve;
 pub mod streams;
 pub mod time;
+pub mod tls;

@@ -127,6 +127,7 @@ where
         print!("{}", settings.shown()?);
         return Ok(());
     }
+    settings.check_encryption().map_err(anyhow::Error::msg)?;
     telemetry::init(&settings.log)?;
     telemetry::record_metrics();
     decline_huge_pages();

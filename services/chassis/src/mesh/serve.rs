@@ -6,13 +6,15 @@ use std::{convert::Infallible, io, pin::pin, time::Duration};
 use anyhow::Context as _;
 use axum::{extract::State, response::IntoResponse, routing::get};
 use http::{Request, Response, StatusCode, header::CONTENT_TYPE};
-use hyper::rt::Executor;
+use hyper::{body::Incoming, rt::Executor, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::conn::auto::Builder,
-    service::TowerToHyperService,
 };
-use tokio::task::JoinSet;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    task::JoinSet,
+};
 use tokio_stream::{Stream, StreamExt as _};
 use tokio_util::sync::CancellationToken;
 use tonic::{
@@ -21,18 +23,25 @@ use tonic::{
     service::{Routes, RoutesBuilder},
 };
 use tonic_health::{ServingStatus, server::HealthReporter};
-use tower::Service;
+use tower::{Service, ServiceExt as _};
 use tower_http::trace::TraceLayer;
 use tracing::Span;
 
 use self::connections::ServedConnection;
 use crate::{
     Context, Listener,
-    mesh::{admission, health::PartHealth, request_id, streams::StreamBudget},
+    mesh::{
+        admission,
+        health::PartHealth,
+        request_id,
+        streams::StreamBudget,
+        tls::{CallerVerdict, ServerTls},
+    },
     process::telemetry,
     settings::LimitSettings,
 };
 
+mod callers;
 mod connections;
 
 /// Pings to clients, so that streams to vanished watchers end.
@@ -40,6 +49,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// Deadline of a client for answering a ping.
 const PONG: Duration = Duration::from_secs(20);
+
+/// Time for a TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Health checks and reflection on one connection, beside the limits of all others.
 const HEALTH_STREAMS: u32 = 64;
@@ -144,6 +156,11 @@ pub async fn serve(
 ) -> anyhow::Result<Ready> {
     let listener = listener.into();
     let Server { mut routes, health, names } = server;
+    let settings = &context.settings.tls;
+    let tls = ServerTls::for_parts(settings)?;
+    let address = listener.address().context("local address")?;
+    let certificate = "tls.certificate, tls.key and tls.ca_file";
+    ServerTls::check_exposure(address, tls.as_ref(), certificate, settings.insecure)?;
     // The descriptors are those of the whole mesh, so the services of this part have to be named.
     let mut reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
@@ -158,7 +175,6 @@ pub async fn serve(
     let publisher = HealthPublisher { reporter: health, names, health: context.health.clone() };
     publisher.tell(false, false).await;
 
-    let address = listener.address().context("local address")?;
     let shutdown = context.tasks.shutdown();
     // The HTTP library spawns the tasks that handle calls.
     let part_of = Span::current();
@@ -168,7 +184,9 @@ pub async fn serve(
     let admit =
         axum::middleware::from_fn_with_state(admission::CallAdmission::new(context), admission::admit);
     let routes = routes.routes().into_axum_router().layer(admit).route("/metrics", get(metrics));
-    let routes = routes.route("/readyz", get(ready).with_state(context.health.clone())).layer(
+    let routes = routes.route(callers::READY, get(ready).with_state(context.health.clone()));
+    let routes = routes.route(callers::STARTED, get(started).with_state(context.health.clone()));
+    let routes = routes.layer(axum::middleware::from_fn(callers::check)).layer(
         TraceLayer::new_for_grpc()
             .make_span_with(move |request: &Request<axum::body::Body>| part_of.in_scope(|| span(request)))
             .on_request(())
@@ -178,9 +196,9 @@ pub async fn serve(
     context.streams.watch_in(&context.tasks);
     let most = context.capacity.connections(limits.connections);
     let connections = connections::accepted(listener, limits, most);
-    let builder = builder(limits, &context.streams);
+    let serving = ConnectionService { builder: builder(limits, &context.streams), routes, tls };
     context.tasks.spawn(name, async move {
-        let serving = serve_connections(connections, builder, routes, publisher.run(shutdown));
+        let serving = serve_connections(connections, serving, publisher.run(shutdown));
         part.finish_calls(serving).await
     });
     tracing::info!(part = name, %address, "listening");
@@ -206,8 +224,7 @@ fn builder(limits: &LimitSettings, streams: &StreamBudget) -> Builder<StreamTask
 /// Serves connections until `until`; then answers the calls already received.
 async fn serve_connections(
     connections: impl Stream<Item = io::Result<ServedConnection>>,
-    builder: Builder<StreamTasks>,
-    routes: axum::Router,
+    service: ConnectionService,
     until: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let closing = CancellationToken::new();
@@ -221,8 +238,7 @@ async fn serve_connections(
             };
             match connection {
                 Some(Ok(connection)) => {
-                    let (builder, routes, closing) = (builder.clone(), routes.clone(), closing.clone());
-                    served.spawn(serve_connection(connection, builder, routes, closing));
+                    served.spawn(service.clone().serve(connection, closing.clone()));
                 }
                 Some(Err(_)) => {}
                 None => break,
@@ -235,23 +251,50 @@ async fn serve_connections(
     Ok(())
 }
 
-async fn serve_connection(
-    connection: ServedConnection,
+/// Everything that a connection is served with.
+#[derive(Clone)]
+struct ConnectionService {
     builder: Builder<StreamTasks>,
     routes: axum::Router,
-    closing: CancellationToken,
-) {
-    let serving = builder.serve_connection(TokioIo::new(connection), TowerToHyperService::new(routes));
-    let mut serving = pin!(serving);
-    let ended = tokio::select! {
-        ended = serving.as_mut() => ended,
-        () = closing.cancelled() => {
-            serving.as_mut().graceful_shutdown();
-            serving.await
+    tls: Option<ServerTls>,
+}
+
+impl ConnectionService {
+    /// Serves a connection, after the handshake if there is TLS.
+    async fn serve(self, connection: ServedConnection, closing: CancellationToken) {
+        let Some(tls) = &self.tls else { return self.serve_stream(connection, None, closing).await };
+        let accepted = tokio::select! {
+            accepted = tls.accept(connection, HANDSHAKE) => accepted,
+            () = closing.cancelled() => None,
+        };
+        if let Some(accepted) = accepted {
+            self.serve_stream(accepted.stream, accepted.caller, closing).await;
         }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended badly");
+    }
+
+    async fn serve_stream<S>(&self, stream: S, caller: Option<CallerVerdict>, closing: CancellationToken)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let routes = self.routes.clone();
+        let identified = service_fn(move |mut request: Request<Incoming>| {
+            if let Some(caller) = &caller {
+                request.extensions_mut().insert(caller.clone());
+            }
+            routes.clone().oneshot(request)
+        });
+        let serving = self.builder.serve_connection(TokioIo::new(stream), identified);
+        let mut serving = pin!(serving);
+        let ended = tokio::select! {
+            ended = serving.as_mut() => ended,
+            () = closing.cancelled() => {
+                serving.as_mut().graceful_shutdown();
+                serving.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a connection ended badly");
+        }
     }
 }
 
@@ -270,6 +313,14 @@ async fn ready(State(health): State<PartHealth>) -> (StatusCode, String) {
     match health.ready() {
         Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+    }
+}
+
+/// Reports whether the part has started.
+async fn started(State(health): State<PartHealth>) -> (StatusCode, &'static str) {
+    match health.has_started() {
+        true => (StatusCode::OK, "started\n"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "has not started\n"),
     }
 }
 

@@ -10,3 +10,4 @@ pub mod pause;
 pub(crate) mod shared_values;
 pub(crate) mod tasks;
 pub mod telemetry;
+pub mod watched_file;

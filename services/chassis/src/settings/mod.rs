@@ -16,6 +16,7 @@ mod host_records;
 mod leases;
 mod limits;
 mod profile;
+mod tls;
 mod upstreams;
 
 pub use database::DatabaseSettings;
@@ -27,6 +28,7 @@ pub use host_records::{HostSettings, SecretKeys};
 pub use leases::LeaseSettings;
 pub use limits::LimitSettings;
 pub use profile::DriverProfile;
+pub use tls::TlsSettings;
 pub use upstreams::{
     BootParameters, BootParametersDriver, BootScripts, CatalogueDriver, ConfigurationDriver,
     ConfigurationSettings, Images, ImagesDriver, InventoryDriver, InventorySettings, NotificationSettings,
@@ -50,6 +52,8 @@ pub struct Settings {
     pub compat: CompatSettings,
     /// Limits of the concurrent work of each part over gRPC.
     pub limits: LimitSettings,
+    /// TLS between the parts.
+    pub tls: TlsSettings,
     /// The component registry.
     pub component_registry: OwnerSettings,
     /// The session manager.
@@ -149,6 +153,11 @@ pub struct GatewaySettings {
     pub listen: SocketAddr,
     /// Address for other parts.
     pub url: String,
+    /// PEM file with the certificate of the address to listen on, and those that it was signed by; empty: HTTP without TLS.
+    /// It is read again when it changes.
+    pub certificate: PathBuf,
+    /// PEM file with the key of the certificate.
+    pub key: PathBuf,
     /// Most connections at the same time. Further ones wait until one of these ends, as those do on which nothing is
     /// asked.
     pub connections: u32,
@@ -294,6 +303,7 @@ impl Default for Settings {
             database: DatabaseSettings::default(),
             leases: LeaseSettings::default(),
             limits: LimitSettings::default(),
+            tls: TlsSettings::default(),
             gateway: GatewaySettings::on_port(7700),
             component_registry: OwnerSettings::on_port(7701),
             session_manager: OwnerSettings::on_port(7702),
@@ -422,6 +432,8 @@ impl GatewaySettings {
         Self {
             listen,
             url,
+            certificate: PathBuf::new(),
+            key: PathBuf::new(),
             connections: 4096,
             patience_seconds: 75,
             // Slower than any network that a node boots over.

@@ -14,7 +14,7 @@ impl Served {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         chassis::serve(context, "note", listener, Server::default()).await.unwrap().now();
-        Self(HealthClient::new(chassis::channel(&url).unwrap()))
+        Self(HealthClient::new(chassis::plain_channel(&url).unwrap()))
     }
 
     pub async fn is_ready(&self) -> bool {

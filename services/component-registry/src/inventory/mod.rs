@@ -71,7 +71,7 @@ impl InventorySource {
         check(&settings.inventory)?;
         Ok(match settings.inventory.driver {
             InventoryDriver::Simulated => {
-                Self::Simulated(simulated::FleetClient::new(&settings.simulator.url)?)
+                Self::Simulated(simulated::FleetClient::new(&settings.tls, &settings.simulator.url)?)
             }
             InventoryDriver::Hsm => Self::Hsm(hsm::HsmClient::new(&settings.inventory.hsm)?),
             InventoryDriver::File => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use chassis::{Channel, Fault, mesh::channel::LARGEST_MESSAGE, within};
+use chassis::{Channel, Fault, mesh::channel::LARGEST_MESSAGE, settings::TlsSettings, within};
 use proto::simulation::{ListHardwareRequest, fleet_service_client::FleetServiceClient};
 use tonic::Status;
 
@@ -17,8 +17,8 @@ pub(crate) struct FleetClient(FleetServiceClient<Channel>);
 
 impl FleetClient {
     /// Creates a client for the fleet at `url`.
-    pub(super) fn new(url: &str) -> anyhow::Result<Self> {
-        let channel = chassis::channel(url).context("simulator.url")?;
+    pub(super) fn new(tls: &TlsSettings, url: &str) -> anyhow::Result<Self> {
+        let channel = chassis::channel(tls, url).context("simulator.url")?;
         Ok(Self(FleetServiceClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE)))
     }
 

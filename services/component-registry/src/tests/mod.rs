@@ -60,7 +60,7 @@ impl Site {
         settings.inventory.lock_poll_seconds = 3600.0;
         adjust(&mut settings, &directory);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let channel = chassis::channel(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let channel = chassis::plain_channel(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
         let context = Context::new(settings);
         crate::start(context.clone(), listener).await.unwrap();
         Self { context, channel, directory }

@@ -107,7 +107,7 @@ impl CoordinatorSite {
 
     /// Returns the service's configuration state of a component.
     async fn state(&self, id: &str) -> Option<ConfigurationState> {
-        let channel = chassis::channel(&self.settings.config_coordinator.url).unwrap();
+        let channel = chassis::plain_channel(&self.settings.config_coordinator.url).unwrap();
         let mut client = ConfigurationServiceClient::new(channel);
         let request = ListConfigurationStatesRequest { ids: vec![id.to_owned()] };
         let mut pages = client.list_configuration_states(request).await.unwrap().into_inner();
@@ -139,7 +139,7 @@ impl CoordinatorSite {
     }
 
     async fn script(&self, node: Node) -> Result<String, tonic::Status> {
-        let channel = chassis::channel(&self.settings.config_coordinator.url).unwrap();
+        let channel = chassis::plain_channel(&self.settings.config_coordinator.url).unwrap();
         let request = GetBootScriptRequest { node: Some(node) };
         Ok(BootScriptServiceClient::new(channel).get_boot_script(request).await?.into_inner().script)
     }

@@ -39,9 +39,9 @@ impl BootDataUpstream {
     pub(crate) fn new(settings: &Settings, scripts: Ledger<BootScriptTable>) -> anyhow::Result<Self> {
         let chosen = &settings.boot_parameters;
         Ok(match chosen.driver {
-            BootParametersDriver::Simulated => {
-                Self::Simulated(SimulatedBootDriver::at(&settings.simulator.url).context("simulator.url")?)
-            }
+            BootParametersDriver::Simulated => Self::Simulated(
+                SimulatedBootDriver::at(&settings.tls, &settings.simulator.url).context("simulator.url")?,
+            ),
             BootParametersDriver::Bss => Self::Bss(BssDriver::new(&chosen.bss)?),
             BootParametersDriver::BuiltIn => Self::BuiltIn(BuiltInDriver::new(settings, scripts)?),
         })

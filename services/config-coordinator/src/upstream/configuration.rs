@@ -89,9 +89,9 @@ impl ConfigurationUpstream {
     pub(crate) fn new(settings: &Settings) -> anyhow::Result<Self> {
         let chosen = &settings.configuration;
         Ok(match chosen.driver {
-            ConfigurationDriver::Simulated => {
-                Self::Simulated(SimulatedBootDriver::at(&settings.simulator.url).context("simulator.url")?)
-            }
+            ConfigurationDriver::Simulated => Self::Simulated(
+                SimulatedBootDriver::at(&settings.tls, &settings.simulator.url).context("simulator.url")?,
+            ),
             ConfigurationDriver::Cfs => {
                 let period = Duration::try_from_secs_f64(chosen.poll_seconds)
                     .context("configuration.poll_seconds")?

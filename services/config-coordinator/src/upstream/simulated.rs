@@ -2,7 +2,7 @@
 
 use std::{error::Error, future::Future, sync::Arc, time::Duration};
 
-use chassis::{Channel, mesh::channel::LARGEST_MESSAGE, process::clock, within};
+use chassis::{Channel, mesh::channel::LARGEST_MESSAGE, process::clock, settings::TlsSettings, within};
 use domain::core::{bos_time, time::Timestamp};
 use parking_lot::Mutex;
 use proto::simulation::fleet_service_client::FleetServiceClient;
@@ -24,9 +24,9 @@ impl SimulatedBootDriver {
     ///
     /// # Errors
     /// When `url` is not an address.
-    pub(crate) fn at(url: &str) -> anyhow::Result<Self> {
+    pub(crate) fn at(tls: &TlsSettings, url: &str) -> anyhow::Result<Self> {
         let client =
-            FleetServiceClient::new(chassis::channel(url)?).max_decoding_message_size(LARGEST_MESSAGE);
+            FleetServiceClient::new(chassis::channel(tls, url)?).max_decoding_message_size(LARGEST_MESSAGE);
         Ok(Self { client, url: url.into(), silent_since: Arc::default() })
     }
 
@@ -117,7 +117,7 @@ mod tests {
 
     #[tokio::test]
     async fn silence_has_a_beginning_and_refusals_are_no_silence() {
-        let fleet = SimulatedBootDriver::at("http://127.0.0.1:1").unwrap();
+        let fleet = SimulatedBootDriver::at(&TlsSettings::default(), "http://127.0.0.1:1").unwrap();
         let refused = fleet.failure(&Status::invalid_argument("no"));
         assert_eq!(
             (refused.kind, refused.text.as_str()),

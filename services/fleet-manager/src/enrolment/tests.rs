@@ -54,7 +54,7 @@ impl EnrolmentWorld {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         Box::pin(crate::start(context.clone(), listener)).await.unwrap();
-        self.running = Some((context, chassis::channel(&url).unwrap()));
+        self.running = Some((context, chassis::plain_channel(&url).unwrap()));
     }
 
     async fn stop(&mut self) {

@@ -164,7 +164,7 @@ async fn serve(context: &Context) -> (Channel, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     crate::start(context.clone(), listener).await.unwrap();
-    (chassis::channel(&url).unwrap(), url)
+    (chassis::plain_channel(&url).unwrap(), url)
 }
 
 pub(super) async fn stop(context: &Context) {

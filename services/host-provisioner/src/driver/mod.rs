@@ -77,8 +77,8 @@ impl HostDriver {
         match operations.driver {
             HostDriverName::None => Ok(None),
             HostDriverName::Simulated => {
-                let driver =
-                    SimulatedRackDriver::new(&settings.simulator.url, calls).context("simulator.url")?;
+                let driver = SimulatedRackDriver::new(&settings.tls, &settings.simulator.url, calls)
+                    .context("simulator.url")?;
                 Ok(Some(Self::Simulated(driver)))
             }
             HostDriverName::Redfish => Ok(Some(Self::Redfish(RedfishHostDriver::new(operations)?))),

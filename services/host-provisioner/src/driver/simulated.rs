@@ -7,6 +7,7 @@ use chassis::{
     kinds::host::{key, parse_key},
     mesh::channel::LARGEST_MESSAGE,
     process::clock,
+    settings::TlsSettings,
     within,
 };
 use domain::{
@@ -52,8 +53,8 @@ impl SimulatedRackDriver {
     ///
     /// # Errors
     /// When `url` is not an address.
-    pub(crate) fn new(url: &str, calls_in_flight: usize) -> anyhow::Result<Self> {
-        let client = RackServiceClient::new(chassis::channel(url)?);
+    pub(crate) fn new(tls: &TlsSettings, url: &str, calls_in_flight: usize) -> anyhow::Result<Self> {
+        let client = RackServiceClient::new(chassis::channel(tls, url)?);
         let slots = Arc::new(Semaphore::new(calls_in_flight));
         Ok(Self { client: client.max_decoding_message_size(LARGEST_MESSAGE), url: url.into(), slots })
     }

@@ -113,7 +113,7 @@ impl ProvisionerMesh {
 
     async fn sights(&self) -> Vec<wire::HostSight> {
         let url = &self.running.as_ref().unwrap().1;
-        let mut client = HostSightServiceClient::new(chassis::channel(url).unwrap());
+        let mut client = HostSightServiceClient::new(chassis::plain_channel(url).unwrap());
         let listed = client.list_host_sights(ListHostSightsRequest {}).await.unwrap();
         let pages: Vec<_> = listed.into_inner().try_collect().await.unwrap();
         pages.into_iter().flat_map(|page| page.host_sights).collect()

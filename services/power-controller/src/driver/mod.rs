@@ -157,8 +157,8 @@ impl PowerUpstream {
         match settings.power.driver {
             PowerDriver::Simulated => {
                 let follows = settings.simulator.results;
-                let fleet =
-                    SimulatedPowerDriver::new(&settings.simulator.url, follows).context("simulator.url");
+                let fleet = SimulatedPowerDriver::new(&settings.tls, &settings.simulator.url, follows)
+                    .context("simulator.url");
                 fleet.map(Self::Simulated)
             }
             PowerDriver::Pcs => PcsDriver::new(&settings.power.pcs).map(Self::Pcs),

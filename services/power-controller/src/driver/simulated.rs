@@ -6,6 +6,7 @@ use chassis::{
     Channel,
     mesh::{channel::LARGEST_MESSAGE, time},
     process::clock,
+    settings::TlsSettings,
     within,
 };
 use domain::{
@@ -49,8 +50,8 @@ impl SimulatedPowerDriver {
     ///
     /// # Errors
     /// When `url` is not an address.
-    pub(crate) fn new(url: &str, follows: bool) -> anyhow::Result<Self> {
-        let client = FleetServiceClient::new(chassis::channel(url)?);
+    pub(crate) fn new(tls: &TlsSettings, url: &str, follows: bool) -> anyhow::Result<Self> {
+        let client = FleetServiceClient::new(chassis::channel(tls, url)?);
         let client = client.max_decoding_message_size(LARGEST_MESSAGE);
         Ok(Self { client, url: url.into(), follows, silent_since: Arc::default() })
     }
@@ -399,7 +400,7 @@ mod tests {
             let (connection, _) = listener.accept().await.unwrap();
             connection.readable().await.unwrap();
         });
-        let fleet = SimulatedPowerDriver::new(url, false).unwrap();
+        let fleet = SimulatedPowerDriver::new(&TlsSettings::default(), url, false).unwrap();
         let started = fleet.start(Action::PoweringOn, vec!["x1".into()], Duration::from_secs(5)).await;
         peer.await.unwrap();
         started.unwrap_err()

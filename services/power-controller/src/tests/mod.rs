@@ -206,7 +206,7 @@ async fn run(settings: Settings) -> (Context, chassis::Channel) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     crate::start(context.clone(), listener).await.unwrap();
-    (context, chassis::channel(&url).unwrap())
+    (context, chassis::plain_channel(&url).unwrap())
 }
 
 impl Drop for ControllerMesh {

@@ -40,9 +40,9 @@ impl ImageDriver {
     /// Names the setting that cannot be used.
     pub fn new(settings: &Settings) -> anyhow::Result<Self> {
         Ok(match settings.images.driver {
-            ImagesDriver::Simulated => {
-                Self::Simulated(SimulatedImages::new(&settings.simulator.url).context("simulator.url")?)
-            }
+            ImagesDriver::Simulated => Self::Simulated(
+                SimulatedImages::new(&settings.tls, &settings.simulator.url).context("simulator.url")?,
+            ),
             ImagesDriver::S3 => Self::S3(S3Images::new(&settings.images).context("images.s3")?),
             ImagesDriver::File => {
                 Self::File(ImageDirectory::new(&settings.images.directory).context("images.directory")?)

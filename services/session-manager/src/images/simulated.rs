@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chassis::{Channel, Fault, within};
+use chassis::{Channel, Fault, settings::TlsSettings, within};
 use domain::boot::template::image::{Artifact, Contents, ImageArtifacts, Manifest, Unreadable};
 use proto::simulation::{GetImageRequest, fleet_service_client::FleetServiceClient};
 
@@ -20,8 +20,8 @@ impl SimulatedImages {
     ///
     /// # Errors
     /// `url` is not an address.
-    pub fn new(url: &str) -> anyhow::Result<Self> {
-        Ok(Self(FleetServiceClient::new(chassis::channel(url)?)))
+    pub fn new(tls: &TlsSettings, url: &str) -> anyhow::Result<Self> {
+        Ok(Self(FleetServiceClient::new(chassis::channel(tls, url)?)))
     }
 
     pub(super) async fn image(

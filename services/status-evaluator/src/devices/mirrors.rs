@@ -27,8 +27,8 @@ pub(super) struct DeviceMirrors {
 impl DeviceMirrors {
     /// Starts the mirrors; every change queues its device, and that of a fleet's version the devices of the fleet.
     pub(super) fn start(context: &Context, queue: &WorkQueue<Arc<str>>) -> anyhow::Result<Self> {
-        let registry = chassis::channel(&context.settings.component_registry.url)?;
-        let manager = chassis::channel(&context.settings.fleet_manager.url)?;
+        let registry = context.channel(&context.settings.component_registry.url)?;
+        let manager = context.channel(&context.settings.fleet_manager.url)?;
         let marked = queue.clone();
         let devices = Mirror::start(context, registry.clone(), move |changes: &[Change<DeviceRecord>]| {
             marked.mark(changes.iter().filter_map(|one| one.newest()).map(|record| record.shared_key()));

@@ -26,7 +26,7 @@ pub(crate) fn start(context: &Context, role: Role) -> anyhow::Result<()> {
     anyhow::ensure!(!timeout.is_zero(), "devices.disconnect_seconds: has to be above zero");
     let queue = WorkQueue::closed();
     let mirrors = DeviceMirrors::start(context, &queue)?;
-    let registry = chassis::channel(&context.settings.component_registry.url)?;
+    let registry = context.channel(&context.settings.component_registry.url)?;
     let registry = DeviceReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
     let rounds = DeviceRounds { mirrors: mirrors.clone(), queue, registry, timeout };
     context.tasks.spawn_until_shutdown("device-evaluator", async move {

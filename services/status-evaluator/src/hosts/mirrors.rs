@@ -51,8 +51,8 @@ impl HostMirrors {
     /// Starts the mirrors; every change queues the hosts that it may affect.
     pub(super) fn start(context: &Context, queue: &WorkQueue<Arc<str>>) -> anyhow::Result<Self> {
         let settings = &context.settings;
-        let registry = chassis::channel(&settings.component_registry.url)?;
-        let provisioner = chassis::channel(&settings.host_provisioner.url)?;
+        let registry = context.channel(&settings.component_registry.url)?;
+        let provisioner = context.channel(&settings.host_provisioner.url)?;
         let users: Arc<Mutex<SecretUsers>> = Arc::default();
         let (marked, used) = (queue.clone(), Arc::clone(&users));
         let hosts = Mirror::start(context, registry.clone(), move |changes: &[Change<HostRecord>]| {

@@ -27,7 +27,7 @@ pub(crate) fn start(context: &Context, role: Role) -> anyhow::Result<()> {
     counters::describe();
     let queue = WorkQueue::closed();
     let mirrors = HostMirrors::start(context, &queue)?;
-    let registry = chassis::channel(&context.settings.component_registry.url)?;
+    let registry = context.channel(&context.settings.component_registry.url)?;
     let registry = HostReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
     let rounds = HostRounds::new(mirrors.clone(), queue, registry, &context.settings.hosts);
     context.tasks.spawn_until_shutdown("host-evaluator", async move {

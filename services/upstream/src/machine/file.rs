@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use parking_lot::Mutex;
 
 use super::{Machine, MachineError};
-use crate::watched::WatchedFile;
+use chassis::process::watched_file::WatchedFile;
 
 /// A machine file in use. Checking an unchanged file costs one system call.
 #[derive(Debug)]

@@ -14,8 +14,15 @@ use std::{
 
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, time::timeout};
+use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
 use tonic::codegen::http::Uri;
 use tower::Service;
+
+use crate::mesh::tls::ClientTls;
+
+/// Connection, with or without TLS.
+type PartStream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// Connects to the first address of a list that answers. Each attempt begins after the last address, so that the next
 /// attempt leaves an address that accepts connections and never answers.
@@ -24,23 +31,25 @@ pub(super) struct AddressConnector {
     all: Arc<[Uri]>,
     next: Arc<AtomicUsize>,
     patience: Duration,
+    /// TLS for the encrypted addresses; `None` if there are none.
+    tls: Option<ClientTls>,
 }
 
 impl AddressConnector {
     /// Begins with a random address, so that clients that start together are spread over all. Each address gets
     /// `patience` to answer.
-    pub(super) fn new(all: Vec<Uri>, patience: Duration) -> Self {
+    pub(super) fn new(all: Vec<Uri>, patience: Duration, tls: Option<ClientTls>) -> Self {
         let first = rand::random_range(0..all.len().max(1));
-        Self { all: all.into(), next: Arc::new(AtomicUsize::new(first)), patience }
+        Self { all: all.into(), next: Arc::new(AtomicUsize::new(first)), patience, tls }
     }
 
-    async fn connect(self) -> io::Result<TcpStream> {
+    async fn connect(self) -> io::Result<PartStream> {
         let count = self.all.len().max(1);
         let first = self.next.load(Ordering::Relaxed);
         let mut failure = io::Error::other("there is no address to connect to");
         for place in (first..first + count).map(|place| place % count) {
             let Some(address) = self.all.get(place) else { break };
-            match timeout(self.patience, connect(address)).await {
+            match timeout(self.patience, connect(address, self.tls.as_ref())).await {
                 Ok(Ok(stream)) => {
                     self.next.store((place + 1) % count, Ordering::Relaxed);
                     return Ok(stream);
@@ -53,16 +62,25 @@ impl AddressConnector {
     }
 }
 
-async fn connect(address: &Uri) -> io::Result<TcpStream> {
-    let stream =
-        TcpStream::connect((address.host().unwrap_or_default(), address.port_u16().unwrap_or(80))).await?;
+/// Returns whether connections to an address are encrypted.
+pub(super) fn is_encrypted(address: &Uri) -> bool {
+    address.scheme_str() == Some("https")
+}
+
+async fn connect(address: &Uri, tls: Option<&ClientTls>) -> io::Result<PartStream> {
+    let host = address.host().unwrap_or_default();
+    let usual = if is_encrypted(address) { 443 } else { 80 };
+    let stream = TcpStream::connect((host, address.port_u16().unwrap_or(usual))).await?;
     // Nagle's delay would add 40 ms to small requests.
     stream.set_nodelay(true)?;
-    Ok(stream)
+    match tls.filter(|_| is_encrypted(address)) {
+        Some(tls) => Ok(Either::Right(Box::new(tls.connect(host, stream).await?))),
+        None => Ok(Either::Left(stream)),
+    }
 }
 
 impl Service<Uri> for AddressConnector {
-    type Response = TokioIo<TcpStream>;
+    type Response = TokioIo<PartStream>;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
 
@@ -91,11 +109,14 @@ mod tests {
         let ports: Vec<u16> = listeners.iter().map(|one| one.local_addr().unwrap().port()).collect();
         drop(listeners.remove(1));
         let all = ports.iter().map(|port| format!("http://127.0.0.1:{port}").parse().unwrap()).collect();
-        let addresses = AddressConnector::new(all, Duration::from_secs(5));
+        let addresses = AddressConnector::new(all, Duration::from_secs(5), None);
         addresses.next.store(0, Ordering::Relaxed);
         let mut taken = Vec::new();
         for _ in 0..4 {
-            taken.push(addresses.clone().connect().await.unwrap().peer_addr().unwrap().port());
+            let Either::Left(stream) = addresses.clone().connect().await.unwrap() else {
+                panic!("encrypted")
+            };
+            taken.push(stream.peer_addr().unwrap().port());
         }
         assert_eq!(taken, [ports[0], ports[2], ports[0], ports[2]]);
         drop(listeners);

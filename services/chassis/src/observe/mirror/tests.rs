@@ -62,7 +62,7 @@ impl MirroredKind for Wait {
 }
 
 fn nobody() -> Channel {
-    crate::channel("http://127.0.0.1:1").expect("an address")
+    crate::plain_channel("http://127.0.0.1:1").expect("an address")
 }
 
 #[tokio::test]

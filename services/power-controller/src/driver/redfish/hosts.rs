@@ -252,7 +252,7 @@ mod tests {
         let fleet = Arc::new(HostFleet::new(&context.settings.power.redfish).unwrap());
         let queue = WorkQueue::closed();
         let hosts = Mirror::start(&context, registry.channel(), |_: &[Change<HostRecord>]| {});
-        let silent = LoginReader::new(chassis::channel("http://127.0.0.1:9").unwrap());
+        let silent = LoginReader::new(chassis::plain_channel("http://127.0.0.1:9").unwrap());
         let following = Arc::clone(&fleet);
         let task = tokio::spawn(async move { following.keep_current(hosts, silent, queue).await });
         timeout(Duration::from_secs(30), fleet.complete()).await.expect("no host waits for another");

@@ -5,7 +5,7 @@ use std::{fs, io, os::unix::fs::MetadataExt, path::PathBuf};
 /// A file that may be replaced at any time. A check costs one system call, so that every call can afford it; file
 /// notifications would need a task and do not work on all file systems.
 #[derive(Debug)]
-pub(crate) struct WatchedFile {
+pub struct WatchedFile {
     path: PathBuf,
     /// Stamp of the last check; the inner `None` is a file that could not be checked.
     seen: Option<Option<FileStamp>>,
@@ -22,34 +22,44 @@ struct FileStamp {
 }
 
 /// Content of the file, or the reason why it cannot be read.
-pub(crate) type FileContent = Result<String, String>;
+pub type FileContent = Result<String, String>;
 
 impl WatchedFile {
     /// Creates a file that was not checked yet.
-    pub(crate) fn new(path: PathBuf) -> Self {
+    pub fn new(path: PathBuf) -> Self {
         Self { path, seen: None }
     }
 
     /// Path of the file for texts.
-    pub(crate) fn shown(&self) -> std::path::Display<'_> {
+    pub fn shown(&self) -> std::path::Display<'_> {
         self.path.display()
     }
 
     /// Returns the content, if the file has changed since the last check.
-    pub(crate) fn changed_content(&mut self) -> Option<FileContent> {
-        // The stamp is taken before reading: the next check notices a change in between.
+    pub fn changed_content(&mut self) -> Option<FileContent> {
+        let readable = self.changed()?;
+        let content = readable.and_then(|()| fs::read_to_string(&self.path));
+        Some(content.map_err(|error| error.to_string()))
+    }
+
+    /// Returns whether the file has changed since the last check.
+    pub fn has_changed(&mut self) -> bool {
+        self.changed().is_some()
+    }
+
+    /// Takes the stamp before the caller reads the file: the next check notices a change in between.
+    fn changed(&mut self) -> Option<io::Result<()>> {
         let stamp = self.stamp();
         let now = stamp.as_ref().ok().copied();
         if self.seen == Some(now) {
             return None;
         }
         self.seen = Some(now);
-        let content = stamp.and_then(|_| fs::read_to_string(&self.path));
-        Some(content.map_err(|error| error.to_string()))
+        Some(stamp.map(|_| ()))
     }
 
     /// Returns whether every user of this machine may read the file.
-    pub(crate) fn is_public(&self) -> bool {
+    pub fn is_public(&self) -> bool {
         fs::metadata(&self.path).is_ok_and(|file| file.mode() & 0o004 != 0)
     }
 
