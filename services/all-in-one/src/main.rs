@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use reveille::mesh;
 
+mod certificates;
 mod demo;
 mod moving;
 mod pages;
@@ -31,6 +32,9 @@ enum ReveilleSubcommand {
     /// Write a backup of a running Reveille or BOS
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(moving::ExportFlags),
+    /// Make certificates for TLS between the parts and to the gateway
+    #[command(after_help = CERTIFICATE_EXAMPLES)]
+    Certificates(certificates::CertificateFlags),
     #[command(flatten)]
     Operator(Box<command::OperatorCommand>),
     /// Print the completions of a shell
@@ -96,6 +100,16 @@ Examples:
 
 Writes options.json, sessiontemplates.json and components.json in the folder v2 of the directory.";
 
+const CERTIFICATE_EXAMPLES: &str = "\
+Examples:
+  reveille certificates tls > reveille.toml     make them for this machine
+  reveille serve --config reveille.toml         use them
+  reveille certificates tls --name boot.example --name 192.0.2.7
+
+Each part gets a certificate with its identity, such as spiffe://reveille/gateway, and so does the operator, for
+calls over gRPC. Repeated, all of them and their authority are replaced, and running parts go on with the new ones:
+the previous authority stays trusted until the next time. The key of the authority is kept nowhere.";
+
 const COMPLETION_EXAMPLES: &str = "\
 Examples:
   reveille completions bash > /usr/share/bash-completion/completions/reveille
@@ -108,6 +122,7 @@ fn main() -> ExitCode {
         ReveilleSubcommand::Demo(arguments) => demo::run(*arguments),
         ReveilleSubcommand::Import(flags) => moving::import(&flags),
         ReveilleSubcommand::Export(flags) => moving::export(&flags),
+        ReveilleSubcommand::Certificates(flags) => certificates::run(&flags),
         ReveilleSubcommand::Operator(operator) => command::run(&operator),
         ReveilleSubcommand::Completions { shell } => pages::completions(ReveilleArguments::command(), shell),
         ReveilleSubcommand::Man { directory } => {
