@@ -2,18 +2,11 @@
 
 use std::{fs, path::Path};
 
+use chassis::mesh::tls::IssuedCertificate;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 /// A certificate authority for tests.
 pub struct CertificateAuthority(CertifiedIssuer<'static, KeyPair>);
-
-/// A certificate and its key, as PEM.
-pub struct IssuedCertificate {
-    /// The certificate.
-    pub certificate: String,
-    /// The key of the certificate.
-    pub key: String,
-}
 
 /// Validity of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

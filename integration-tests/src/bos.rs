@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::{Method, StatusCode};
+use reqwest::{Certificate, ClientBuilder, Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{eventually, eventually_shown};
@@ -34,7 +34,21 @@ impl Bos {
     /// A client of the gateway at `url`.
     #[must_use]
     pub fn new(url: &str) -> Self {
-        let client = reqwest::Client::builder().timeout(LONGEST).build().expect("a client");
+        Self::over(reqwest::Client::builder(), url)
+    }
+
+    /// A client of the encrypted gateway at `url` that trusts `authorities`, certificates as PEM.
+    ///
+    /// # Panics
+    /// When there is no certificate in `authorities`.
+    #[must_use]
+    pub fn trusting(authorities: &str, url: &str) -> Self {
+        let authorities = Certificate::from_pem_bundle(authorities.as_bytes()).expect("certificates");
+        Self::over(reqwest::Client::builder().tls_certs_only(authorities), url)
+    }
+
+    fn over(client: ClientBuilder, url: &str) -> Self {
+        let client = client.timeout(LONGEST).build().expect("a client");
         Self { client, url: url.to_owned(), tenant: None }
     }
 

@@ -64,6 +64,8 @@ pub struct Processes {
     /// Directory of settings, databases and logs.
     pub directory: TempDir,
     ports: Vec<u16>,
+    /// Directory with the certificates of the parts; `None`: the mesh speaks no TLS.
+    certificates: Option<PathBuf>,
     profile: &'static str,
     /// Parts that are not started.
     left_out: BTreeSet<&'static str>,
@@ -131,7 +133,19 @@ impl Processes {
         let (wrapper, running, logged_before) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         let left_out = BTreeSet::new();
         let profile = "simulated";
-        Self { bos, directory, ports, profile, left_out, environment, wrapper, running, logged_before }
+        let certificates = None;
+        Self {
+            bos,
+            directory,
+            ports,
+            certificates,
+            profile,
+            left_out,
+            environment,
+            wrapper,
+            running,
+            logged_before,
+        }
     }
 
     /// Leaves a part out that the mesh does not need.
@@ -149,6 +163,24 @@ impl Processes {
         let mut all: toml::Table = held.parse().expect("settings");
         merge(&mut all, text.parse().expect("settings"));
         std::fs::write(file, all.to_string()).expect("a writable directory");
+    }
+
+    /// Has the mesh, which is not started yet, speak TLS with the files in `certificates`: `ca.pem`, and of each part
+    /// `PART.pem` and `PART-key.pem`. Clients of the gateway trust `authorities`, certificates as PEM.
+    ///
+    /// # Panics
+    /// When the settings cannot be written.
+    pub fn encrypt(&mut self, certificates: &Path, authorities: &str) {
+        self.certificates = Some(certificates.to_owned());
+        let files = certificates.display();
+        let mut text = format!("tls.ca_file = \"{files}/ca.pem\"\n");
+        writeln!(text, "gateway.certificate = \"{files}/gateway.pem\"").expect("a text grows");
+        writeln!(text, "gateway.key = \"{files}/gateway-key.pem\"").expect("a text grows");
+        for (part, _) in PARTS {
+            writeln!(text, "{part}.url = \"{}\"", self.url(part)).expect("a text grows");
+        }
+        self.set(&text);
+        self.bos = Bos::trusting(authorities, &self.url("gateway"));
     }
 
     /// Sets an environment variable for every part that is started from now on.
@@ -291,6 +323,7 @@ impl Processes {
         let child = command
             .args(["--profile", self.profile, "--config"])
             .arg(self.directory.path().join(SETTINGS))
+            .args(self.certificate_flags(part))
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -301,6 +334,14 @@ impl Processes {
         self.running.insert(part, child);
     }
 
+    fn certificate_flags(&self, part: &str) -> Vec<String> {
+        let Some(certificates) = &self.certificates else { return Vec::new() };
+        let files = certificates.display();
+        let settings =
+            [format!("tls.certificate={files}/{part}.pem"), format!("tls.key={files}/{part}-key.pem")];
+        settings.into_iter().flat_map(|one| ["--set".to_owned(), one]).collect()
+    }
+
     /// Returns the address of one part.
     ///
     /// # Panics
@@ -308,7 +349,8 @@ impl Processes {
     #[must_use]
     pub fn url(&self, part: &str) -> String {
         let index = PARTS.iter().position(|(name, _)| *name == part).expect("a part");
-        format!("http://127.0.0.1:{}", self.ports[index])
+        let scheme = if self.certificates.is_some() { "https" } else { "http" };
+        format!("{scheme}://127.0.0.1:{}", self.ports[index])
     }
 
     /// Ends one part without warning, as a crash does.

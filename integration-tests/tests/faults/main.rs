@@ -6,6 +6,7 @@ mod certificates;
 mod contention;
 mod crowds;
 mod databases;
+mod encrypted;
 mod failpoints;
 mod full_disk;
 mod history;
