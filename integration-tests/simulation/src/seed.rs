@@ -158,12 +158,14 @@ fn roles_are_held(world: &World) {
 }
 
 /// Returns whether a replica of `part` that starts finds its peers: all but the registry take part only with its records.
-/// The registry needs as long as any part after an event, and a replica that has started needs that time once more.
+/// The registry needs as long as any part after an event, and a replica that has started needs that time once more. One
+/// that asks a paused replica of the registry waits until it notices.
 fn has_peers(world: &World, part: Part) -> bool {
     let registry = Part::Registry;
     let is_there =
         world.disk(registry).is_some_and(|disk| !disk.is_away()) && !world.able(registry).is_empty();
-    part == registry || is_there && world.at_rest(registry) >= TAKEOVER * 2
+    let answers = is_there && !world.has_paused(registry);
+    part == registry || answers && world.at_rest(registry) >= TAKEOVER * 2
 }
 
 /// Returns every component as it is stored.

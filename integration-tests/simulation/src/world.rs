@@ -122,6 +122,13 @@ impl World {
         able.collect()
     }
 
+    /// Returns whether a replica of a part is paused. Its peers notice that late, because pings are slow here.
+    pub fn has_paused(&self, part: Part) -> bool {
+        let hosts = self.hosts.lock();
+        let mut of_part = hosts.iter().filter(|(replica, _)| replica.part == part);
+        of_part.any(|(_, running)| running.as_ref().is_some_and(|running| running.paused))
+    }
+
     /// Returns the replica that holds the role of a part now.
     pub fn holder(&self, part: Part) -> Option<Replica> {
         let Some(disk) = self.disk(part).filter(|_| self.is_shared) else { return Some(part.replica(0)) };
