@@ -1,0 +1,40 @@
+"""Asks the built programs whether they take the settings that the chart gives them."""
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from chart.objects import container_of, environment_of, of_kind
+
+
+def settings_problems(objects, binaries):
+    """Each program, started with the settings and variables of its container, takes them."""
+    (settings,) = of_kind(objects, "ConfigMap")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "reveille.toml")
+        file.write_text(settings["data"]["reveille.toml"])
+        for deployment in of_kind(objects, "Deployment"):
+            container = container_of(deployment)
+            (program,) = container["command"]
+            flags = [file if flag == "/etc/reveille/reveille.toml" else flag for flag in container["args"]]
+            variables = {
+                name: "postgres://reveille@postgres/reveille" if value.startswith("secret:") else value
+                for name, value in environment_of(deployment).items()
+            }
+            listen = next(value for name, value in variables.items() if name.endswith("__LISTEN"))
+            yield from refusals([binaries / program, *flags, "--print-config"], variables, listen)
+
+
+def refusals(command, variables, listen):
+    """Why a program does not take its settings, or takes another address than `listen` from them."""
+    environment = {**os.environ, **variables}
+    try:
+        ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    except OSError as error:
+        yield f"cannot start: {error}"
+        return
+    if ran.returncode != 0:
+        yield f"{command[0].name} exits {ran.returncode}: {(ran.stderr or ran.stdout).strip()}"
+    elif listen not in ran.stdout:
+        yield f"{command[0].name} does not listen on {listen}"

@@ -1,0 +1,139 @@
+"""Ways in which people install the chart."""
+
+PARTS = {
+    "component-registry",
+    "session-manager",
+    "status-evaluator",
+    "power-controller",
+    "config-coordinator",
+    "host-provisioner",
+    "fleet-manager",
+    "insight",
+    "gateway",
+}
+OWNERS = {
+    "component-registry",
+    "session-manager",
+    "power-controller",
+    "config-coordinator",
+    "host-provisioner",
+    "fleet-manager",
+}
+SERVICES = OWNERS | {"status-evaluator", "insight"}
+
+# name -> (release, values)
+VARIANTS = {
+    "defaults": ("reveille", {}),
+    "existing secrets and own resources": (
+        "blue",
+        {
+            "image": {"repository": "registry.local/fleet/reveille", "tag": "1.2.3"},
+            "imagePullSecrets": [{"name": "pull"}],
+            "settings": {
+                "shutdown_grace_seconds": 60,
+                "log": {"filter": "debug"},
+                "compat": {"strict_bos": True},
+                "sessions": {"complete_applied": True},
+                "gateway": {"connections": 100, "patience_seconds": 10},
+            },
+            "databases": {name: {"existingSecret": f"postgres.{name}"} for name in OWNERS},
+            "services": {"component-registry": {"resources": {"requests": {"cpu": 2, "memory": "2Gi"}}}},
+            "gateway": {"port": 8080, "replicas": 3, "service": {"type": "LoadBalancer"}},
+            "simulator": {"enabled": False},
+        },
+    ),
+    "a site with services of its own": (
+        "csm",
+        {
+            "profile": "csm",
+            "secrets": [{"name": "power-credentials"}],
+            "settings": {
+                "inventory": {
+                    "hsm": {"url": "https://api.example/apis/smd/hsm/v2", "plain_http": False},
+                    "notifications": {"subscribe": True, "webhook_url": "https://reveille.example/scn"},
+                },
+                "power": {
+                    "follow_seconds": 2,
+                    "pcs": {"credentials": "file:/etc/reveille-secrets/power-credentials/token.toml"},
+                },
+            },
+            "simulator": {"enabled": False},
+        },
+    ),
+    "replicas": (
+        "three",
+        {
+            "databases": {name: {"existingSecret": f"postgres.{name}"} for name in OWNERS | {"status-evaluator"}},
+            "services": {name: {"replicas": 3} for name in SERVICES},
+            "gateway": {"replicas": 2},
+            "simulator": {"enabled": False},
+        },
+    ),
+    "hosts with logins and a port for kubectl": (
+        "metal",
+        {
+            "profile": "redfish",
+            "settings": {"hosts": {"slots": 5}, "host_operations": {"driver": "redfish", "redfish": {"verify_tls": False}}},
+            "hostSecretKeys": {"existingSecret": "host-keys", "keys": ["new", "old"]},
+            "deviceAuthority": {"existingSecret": "device-authority"},
+            "gateway": {"kubernetes": {"listen": True, "certificateSecret": "gateway-tls"}},
+            "simulator": {"enabled": False},
+        },
+    ),
+    "certificates between the parts": (
+        "mutual",
+        {"tls": {"enabled": True, "callers": "spiffe://site/ns/fleet/*"}},
+    ),
+    "certificates everywhere": (
+        "reveille",
+        {
+            "tls": {"enabled": True, "gatewaySecret": "gateway-public", "insecure": False},
+            "hostSecretKeys": {"existingSecret": "host-keys", "keys": ["new"]},
+            "gateway": {"kubernetes": {"listen": True, "certificateSecret": "gateway-tls"}},
+            "simulator": {"enabled": False},
+        },
+    ),
+    "certificates by cert-manager": (
+        "signed",
+        {
+            "tls": {
+                "enabled": True,
+                "insecure": False,
+                "certManager": {
+                    "enabled": True,
+                    "issuerRef": {"name": "parts", "kind": "ClusterIssuer"},
+                    "trustDomain": "site.example",
+                    "gateway": {"enabled": True, "dnsNames": ["reveille.example"], "issuerRef": {"name": "public"}},
+                },
+            },
+        },
+    ),
+    "files that are lost with their pods": ("trial", {"persistence": {"enabled": False}}),
+    "some services on PostgreSQL": (
+        "mixed",
+        {
+            "databases": {
+                "component-registry": {"existingSecret": "registry-app", "existingSecretKey": "uri"},
+                "session-manager": {"persistence": {"size": "20Gi", "storageClassName": "fast", "keep": False}},
+                "power-controller": {"persistence": {"existingClaim": "transitions"}},
+            },
+            "services": {"component-registry": {"replicas": 2}},
+        },
+    ),
+    "definitions of hosts": ("reveille", {"customResourceDefinitions": {"create": True}}),
+    "database addresses in the values": (
+        "a-release-name-that-is-as-long-as-helm-lets-it-be-000",
+        {"databases": {name: {"url": f"postgres://reveille:secret@postgres/{name}"} for name in OWNERS}},
+    ),
+}
+
+
+def parts_of(values):
+    """The parts that run with these values."""
+    return PARTS | ({"simulator"} if values.get("simulator", {}).get("enabled", True) else set())
+
+
+def has_server(service, values):
+    """Whether a service has a PostgreSQL database."""
+    database = values.get("databases", {}).get(service, {})
+    return bool(database.get("url") or database.get("existingSecret"))
