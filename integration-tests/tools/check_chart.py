@@ -14,7 +14,7 @@ from pathlib import Path
 import helm_python as helm
 import yaml
 
-from chart import parts, site_values
+from chart import network, parts, site_values
 from chart.objects import render
 from chart.programs import settings_problems
 from chart.refused import REFUSED
@@ -66,6 +66,8 @@ def check_variant(results, chart, name, release, values, binaries):
     results.check(f"{name}: SQLite files on volumes", parts.file_problems(objects, values))
     results.check(f"{name}: keys and certificates where they belong", parts.own_secret_problems(objects, values))
     results.check(f"{name}: certificates by cert-manager", parts.certificate_problems(objects, values))
+    results.check(f"{name}: calls pass the network", network.network_problems(objects, values))
+    results.check(f"{name}: ways from outside", network.route_problems(objects))
     results.check(f"{name}: kinds of hosts", parts.definition_problems(objects, values))
     if binaries:
         results.check(f"{name}: the programs take their settings", settings_problems(objects, binaries))

@@ -3,7 +3,7 @@ Every part that runs, by name. All templates walk this map, so the services, the
   protocol      grpc or http
   port          the port for the others, `secure` if it has a certificate
   furtherPorts  of some: name and port; all of them with TLS
-  replicas, resources, service
+  replicas, resources, service, podDisruptionBudget
   ownSecrets    Secrets that no other part sees: name, mountPath
   persistence   of a part that keeps a SQLite file: its volume
   pod           values of its pods, joined from those of the part and those of every part
@@ -20,10 +20,12 @@ Every part that runs, by name. All templates walk this map, so the services, the
 {{- $_ := set $parts "simulator" (merge (dict "protocol" "grpc" "replicas" 1 "single" true) $simulator) -}}
 {{- end -}}
 {{- range $name, $part := $parts -}}
+{{- $_ := set $part "name" $name -}}
 {{- $_ := set $part "ownSecrets" list -}}
 {{- $_ := set $part "furtherPorts" list -}}
 {{- $_ := set $part "secure" (and $.Values.tls.enabled (eq $part.protocol "grpc")) -}}
 {{- $_ := set $part "service" (merge (default dict $part.service) (dict "type" "ClusterIP")) -}}
+{{- $_ := set $part "podDisruptionBudget" (mergeOverwrite (deepCopy $.Values.podDisruptionBudget) (default dict $part.podDisruptionBudget)) -}}
 {{- $_ := set $part "pod" (include "reveille.podValues" (list $.Values $part) | fromJson) -}}
 {{- end -}}
 {{- with .Values.hostSecretKeys.existingSecret -}}
@@ -90,4 +92,26 @@ Every part that runs, by name. All templates walk this map, so the services, the
 {{- else -}}
 {{- .Values.tls.gatewaySecret -}}
 {{- end -}}
+{{- end -}}
+
+{{/* Parts that each part calls, as in their code; the simulator is called where drivers are simulated. */}}
+{{- define "reveille.calls" -}}
+component-registry: [simulator]
+session-manager: [component-registry, simulator]
+status-evaluator: [component-registry, power-controller, config-coordinator, host-provisioner, fleet-manager]
+power-controller: [component-registry, simulator]
+config-coordinator: [component-registry, power-controller, simulator]
+host-provisioner: [component-registry, simulator]
+fleet-manager: [component-registry]
+insight: [component-registry, session-manager, power-controller, config-coordinator]
+gateway: [component-registry, session-manager, power-controller, config-coordinator, fleet-manager, insight]
+# Its nodes report over REST.
+simulator: [gateway]
+{{- end -}}
+
+{{/* Selector of the pods of a part: reveille.podsOf (list $ "gateway"). */}}
+{{- define "reveille.podsOf" -}}
+matchLabels:
+  {{- include "reveille.selectorLabels" (index . 0) | nindent 2 }}
+  app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}

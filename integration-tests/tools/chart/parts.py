@@ -5,21 +5,21 @@ from chart.variants import OWNERS, SERVICES, has_server
 
 
 def part_problems(objects, wanted):
-    """Each part has one Deployment and one Service, and the Service selects that Deployment alone."""
+    """Each part has one Deployment and one Service of its name, and every Service selects the pods of one part."""
     deployments = of_kind(objects, "Deployment")
-    services = of_kind(objects, "Service")
-    for kind, found in (("deployments", deployments), ("services", services)):
-        parts = sorted(part_of(item) for item in found)
-        if parts != sorted(wanted):
-            yield f"{kind} are {parts}"
-    for service in services:
+    if sorted(part_of(deployment) for deployment in deployments) != sorted(wanted):
+        yield f"deployments are {sorted(name_of(deployment) for deployment in deployments)}"
+    lonely = {name_of(deployment) for deployment in deployments} - {name_of(service) for service in of_kind(objects, "Service")}
+    if lonely:
+        yield f"there is no service of {sorted(lonely)}"
+    for service in of_kind(objects, "Service"):
         selector = service["spec"]["selector"].items()
         selected = [
-            name_of(deployment)
+            part_of(deployment)
             for deployment in deployments
             if selector <= deployment["spec"]["template"]["metadata"]["labels"].items()
         ]
-        if selected != [name_of(service)]:
+        if selected != [part_of(service)]:
             yield f"service {name_of(service)} selects {selected}"
 
 
@@ -81,10 +81,13 @@ def has_certificate(part, values):
 def address_problems(objects, values):
     """A part listens where its Service sends, and every address names a Service, its port and its encryption."""
     served = set()
+    deployments = of_kind(objects, "Deployment")
+    names = {name_of(deployment) for deployment in deployments}
     for item in of_kind(objects, "Service"):
         encrypted = has_certificate(part_of(item), values)
-        served.add(f"{'https' if encrypted else 'http'}://{name_of(item)}:{item['spec']['ports'][0]['port']}")
-    for deployment in of_kind(objects, "Deployment"):
+        if name_of(item) in names:
+            served.add(f"{'https' if encrypted else 'http'}://{name_of(item)}:{item['spec']['ports'][0]['port']}")
+    for deployment in deployments:
         variables = environment_of(deployment)
         port = container_of(deployment)["ports"][0]["containerPort"]
         listens = [value for name, value in variables.items() if name.endswith("__LISTEN")]

@@ -38,6 +38,15 @@ REFUSED = {
         {"services": {"status-evaluator": {"replicas": 2}}},
         "databases.status-evaluator.url",
     ),
+    "a route through no Gateway": ({"httpRoute": {"enabled": True}}, "httpRoute.parentRefs"),
+    "rules for calls out that hold for nothing": (
+        {"networkPolicy": {"enabled": True, "egress": [{"ports": [{"port": 5432}]}]}},
+        "networkPolicy.restrictEgress",
+    ),
+    "a path of an Ingress without its type": (
+        {"ingress": {"enabled": True, "hosts": [{"host": "a.example", "paths": [{"path": "/"}]}]}},
+        "'pathType'",
+    ),
     "less time to end than calls have": ({"terminationGracePeriodSeconds": 5}, "settings.shutdown_grace_seconds"),
     "an unknown setting": ({"settings": {"log": {"colour": "red"}}}, "'colour'"),
     "an unknown log format": ({"settings": {"log": {"format": "xml"}}}, "/settings/log/format"),

@@ -65,7 +65,7 @@ VARIANTS = {
         {
             "databases": {name: {"existingSecret": f"postgres.{name}"} for name in OWNERS | {"status-evaluator"}},
             "services": {name: {"replicas": 3} for name in SERVICES},
-            "gateway": {"replicas": 2},
+            "gateway": {"replicas": 2, "podDisruptionBudget": {"maxUnavailable": "50%"}},
             "simulator": {"enabled": False},
         },
     ),
@@ -106,6 +106,49 @@ VARIANTS = {
                     "gateway": {"enabled": True, "dnsNames": ["reveille.example"], "issuerRef": {"name": "public"}},
                 },
             },
+        },
+    ),
+    "reachable in every way": (
+        "open",
+        {
+            "ingress": {
+                "enabled": True,
+                "className": "nginx",
+                "annotations": {"nginx.ingress.kubernetes.io/proxy-body-size": "64m"},
+                "hosts": [{"host": "bos.example", "paths": [{"path": "/apis/bos", "pathType": "Prefix"}]}],
+                "tls": [{"hosts": ["bos.example"], "secretName": "bos-tls"}],
+            },
+            "httpRoute": {
+                "enabled": True,
+                "parentRefs": [{"name": "public", "namespace": "gateways", "sectionName": "https"}],
+                "hostnames": ["bos.example"],
+                "filters": [{"type": "URLRewrite", "urlRewrite": {"hostname": "bos"}}],
+                "timeouts": {"request": "60s"},
+            },
+            "crayBosService": {"create": True},
+            "headlessServices": {"create": True},
+            "gateway": {"service": {"type": "LoadBalancer", "annotations": {"metallb.io/address-pool": "hmn"}}},
+        },
+    ),
+    "policies for calls in": (
+        "closed",
+        {
+            "networkPolicy": {
+                "enabled": True,
+                "clients": [{"ipBlock": {"cidr": "10.0.0.0/8"}}],
+                "scrapers": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+            },
+        },
+    ),
+    "policies for calls in and out": (
+        "sealed",
+        {
+            "networkPolicy": {
+                "enabled": True,
+                "restrictEgress": True,
+                "egress": [{"to": [{"ipBlock": {"cidr": "10.1.0.0/16"}}], "ports": [{"port": 5432}, {"port": 443}]}],
+            },
+            "simulator": {"enabled": False},
         },
     ),
     "files that are lost with their pods": ("trial", {"persistence": {"enabled": False}}),
