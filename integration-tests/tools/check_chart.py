@@ -14,7 +14,7 @@ from pathlib import Path
 import helm_python as helm
 import yaml
 
-from chart import network, parts, site_values
+from chart import monitoring, network, parts, site_values
 from chart.objects import render
 from chart.programs import settings_problems
 from chart.refused import REFUSED
@@ -69,6 +69,7 @@ def check_variant(results, chart, name, release, values, binaries):
     results.check(f"{name}: calls pass the network", network.network_problems(objects, values))
     results.check(f"{name}: ways from outside", network.route_problems(objects))
     results.check(f"{name}: kinds of hosts", parts.definition_problems(objects, values))
+    results.check(f"{name}: metrics are scraped", monitoring.scrape_problems(objects, values))
     if binaries:
         results.check(f"{name}: the programs take their settings", settings_problems(objects, binaries))
 
@@ -87,6 +88,10 @@ def main():
         for example in sorted(options.chart.glob("examples/*.yaml")):
             values = yaml.safe_load(example.read_text())
             check_variant(results, chart, f"example {example.stem}", "reveille", values, options.binaries)
+        watched = render(chart, *VARIANTS["watched"])
+        results.check("alerts and dashboard use metrics that there are", monitoring.metric_problems(watched))
+        results.check("each alert has its section in the runbook", monitoring.runbook_problems(watched, options.chart))
+        results.check("alerts fire when they should", monitoring.promtool_problems(watched))
         for name, problems in site_values.rows(chart):
             results.check(f"arrives: {name}", problems)
         for name, (values, wanted) in REFUSED.items():

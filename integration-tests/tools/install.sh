@@ -10,6 +10,7 @@ install_tools() {
     install_postgres || missing=1
     install_buf || missing=1
     install_python_tools || missing=1
+    install_promtool || missing=1
     install_ironic || missing=1
     install_old_kubectl || missing=1
     install_old_flightctl || missing=1
@@ -59,6 +60,11 @@ buf() {
 
 install_python_tools() {
     install_python_packages venv requirements.txt
+}
+
+# Checks alerts. Debian has it in the package of the server.
+install_promtool() {
+    command -v promtool >/dev/null || apt_install prometheus
 }
 
 # Ironic insists on other versions of what the other tools need, so it gets an environment of its own.

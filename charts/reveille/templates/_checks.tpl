@@ -36,4 +36,8 @@ reveille.checks (list $ PARTS).
 {{- if and $values.networkPolicy.egress (not $values.networkPolicy.restrictEgress) -}}
 {{- fail "networkPolicy.egress: is of no effect without networkPolicy.restrictEgress" -}}
 {{- end -}}
+{{- $monitor := $values.serviceMonitor -}}
+{{- if and $monitor.enabled $tls.enabled (not $tls.certManager.enabled) (not $monitor.tls.existingSecret) -}}
+{{- fail "serviceMonitor.tls.existingSecret: parts show their metrics to a client with a certificate only; name the Secret of one, or have cert-manager make it" -}}
+{{- end -}}
 {{- end -}}

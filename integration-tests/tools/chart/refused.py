@@ -47,6 +47,11 @@ REFUSED = {
         {"ingress": {"enabled": True, "hosts": [{"host": "a.example", "paths": [{"path": "/"}]}]}},
         "'pathType'",
     ),
+    "metrics that no one may read": (
+        {"tls": {"enabled": True}, "serviceMonitor": {"enabled": True}},
+        "serviceMonitor.tls.existingSecret",
+    ),
+    "a time without its unit": ({"serviceMonitor": {"interval": "30"}}, "/serviceMonitor/interval"),
     "less time to end than calls have": ({"terminationGracePeriodSeconds": 5}, "settings.shutdown_grace_seconds"),
     "an unknown setting": ({"settings": {"log": {"colour": "red"}}}, "'colour'"),
     "an unknown log format": ({"settings": {"log": {"format": "xml"}}}, "/settings/log/format"),

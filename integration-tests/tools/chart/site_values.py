@@ -82,6 +82,30 @@ OTHER_VALUES = {
         "reader",
     ),
     "class of the volumes": ({"persistence": {"storageClassName": "fast"}}, "PersistentVolumeClaim", "spec.storageClassName", "fast"),
+    "labels of alerts": (
+        {"prometheusRule": {"enabled": True, "alertLabels": {"team": "night"}}},
+        "PrometheusRule",
+        "spec.groups.0.rules.0.labels.team",
+        "night",
+    ),
+    "alerts that are left out": (
+        {"prometheusRule": {"enabled": True, "disabled": ["ReveillePartDown"]}},
+        "PrometheusRule",
+        "spec.groups.0.rules.0.alert",
+        "ReveilleReplicaDown",
+    ),
+    "labels of monitors": (
+        {"serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}},
+        "ServiceMonitor",
+        "metadata.labels.release",
+        "prometheus",
+    ),
+    "class of the Ingress": (
+        {"ingress": {"enabled": True, "className": "nginx"}},
+        "Ingress",
+        "spec.ingressClassName",
+        "nginx",
+    ),
     "further objects": (
         {"extraObjects": [{"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "{{ .Release.Name }}-pcs"}}]},
         "Endpoints",

@@ -151,6 +151,27 @@ VARIANTS = {
             "simulator": {"enabled": False},
         },
     ),
+    "watched": (
+        "reveille",
+        {
+            "serviceMonitor": {
+                "enabled": True,
+                "interval": "30s",
+                "labels": {"release": "prometheus"},
+                "metricRelabelings": [{"action": "drop", "sourceLabels": ["le"], "regex": "0.002"}],
+            },
+            "prometheusRule": {"enabled": True, "runbookUrl": "https://docs.example/RUNBOOK.md"},
+            "dashboard": {"enabled": True, "annotations": {"grafana_folder": "Machines"}},
+            "headlessServices": {"create": True},
+        },
+    ),
+    "watched over TLS": (
+        "mutual",
+        {
+            "tls": {"enabled": True, "certManager": {"enabled": True, "gateway": {"enabled": True}}},
+            "serviceMonitor": {"enabled": True, "tls": {"skipNames": True}},
+        },
+    ),
     "files that are lost with their pods": ("trial", {"persistence": {"enabled": False}}),
     "some services on PostgreSQL": (
         "mixed",
