@@ -14,7 +14,7 @@ from pathlib import Path
 import helm_python as helm
 import yaml
 
-from chart import monitoring, network, parts, site_values
+from chart import monitoring, network, parts, site_values, values_table
 from chart.objects import render
 from chart.programs import settings_problems
 from chart.refused import REFUSED
@@ -88,6 +88,7 @@ def main():
         for example in sorted(options.chart.glob("examples/*.yaml")):
             values = yaml.safe_load(example.read_text())
             check_variant(results, chart, f"example {example.stem}", "reveille", values, options.binaries)
+        results.check("README.md has the values", values_table.table_problems(options.chart))
         watched = render(chart, *VARIANTS["watched"])
         results.check("alerts and dashboard use metrics that there are", monitoring.metric_problems(watched))
         results.check("each alert has its section in the runbook", monitoring.runbook_problems(watched, options.chart))
