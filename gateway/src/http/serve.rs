@@ -51,6 +51,9 @@ const ROOM: Duration = Duration::from_millis(250);
 /// Pause of accepting connections after a failure.
 const AFTER_A_FAILURE: Duration = Duration::from_millis(50);
 
+/// Part of the idle connections that closes after a failure to accept one: an eighth.
+const SHARE_CLOSED: usize = 8;
+
 /// Connections beside all places: while every place is at work, these still answer probes, give firmware its script,
 /// and refuse other requests with the time to retry.
 const SPARE: usize = 16;
@@ -172,15 +175,24 @@ impl ConnectionPlaces {
             match listener.accept().await {
                 Ok((stream, _)) => return stream,
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
                     // The process may have no file descriptor left.
-                    if let Some((_, idlest)) = self.idlest() {
-                        idlest.leave.cancel();
-                    }
+                    let closed = self.close_idlest();
+                    tracing::warn!(%error, closed, "connections cannot be accepted: idle ones are closed");
                     tokio::time::sleep(AFTER_A_FAILURE).await;
                 }
             }
         }
+    }
+
+    /// Closes a share of the idle connections, those first that were idle longest. Returns their number. One at a time
+    /// would let a crowd of new connections wait in line.
+    fn close_idlest(&self) -> usize {
+        let open = self.open.lock();
+        let mut idle: Vec<_> = open.values().filter_map(idle).collect();
+        idle.sort_unstable_by_key(|(since, _)| *since);
+        let closed = idle.len().div_ceil(SHARE_CLOSED);
+        idle.iter().take(closed).for_each(|(_, one)| one.leave.cancel());
+        closed
     }
 
     /// Returns the place of the idlest connection; `None` if all are at work.
@@ -197,10 +209,7 @@ impl ConnectionPlaces {
 
     fn idlest(&self) -> Option<(u64, Arc<ConnectionActivity>)> {
         let open = self.open.lock();
-        let idle = open.values().filter(|one| !one.leave.is_cancelled());
-        let idle =
-            idle.map(|one| (one.idle_since.load(Ordering::Acquire), one)).filter(|(since, _)| *since > 0);
-        let (since, idlest) = idle.min_by_key(|(since, _)| *since)?;
+        let (since, idlest) = open.values().filter_map(idle).min_by_key(|(since, _)| *since)?;
         Some((since, Arc::clone(idlest)))
     }
 
@@ -213,6 +222,12 @@ impl ConnectionPlaces {
         self.open.lock().insert(number, Arc::clone(&activity));
         EnlistedConnection { places: self.clone(), number, activity }
     }
+}
+
+/// Returns a connection with the time since when it is idle; `None`: it is at work, or was asked to leave.
+fn idle(one: &Arc<ConnectionActivity>) -> Option<(u64, &Arc<ConnectionActivity>)> {
+    let since = one.idle_since.load(Ordering::Acquire);
+    (since > 0 && !one.leave.is_cancelled()).then_some((since, one))
 }
 
 struct EnlistedConnection {
@@ -405,6 +420,19 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
+
+    #[test]
+    fn idlest_connections_close_and_those_at_work_stay() {
+        let places = ConnectionPlaces::new(64);
+        let all: Vec<_> = (0..20).map(|_| places.enlist()).collect();
+        // The first is at work, the second was idle for longest.
+        all.iter().zip(0..).for_each(|(one, since)| one.activity.idle_since.store(since, Ordering::Release));
+        for (closed, gone) in [(3, vec![1, 2, 3]), (2, vec![1, 2, 3, 4, 5])] {
+            assert_eq!(places.close_idlest(), closed);
+            let leaves = |index: &usize| all[*index].activity.leave.is_cancelled();
+            assert_eq!((0..all.len()).filter(leaves).collect::<Vec<_>>(), gone);
+        }
+    }
 
     #[test]
     fn requests_have_one_host() {
