@@ -30,6 +30,10 @@ reveille.checks (list $ PARTS).
 {{- if and (not $tls.insecure) (not (and $tls.enabled (include "reveille.gatewaySecret" (index . 0)))) -}}
 {{- fail "tls.insecure: is false, which needs tls.enabled, and tls.gatewaySecret or tls.certManager.gateway.enabled" -}}
 {{- end -}}
+{{- $scale := $values.gateway.autoscaling -}}
+{{- if gt (int $scale.minReplicas) (int $scale.maxReplicas) -}}
+{{- fail "gateway.autoscaling.minReplicas: is more than maxReplicas" -}}
+{{- end -}}
 {{- if and $values.httpRoute.enabled (not $values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute.parentRefs: names no Gateway that takes the route" -}}
 {{- end -}}

@@ -3,7 +3,8 @@ Every part that runs, by name. All templates walk this map, so the services, the
   protocol      grpc or http
   port          the port for the others, `secure` if it has a certificate
   furtherPorts  of some: name and port; all of them with TLS
-  replicas, resources, service, podDisruptionBudget
+  replicas      how many run, or run at least with `autoscaling`
+  resources, service, podDisruptionBudget
   ownSecrets    Secrets that no other part sees: name, mountPath
   persistence   of a part that keeps a SQLite file: its volume
   pod           values of its pods, joined from those of the part and those of every part
@@ -14,6 +15,9 @@ Every part that runs, by name. All templates walk this map, so the services, the
 {{- $_ := set $parts $name (merge (dict "protocol" "grpc") (deepCopy $service)) -}}
 {{- end -}}
 {{- $gateway := merge (dict "protocol" "http") (omit (deepCopy .Values.gateway) "kubernetes") -}}
+{{- if .Values.gateway.autoscaling.enabled -}}
+{{- $_ := set $gateway "replicas" .Values.gateway.autoscaling.minReplicas -}}
+{{- end -}}
 {{- $_ := set $parts "gateway" $gateway -}}
 {{- if .Values.simulator.enabled -}}
 {{- $simulator := omit (deepCopy .Values.simulator) "enabled" -}}

@@ -32,6 +32,12 @@ def pod_of(deployment):
     return deployment["spec"]["template"]["spec"]
 
 
+def replicas_of(deployment, objects):
+    """Replicas of a Deployment; the fewest of one that is scaled."""
+    fewest = {item["spec"]["scaleTargetRef"]["name"]: item["spec"]["minReplicas"] for item in of_kind(objects, "HorizontalPodAutoscaler")}
+    return deployment["spec"].get("replicas") or fewest[name_of(deployment)]
+
+
 def container_of(deployment):
     """The container of the part, which has its name; a site may add others."""
     (container,) = (one for one in pod_of(deployment)["containers"] if one["name"] == part_of(deployment))

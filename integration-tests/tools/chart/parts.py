@@ -1,6 +1,6 @@
 """Checks that the objects of a release fit together."""
 
-from chart.objects import COMPONENT, container_of, environment_of, name_of, of_kind, part_of, pod_of
+from chart.objects import container_of, environment_of, name_of, of_kind, part_of, pod_of, replicas_of
 from chart.variants import OWNERS, SERVICES, has_server
 
 
@@ -26,7 +26,8 @@ def part_problems(objects, wanted):
 def replica_problems(objects):
     """What there are several of is replaced one by one, and machines are emptied one replica at a time."""
     budgets = {name_of(budget): budget["spec"] for budget in of_kind(objects, "PodDisruptionBudget")}
-    several = {name_of(item): item["spec"] for item in of_kind(objects, "Deployment") if item["spec"]["replicas"] > 1}
+    deployments = of_kind(objects, "Deployment")
+    several = {name_of(item): item["spec"] for item in deployments if replicas_of(item, objects) > 1}
     if budgets.keys() != several.keys():
         yield f"budgets are of {sorted(budgets)} and there are several of {sorted(several)}"
     for name, deployment in several.items():

@@ -52,6 +52,10 @@ REFUSED = {
         "serviceMonitor.tls.existingSecret",
     ),
     "a time without its unit": ({"serviceMonitor": {"interval": "30"}}, "/serviceMonitor/interval"),
+    "fewer replicas at most than at least": (
+        {"gateway": {"autoscaling": {"enabled": True, "minReplicas": 9}}},
+        "more than maxReplicas",
+    ),
     "less time to end than calls have": ({"terminationGracePeriodSeconds": 5}, "settings.shutdown_grace_seconds"),
     "an unknown setting": ({"settings": {"log": {"colour": "red"}}}, "'colour'"),
     "an unknown log format": ({"settings": {"log": {"format": "xml"}}}, "/settings/log/format"),

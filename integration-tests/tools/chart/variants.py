@@ -127,7 +127,10 @@ VARIANTS = {
             },
             "crayBosService": {"create": True},
             "headlessServices": {"create": True},
-            "gateway": {"service": {"type": "LoadBalancer", "annotations": {"metallb.io/address-pool": "hmn"}}},
+            "gateway": {
+                "autoscaling": {"enabled": True, "behavior": {"scaleDown": {"stabilizationWindowSeconds": 600}}},
+                "service": {"type": "LoadBalancer", "annotations": {"metallb.io/address-pool": "hmn"}},
+            },
         },
     ),
     "policies for calls in": (
