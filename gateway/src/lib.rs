@@ -15,11 +15,12 @@
 //!
 //! Faces know `http` and `mesh`, never one another; `http` knows no face.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, net::SocketAddr};
 
 use anyhow::Context as _;
 use axum::{Router, extract::Request, response::Response};
 use chassis::{
+    kinds::agent::AgentCertificates,
     mesh::bodies::Pace,
     observe::mirror::Mirror,
     process::capacity::ProcessCapacity,
@@ -32,7 +33,7 @@ use crate::{
     flightctl::FlightctlFace,
     http::{
         admission::{self, AdmissionPlaces},
-        certificate::{self, FaceListener},
+        certificate::{self, CertifiedPort, FaceListener},
         serve::{self, ConnectionLimits, ServedListener},
     },
     kubernetes::KubernetesFace,
@@ -73,13 +74,14 @@ pub async fn start(context: chassis::Context, listener: TcpListener) -> anyhow::
     let kubernetes = kubernetes(&context, mesh.clone(), &places).await?;
     let flightctl = flightctl(&context, mesh.clone(), &places).await?;
     let faces = FaceRouters { kubernetes, flightctl };
+    agents(&context, mesh.clone(), &places).await?;
     let app = port::app(&context.settings, mesh, &places, faces);
     // Only for the logging level: every request asks the owner of the records that it is about.
     let registry = context.channel(&context.settings.component_registry.url)?;
     let _options = Mirror::of_options(&context, registry, || {});
     let tls = certificate::common(settings, address, context.settings.tls.insecure)?;
     let limits = limits(settings, &context.capacity);
-    serve(&context, ServedListener { listener, tls }, app, limits);
+    serve(&context, ServedListener { listener, tls }, app, port::is_vital, limits);
     tracing::info!(part = "gateway", %address, "listening");
     Ok(())
 }
@@ -125,20 +127,59 @@ async fn listen(
     if own.listen.is_empty() {
         return Ok(());
     }
-    let listen = own.listen.parse();
-    let listen = listen.with_context(|| format!("gateway.{face}.listen: is no address with a port"))?;
+    let listen = address(face, &own.listen)?;
     let directory = &context.settings.data_dir;
     let tls = certificate::of_face(FaceListener { face, settings: own, directory, listen })?;
     let listener = chassis::bind(&format!("gateway.{face}"), listen).await?;
     let address = listener.local_addr().context("local address")?;
     let limits = limits(&context.settings.gateway, &context.capacity);
-    serve(context, ServedListener { listener, tls }, port::face_app(router), limits);
+    serve(context, ServedListener { listener, tls }, port::face_app(router), port::is_vital, limits);
     tracing::info!(part = "gateway", %address, face, "listening for the clients of a face");
     Ok(())
 }
 
-fn serve<A>(context: &chassis::Context, listener: ServedListener, app: A, limits: ConnectionLimits)
-where
+/// Serves the port of agents, if there is one, and returns its address.
+async fn agents(
+    context: &chassis::Context,
+    mesh: MeshHandle,
+    places: &AdmissionPlaces,
+) -> anyhow::Result<Option<SocketAddr>> {
+    let own = &context.settings.gateway.agents;
+    if own.listen.is_empty() {
+        return Ok(None);
+    }
+    let listen = address("agents", &own.listen)?;
+    let (certificate, key, directory) = (&*own.certificate, &*own.key, &*context.settings.data_dir);
+    let files = CertifiedPort { name: "agents", certificate, key, directory, listen }.files()?;
+    let fleets = context.channel(&context.settings.fleet_manager.url).context("fleet_manager.url")?;
+    let certificates = AgentCertificates::start(context, fleets);
+    let tls = Some(certificates.listener(&files).context("gateway.agents")?);
+    let listener = chassis::bind("gateway.agents", listen).await?;
+    let address = listener.local_addr().context("local address")?;
+    let router = flightctl::agent_router(FlightctlFace::new(mesh), certificates, places);
+    let limits = limits(&context.settings.gateway, &context.capacity);
+    serve(
+        context,
+        ServedListener { listener, tls },
+        port::face_app(router),
+        flightctl::is_vital_for_agents,
+        limits,
+    );
+    tracing::info!(part = "gateway", %address, "listening for the agents of devices");
+    Ok(Some(address))
+}
+
+fn address(port: &str, listen: &str) -> anyhow::Result<SocketAddr> {
+    listen.parse().with_context(|| format!("gateway.{port}.listen: is no address with a port"))
+}
+
+fn serve<A>(
+    context: &chassis::Context,
+    listener: ServedListener,
+    app: A,
+    is_vital: fn(&::http::Method, &str) -> bool,
+    limits: ConnectionLimits,
+) where
     A: Service<Request, Response = Response, Error = Infallible, Future: Send>
         + Clone
         + Send
@@ -148,7 +189,7 @@ where
     let shutdown = context.tasks.shutdown();
     let part = context.clone();
     context.tasks.spawn("gateway", async move {
-        let serving = serve::serve(listener, app, port::is_vital, limits, shutdown);
+        let serving = serve::serve(listener, app, is_vital, limits, shutdown);
         let served = async {
             serving.await;
             Ok(())

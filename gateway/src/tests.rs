@@ -9,6 +9,7 @@ use http::{Method, StatusCode, header::CONTENT_TYPE};
 use tokio::net::TcpListener;
 use tower::{Service, ServiceExt};
 
+mod agents;
 mod document;
 mod flightctl;
 mod kubernetes;

@@ -4,17 +4,21 @@
 //! - `routes`: which path calls which service; `events`: events and their selectors
 //! - `patch`: changes by JSON patch; `pages`: tokens of later pages
 //! - `version`: the header with the version of the contract; `problem`: refusals
+//! - `caller`: agents, as their certificates prove them
 //! - `face`: the state of the handlers
+//!
+//! Agents have a port of their own, whose paths are a few of the contract's: everything that an agent does for its own
+//! device, and nothing that people do.
 
 use std::any::Any;
 
 use axum::{
     Router,
     extract::{DefaultBodyLimit, Request},
-    middleware::{Next, from_fn},
+    middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
 };
-use chassis::mesh::call_class::CallClass;
+use chassis::{kinds::agent::AgentCertificates, mesh::call_class::CallClass};
 use http::{Method, StatusCode};
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -22,6 +26,7 @@ use crate::http::{
     admission::AdmissionPlaces, document::RefusalForm, endpoint::routed, problem::RequestProblem,
 };
 
+mod caller;
 mod events;
 mod face;
 mod pages;
@@ -47,8 +52,21 @@ const BASE: &str = "/api/v1/";
 
 /// Returns the paths of this face.
 pub(crate) fn router(face: FlightctlFace, places: &AdmissionPlaces) -> Router {
-    routed(endpoints(), places, class_of)
-        .with_state(face)
+    in_form(routed(endpoints(), places, class_of).with_state(face))
+}
+
+/// Returns the paths of the port of agents.
+pub(crate) fn agent_router(
+    face: FlightctlFace,
+    certificates: AgentCertificates,
+    places: &AdmissionPlaces,
+) -> Router {
+    let paths = routed(routes::agent_endpoints(), places, class_for_agents).with_state(face);
+    in_form(paths.layer(from_fn_with_state(certificates, caller::identified)))
+}
+
+fn in_form(paths: Router) -> Router {
+    paths
         .method_not_allowed_fallback(no_such_method)
         .fallback(async || FlightctlProblem::no_such_path())
         .layer(from_fn(version::negotiated))
@@ -72,6 +90,18 @@ pub(crate) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
         ["devices" | "fleets" | "enrollmentrequests" | "deviceactions", ..] => Some(CallClass::Operator),
         _ => None,
     }
+}
+
+/// The admission class of a request of an agent.
+fn class_for_agents(_method: &Method, path: &str) -> Option<CallClass> {
+    let is_poll = path.ends_with("/rendered");
+    // The registry bounds the polls that wait.
+    (!is_poll).then_some(CallClass::Report)
+}
+
+/// Returns whether a request of an agent needs no place: none does, as polls keep their connections at work.
+pub(crate) fn is_vital_for_agents(_method: &Method, _path: &str) -> bool {
+    false
 }
 
 /// Gives refusals the form of this contract.

@@ -12,11 +12,12 @@ use super::wire::outcome::OutcomeStatus;
 use crate::http::{answer::json, problem::RequestProblem};
 
 /// Kinds of resources: the words of services, and those of the contract.
-const KINDS: [(&str, &str); 4] = [
+const KINDS: [(&str, &str); 5] = [
     ("device", "Device"),
     ("fleet", "Fleet"),
     ("template_version", "TemplateVersion"),
     ("enrolment_request", "EnrollmentRequest"),
+    ("certificate_renewal", "CertificateSigningRequest"),
 ];
 
 /// Problem as clients of Flight Control know it. It gets its form on the way out.

@@ -23,6 +23,30 @@ pub(crate) struct FaceListener<'a> {
     pub listen: SocketAddr,
 }
 
+/// Port with a certificate of its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CertifiedPort<'a> {
+    /// Word for the port in settings, and in the names of files.
+    pub name: &'static str,
+    /// Files of the settings; empty: none.
+    pub certificate: &'a Path,
+    pub key: &'a Path,
+    /// Directory that keeps a certificate that was made.
+    pub directory: &'a Path,
+    pub listen: SocketAddr,
+}
+
+impl CertifiedPort<'_> {
+    /// Returns the files of the settings, or those of a certificate that is made at the first start and kept.
+    ///
+    /// # Errors
+    /// When a file is missing, or cannot be made.
+    pub(crate) fn files(self) -> anyhow::Result<CertificateFiles> {
+        let given = given(&format!("gateway.{}", self.name), self.certificate, self.key)?;
+        given.map_or_else(|| kept(self.name, self.directory, self.listen.ip()), Ok)
+    }
+}
+
 /// Returns the TLS of the common port; none if it has no certificate.
 ///
 /// # Errors
@@ -49,10 +73,9 @@ pub(crate) fn of_face(listener: FaceListener<'_>) -> anyhow::Result<Option<Serve
         anyhow::ensure!(listen.ip().is_loopback(), "{field}: clients of other machines need a certificate");
         return Ok(None);
     }
-    let section = format!("gateway.{face}");
-    let files = given(&section, &settings.certificate, &settings.key)?;
-    let files = files.map_or_else(|| kept(face, directory, listen.ip()), Ok)?;
-    ServerTls::for_anyone(&files).map(Some).context(section)
+    let (certificate, key) = (&*settings.certificate, &*settings.key);
+    let files = CertifiedPort { name: face, certificate, key, directory, listen }.files()?;
+    ServerTls::for_anyone(&files).map(Some).with_context(|| format!("gateway.{face}"))
 }
 
 fn given(section: &str, certificate: &Path, key: &Path) -> anyhow::Result<Option<CertificateFiles>> {
@@ -65,9 +88,9 @@ fn given(section: &str, certificate: &Path, key: &Path) -> anyhow::Result<Option
 }
 
 /// Returns the files of our own certificate, which are made if there are none.
-fn kept(face: &str, directory: &Path, address: IpAddr) -> anyhow::Result<CertificateFiles> {
-    let certificate = directory.join(format!("{face}-certificate.pem"));
-    let key = directory.join(format!("{face}-key.pem"));
+fn kept(port: &str, directory: &Path, address: IpAddr) -> anyhow::Result<CertificateFiles> {
+    let certificate = directory.join(format!("{port}-certificate.pem"));
+    let key = directory.join(format!("{port}-key.pem"));
     let files = CertificateFiles { certificate, key };
     if files.certificate.exists() && files.key.exists() {
         return Ok(files);

@@ -17,7 +17,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chassis::{
-    mesh::{admission::hold, bodies::Pace, tls::ServerTls},
+    mesh::{
+        admission::hold,
+        bodies::Pace,
+        tls::{ClientCertificate, ServerTls},
+    },
     process::{memory::leave_room, pause},
 };
 use http::{HeaderMap, Method, Version, header::HOST};
@@ -303,9 +307,12 @@ where
             () = shutdown.cancelled() => None,
             () = activity.leave.cancelled() => None,
         };
-        let Some(stream) = secured else { return };
+        let Some(ClientStream { stream, certificate }) = secured else { return };
         let own = Arc::clone(&activity);
-        let answer = service_fn(move |request: hyper::Request<Incoming>| {
+        let answer = service_fn(move |mut request: hyper::Request<Incoming>| {
+            if let Some(certificate) = &certificate {
+                request.extensions_mut().insert(certificate.clone());
+            }
             let needs_place = is_spare && !is_vital(request.method(), request.uri().path());
             let spare = needs_place.then(|| Arc::clone(&spare));
             respond(app.clone(), request, AtWork::begin(&own, &places), spare)
@@ -350,12 +357,19 @@ where
 }
 
 /// Connection, with or without TLS.
-type ClientStream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+struct ClientStream {
+    stream: Either<TcpStream, Box<TlsStream<TcpStream>>>,
+    /// Certificate of the client, which is an extension of its requests.
+    certificate: Option<ClientCertificate>,
+}
 
 /// Performs the TLS handshake; `None` if it fails or takes longer than `patience`.
 async fn handshake(stream: TcpStream, tls: Option<ServerTls>, patience: Duration) -> Option<ClientStream> {
-    let Some(tls) = tls else { return Some(Either::Left(stream)) };
-    Some(Either::Right(Box::new(tls.accept(stream, patience).await?.stream)))
+    let Some(tls) = tls else {
+        return Some(ClientStream { stream: Either::Left(stream), certificate: None });
+    };
+    let accepted = tls.accept(stream, patience).await?;
+    Some(ClientStream { stream: Either::Right(Box::new(accepted.stream)), certificate: accepted.certificate })
 }
 
 /// Answers a request. On a spare connection it needs a place, which it exchanges for the right to be `spare`.

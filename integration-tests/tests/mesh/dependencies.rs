@@ -30,7 +30,7 @@ fn services_do_not_know_each_other() {
         config-coordinator: chassis domain proto upstream; tests: test-databases test-registry
         domain:
         fleet-manager: chassis domain proto; tests: status-evaluator test-databases test-registry
-        gateway: chassis proto
+        gateway: chassis proto; tests: fleet-manager test-registry
         host-provisioner: chassis domain proto redfish upstream; tests: simulator status-evaluator test-registry
         insight: chassis domain proto
         integration-tests: chassis proto reveille test-databases upstreams; tests: component-registry domain gateway session-manager simulator

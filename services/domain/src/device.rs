@@ -11,6 +11,7 @@
 //! Comments cite sections such as "device reference 2.4" and choices such as "V1"; `DEVICE.md` says what they are
 //! about.
 
+pub mod agent;
 pub mod application_health;
 pub mod certificate;
 pub mod counts;

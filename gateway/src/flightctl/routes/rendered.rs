@@ -17,7 +17,7 @@ use tonic::Request;
 use super::answers;
 use crate::{
     flightctl::{FlightctlFace, problem::FlightctlProblem},
-    http::{call::answer_within, extract::PathName, query::QueryParameters},
+    http::{call::answer_within, extract::PathName, problem::RequestProblem, query::QueryParameters},
     mesh::{MeshHandle, REGISTRY},
 };
 
@@ -36,8 +36,16 @@ pub(super) async fn show(
     name: PathName<String>,
     query: QueryParameters,
 ) -> Result<Response, FlightctlProblem> {
-    let known = query.text("knownRenderedVersion", 0..=LONGEST_VERSION)?.map(str::to_owned);
+    let known = known_version(&query)?;
     rendered(poll(&face.mesh, PollRequest { name: name.into_text(), known, for_agent: false }).await?)
+}
+
+/// Returns the version that the poller has, in its words; none: it wants the spec in any case.
+///
+/// # Errors
+/// When it is longer than any version.
+pub(super) fn known_version(query: &QueryParameters) -> Result<Option<String>, RequestProblem> {
+    Ok(query.text("knownRenderedVersion", 0..=LONGEST_VERSION)?.map(str::to_owned))
 }
 
 /// Poll for the rendered spec of a device.

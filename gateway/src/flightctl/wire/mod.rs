@@ -2,7 +2,7 @@
 //!
 //! - `words`, `moment`: words and times; `strict`: objects; `meta`: facts about resources and lists
 //! - `device`, `spec`, `status`, `report`: devices; `counts`: their numbers
-//! - `fleet`, `enrolment`: fleets and requests of agents
+//! - `fleet`, `enrolment`, `renewal`: fleets and requests of agents
 //! - `event`: events; `patch`: JSON patches
 //! - `outcome`, `service`: answers about requests and about the service
 //!
@@ -18,6 +18,7 @@ pub(crate) mod meta;
 pub(crate) mod moment;
 pub(crate) mod outcome;
 pub(crate) mod patch;
+pub(crate) mod renewal;
 pub(crate) mod report;
 pub(crate) mod service;
 pub(crate) mod spec;

@@ -153,6 +153,10 @@ word_lists! {
     EnrolmentListKind: "EnrollmentRequestList";
     /// Types of conditions of such a request.
     EnrolmentConditions: "Approved";
+    /// The kind of a request of an agent for a further certificate.
+    SigningRequestKind: "CertificateSigningRequest";
+    /// Signers of such a request.
+    RenewalSigners: "flightctl.io/device-management-renewal";
     /// Operations of JSON patches.
     PatchOperations: "add" "replace" "remove" "test";
     /// Weights of events.

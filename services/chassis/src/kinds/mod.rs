@@ -4,6 +4,7 @@
 //! A further kind is one more module here; ledgers, mirrors and faults do not change. No other module of the crate knows
 //! both the wire's and the rules' types.
 
+pub mod agent;
 pub mod certificate;
 pub mod component;
 pub mod configuration;

@@ -185,6 +185,21 @@ pub struct GatewaySettings {
     pub kubernetes: FaceSettings,
     /// Edge devices for clients of Flight Control.
     pub flightctl: FaceSettings,
+    /// Agents of edge devices, each of which speaks for the device of its certificate.
+    pub agents: AgentPortSettings,
+}
+
+/// Port of the gateway for the agents of edge devices.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentPortSettings {
+    /// Address of the port, such as `0.0.0.0:7713`; empty: none.
+    pub listen: String,
+    /// PEM file with the certificate of the port, and those that it was signed by; empty: one is made at the first start and
+    /// kept in the data directory. It is read again when it changes.
+    pub certificate: PathBuf,
+    /// PEM file with the key of the certificate.
+    pub key: PathBuf,
 }
 
 /// Face of the gateway for the clients of another contract, such as kubectl.
@@ -451,6 +466,7 @@ impl GatewaySettings {
             list_bytes: 192 << 20,
             kubernetes: FaceSettings::under_the_gateway(),
             flightctl: FaceSettings::under_the_gateway(),
+            agents: AgentPortSettings::default(),
         }
     }
 }

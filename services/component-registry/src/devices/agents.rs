@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use chassis::{
     Fault,
-    kinds::device::report::document_from_wire,
     process::clock,
     store::{ledger::Responses, resource::Resource as _},
 };
-use domain::{core::invalid::Invalid, device::report::merge};
+use domain::core::invalid::Invalid;
 use futures_util::{StreamExt as _, stream};
 use proto::device::{
     PollRenderedDeviceRequest, PollRenderedDeviceResponse, ReportDeviceStatusRequest,
@@ -18,7 +17,7 @@ use proto::device::{
 use tonic::{Request, Response, Status, async_trait};
 
 use super::{
-    ledgers::DeviceLedgers,
+    ledgers::{DeviceLedgers, StatusWrite},
     people::message,
     polls::{DevicePoller, RenderedStream},
 };
@@ -32,12 +31,12 @@ impl DeviceAgentService for DeviceLedgers {
         &self,
         request: Request<ReportDeviceStatusRequest>,
     ) -> Result<Response<ReportDeviceStatusResponse>, Status> {
-        let ReportDeviceStatusRequest { name, document } = request.into_inner();
-        let document = document_from_wire(document.unwrap_or_default(), &mut self.writer.texts.lock())
-            .map_err(Fault::from)?;
+        let ReportDeviceStatusRequest { name, document, expected_revision, is_patch } = request.into_inner();
+        let document = self.status_document(document)?;
         // Before the write, which evaluates the device.
         self.seen(&name).await?;
-        let record = self.change(name, 0, move |device| Ok(merge(device, document))).await?;
+        let write = StatusWrite { name, document, expected_revision, is_patch };
+        let record = self.write_status(write).await?;
         Ok(Response::new(ReportDeviceStatusResponse { device: message(&record) }))
     }
 

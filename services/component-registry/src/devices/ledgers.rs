@@ -6,7 +6,7 @@ use chassis::{
     Context, Fault, Tasks,
     kinds::{
         Interner,
-        device::{DeviceRecord, evidence, selection::DeviceSelection},
+        device::{DeviceRecord, evidence, report::document_from_wire, selection::DeviceSelection},
     },
     process::clock,
     store::{
@@ -19,10 +19,12 @@ use domain::{
     device::{
         evaluation::evaluate,
         record::Device,
-        write::{WriteConflict, WriteRefusal},
+        report::{StatusDocument, merge},
+        write::{WriteConflict, WriteRefusal, check_status_patch},
     },
 };
 use parking_lot::Mutex;
+use proto::device as wire;
 use sea_orm::DatabaseConnection;
 
 use super::{liveness::DeviceLiveness, waits::PollWaits};
@@ -45,6 +47,16 @@ pub(crate) struct DeviceLedgers {
     pub(super) waiting: PollWaits,
     pub(super) writer: DeviceWriter,
     pub(super) tasks: Tasks,
+}
+
+/// Status document of an agent, or of a person in its place, that is to be merged into a device.
+pub(super) struct StatusWrite {
+    pub(super) name: String,
+    pub(super) document: StatusDocument,
+    /// Revision that the device has to have; 0: any.
+    pub(super) expected_revision: u64,
+    /// Whether the document is a patched one, which a device that is being decommissioned does not take.
+    pub(super) is_patch: bool,
 }
 
 /// Evaluates devices that are written. Clones share it.
@@ -141,6 +153,32 @@ impl DeviceLedgers {
         };
         self.devices.write_by(Actor::Client, change).await?;
         self.stored(&name)
+    }
+
+    /// Reads a status document.
+    ///
+    /// # Errors
+    /// Names the member that no document can have.
+    pub(super) fn status_document(
+        &self,
+        document: Option<wire::StatusDocument>,
+    ) -> Result<StatusDocument, Fault> {
+        Ok(document_from_wire(document.unwrap_or_default(), &mut self.writer.texts.lock())?)
+    }
+
+    /// Merges a status document into a device, and returns the device as stored.
+    ///
+    /// # Errors
+    /// As [`Self::change`].
+    pub(super) async fn write_status(&self, write: StatusWrite) -> Result<Arc<DeviceRecord>, Fault> {
+        let StatusWrite { name, document, expected_revision, is_patch } = write;
+        let rule = move |device: &Device| {
+            if is_patch {
+                check_status_patch(device).map_err(conflict)?;
+            }
+            Ok(merge(device, document))
+        };
+        self.change(name, expected_revision, rule).await
     }
 
     /// Returns the device of that name after a write to it.

@@ -8,8 +8,7 @@ use std::{
 use chassis::{
     Fault,
     kinds::device::{
-        DeviceRecord, last_seen, record::labels, report, selection::DeviceSelection, spec,
-        status::counts_to_wire,
+        DeviceRecord, last_seen, record::labels, selection::DeviceSelection, spec, status::counts_to_wire,
     },
     mesh::time,
     process::clock,
@@ -24,9 +23,8 @@ use domain::{
         counts::DeviceCounts,
         decommission::decommission,
         record::{Device, name::DeviceName},
-        report::merge,
         restore::{mark_restored, resume},
-        write::{DeviceWish, check_new, check_status_patch, replace},
+        write::{DeviceWish, check_new, replace},
     },
 };
 use proto::{
@@ -44,7 +42,7 @@ use proto::{
 };
 use tonic::{Request, Response, Status, async_trait};
 
-use super::ledgers::{DEVICE, DeviceLedgers, conflict, selection};
+use super::ledgers::{DEVICE, DeviceLedgers, StatusWrite, conflict, selection};
 
 /// Devices in one message of a list.
 const PAGE: usize = 100;
@@ -156,16 +154,8 @@ impl DeviceService for DeviceLedgers {
         request: Request<ReplaceDeviceStatusRequest>,
     ) -> Result<Response<ReplaceDeviceStatusResponse>, Status> {
         let ReplaceDeviceStatusRequest { name, document, expected_revision, is_patch } = request.into_inner();
-        let document =
-            report::document_from_wire(document.unwrap_or_default(), &mut self.writer.texts.lock())
-                .map_err(Fault::from)?;
-        let rule = move |device: &Device| {
-            if is_patch {
-                check_status_patch(device).map_err(conflict)?;
-            }
-            Ok(merge(device, document))
-        };
-        let record = self.change(name, expected_revision, rule).await?;
+        let document = self.status_document(document)?;
+        let record = self.write_status(StatusWrite { name, document, expected_revision, is_patch }).await?;
         Ok(Response::new(ReplaceDeviceStatusResponse { device: message(&record) }))
     }
 

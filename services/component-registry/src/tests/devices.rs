@@ -60,6 +60,10 @@ fn document(version: &str) -> Option<StatusDocument> {
     Some(StatusDocument { report: Some(report), lifecycle: None })
 }
 
+fn status_report(name: &str, document: Option<StatusDocument>) -> ReportDeviceStatusRequest {
+    ReportDeviceStatusRequest { name: name.to_owned(), document, ..ReportDeviceStatusRequest::default() }
+}
+
 /// Returns the summary, the updated status, and the status of applications.
 fn statuses(device: &Device) -> String {
     let status = device.status.clone().unwrap_or_default();
@@ -109,7 +113,7 @@ impl Site {
     }
 
     async fn report_status(&self, name: &str, version: &str) -> Device {
-        let request = ReportDeviceStatusRequest { name: name.to_owned(), document: document(version) };
+        let request = status_report(name, document(version));
         self.agents().report_device_status(request).await.unwrap().into_inner().device.unwrap()
     }
 
@@ -224,13 +228,34 @@ async fn every_refusal_of_a_write_names_its_field() {
         assert_eq!(refusal(&refused), "InvalidArgument target");
         let report = AgentReport { os_mode: "tape".to_owned(), ..AgentReport::default() };
         let wrong = Some(StatusDocument { report: Some(report), lifecycle: None });
-        let report = ReportDeviceStatusRequest { name: "a".to_owned(), document: wrong };
+        let report = status_report("a", wrong);
         let refused = site.agents().report_device_status(report).await.unwrap_err();
         assert_eq!(refusal(&refused), "InvalidArgument status.capabilities.osMode");
-        let report = ReportDeviceStatusRequest { name: "b".to_owned(), document: document("1") };
+        let report = status_report("b", document("1"));
         assert_eq!(site.agents().report_device_status(report).await.unwrap_err().code(), Code::NotFound);
         assert_eq!(site.poll("b", None).await.unwrap_err().code(), Code::NotFound);
         assert_eq!(site.poll("a", None).await.unwrap_err().code(), Code::FailedPrecondition);
+        site.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn agents_report_about_the_revision_they_have_seen() {
+    on_each_database(async |site, _| {
+        let made = site.create_device("a", &[]).await;
+        let report = async |expected_revision: u64, is_patch: bool, version: &str| {
+            let base = status_report("a", document(version));
+            let request = ReportDeviceStatusRequest { expected_revision, is_patch, ..base };
+            site.agents().report_device_status(request).await.map(drop).map_err(|status| status.code())
+        };
+        assert_eq!(report(made.revision, true, "1").await, Ok(()));
+        assert_eq!(report(made.revision, true, "2").await, Err(Code::Aborted));
+        assert_eq!(report(0, true, "2").await, Ok(()));
+        let end = DecommissionDeviceRequest { name: "a".to_owned(), target: "Unenroll".to_owned() };
+        site.devices().decommission_device(end).await.unwrap();
+        assert_eq!(report(0, true, "3").await, Err(Code::FailedPrecondition));
+        assert_eq!(report(0, false, "3").await, Ok(()));
         site.stop().await;
     })
     .await;

@@ -3,6 +3,7 @@
 
 use expect_test::Expect;
 
+mod agents;
 mod certificates;
 mod changes;
 mod enrolments;

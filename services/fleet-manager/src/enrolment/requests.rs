@@ -30,6 +30,9 @@ use crate::signer::{DeviceSigner, SignableRequest};
 /// Kind of resource in faults.
 const REQUEST: &str = EnrolmentRecord::KIND;
 
+/// Kind of a renewal in faults.
+const RENEWAL: &str = "certificate_renewal";
+
 /// Most characters of the name of a renewal.
 const LONGEST_NAME: usize = 253;
 
@@ -143,7 +146,7 @@ impl EnrolmentManager {
         let record = self.read(name).await?;
         if let Some(known) = record.request.renewal.as_ref().filter(|known| known.name == renewal.name) {
             let is_repeated = known.csr == renewal.csr;
-            let kind = "certificate renewal".to_owned();
+            let kind = RENEWAL.to_owned();
             let other = Fault::AlreadyExists { kind, name: renewal.name.to_string() };
             return if is_repeated { Ok(record) } else { Err(other) };
         }

@@ -139,7 +139,11 @@ impl EnrolmentWorld {
         };
         let report = AgentReport { conditions: vec![condition], ..AgentReport::default() };
         let document = StatusDocument { report: Some(report), lifecycle: None };
-        let request = ReportDeviceStatusRequest { name: name.to_owned(), document: Some(document) };
+        let request = ReportDeviceStatusRequest {
+            name: name.to_owned(),
+            document: Some(document),
+            ..ReportDeviceStatusRequest::default()
+        };
         let mut agents = DeviceAgentServiceClient::new(self.registry.channel());
         agents.report_device_status(request).await.unwrap();
     }

@@ -1,9 +1,6 @@
 //! Key and certificate of the authority: given by the settings, or made at the first start and kept.
 
 use std::{
-    fs,
-    io::Write as _,
-    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -18,7 +15,11 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
 use sha2::{Digest as _, Sha256};
 use x509_parser::{certificate::X509Certificate, prelude::FromDer as _};
 
-use super::{DeviceSigner, moment};
+use super::{
+    DeviceSigner, enrolling,
+    files::{read, write},
+    moment,
+};
 
 /// Seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
@@ -32,8 +33,8 @@ const LONGEST_DAYS: u32 = 5 * 365;
 /// File of the authority that was made, in the data directory.
 const AUTHORITY: &str = "device-authority.pem";
 
-/// Opens the authority of the settings, or the one that is kept, and makes it if there is none. `None`: there is none,
-/// and the data directory takes none.
+/// Opens the authority of the settings, or the one that is kept, and makes it if there is none, with a certificate for
+/// agents that enrol. `None`: there is none, and the data directory takes none.
 ///
 /// # Errors
 /// When a file cannot be read, or holds no authority.
@@ -46,6 +47,7 @@ pub(crate) fn open(settings: &Settings) -> anyhow::Result<Option<DeviceSigner>> 
     let Some((certificate, key)) = found else { return Ok(None) };
     let signer = signer(&certificate, &key, validity).context("devices.certificates.authority")?;
     anyhow::ensure!(signer.authority.ends > clock::now(), "devices.certificates.authority: has ended");
+    enrolling::keep(&signer, &settings.data_dir)?;
     Ok(Some(signer))
 }
 
@@ -119,24 +121,4 @@ fn signer(certificate: &str, key: &str, validity: Duration) -> anyhow::Result<De
     let authority = AuthorityRecord { id: id.into(), certificate: der.as_ref().into(), ends, revision: 0 };
     let issuer = Issuer::from_ca_cert_der(&der, key).context("no certificate of an authority")?;
     Ok(DeviceSigner { issuer, authority, validity })
-}
-
-fn read(path: &Path) -> anyhow::Result<String> {
-    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
-}
-
-/// Replaces a file as a whole, which only the owner of the process may read.
-fn write(path: &Path, texts: &[String]) -> anyhow::Result<()> {
-    let failed = || format!("cannot write {}", path.display());
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory).with_context(failed)?;
-    }
-    let draft = path.with_extension("new");
-    let mut options = fs::OpenOptions::new();
-    let file = options.write(true).create(true).truncate(true).mode(0o600).open(&draft);
-    let written = file.and_then(|mut file| {
-        file.write_all(texts.concat().as_bytes())?;
-        file.sync_all()
-    });
-    written.and_then(|()| fs::rename(&draft, path)).with_context(failed)
 }

@@ -1,9 +1,12 @@
 //! The authority that signs certificates of agents.
 //!
 //! - `authority`: its key and certificate, given by the settings or made at the first start
-//! - `request`: requests for certificates, read and checked
+//! - `enrolling`: the certificate with which agents ask to be enrolled
+//! - `request`: requests for certificates, read and checked; `files`: files that only the owner of the process may read
 
 mod authority;
+mod enrolling;
+mod files;
 mod request;
 #[cfg(test)]
 mod tests;

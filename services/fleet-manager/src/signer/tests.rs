@@ -145,6 +145,27 @@ fn authority_is_kept_until_its_file_is_replaced() {
 }
 
 #[test]
+fn enrolment_certificate_is_kept_until_the_authority_is_replaced() {
+    let (_directory, settings) = place();
+    let file = settings.data_dir.join("device-enrolment.pem");
+    let made = |signer: &DeviceSigner| {
+        let pem = fs::read_to_string(&file).unwrap();
+        verified(signer, &pem, |certificate| {
+            assert_eq!(certificate.subject().to_string(), "CN=enrolment");
+            assert!(certificate.extended_key_usage().unwrap().unwrap().value.client_auth);
+        });
+        pem
+    };
+    let first = made(&opened(&settings));
+    assert_eq!(made(&opened(&settings)), first);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    fs::remove_file(settings.data_dir.join("device-authority.pem")).unwrap();
+    assert_ne!(made(&opened(&settings)), first);
+    fs::write(&file, "nothing").unwrap();
+    assert!(open(&settings).is_err_and(|error| format!("{error:#}").contains("device-enrolment.pem")));
+}
+
+#[test]
 fn authority_of_the_settings_has_to_be_one() {
     let (_directory, settings) = place();
     opened(&settings);

@@ -12,7 +12,7 @@ const NORTH: &[(&str, &str)] = &[("site", "north")];
 async fn report(world: &World, name: &str, version: &str) {
     let report = AgentReport { rendered_version: version.to_owned(), ..AgentReport::default() };
     let document = Some(StatusDocument { report: Some(report), lifecycle: None });
-    let request = ReportDeviceStatusRequest { name: name.to_owned(), document };
+    let request = ReportDeviceStatusRequest { name: name.to_owned(), document, ..Default::default() };
     let mut agents = DeviceAgentServiceClient::new(world.registry.channel());
     agents.report_device_status(request).await.unwrap();
 }

@@ -62,7 +62,7 @@ impl Shop {
     }
 
     async fn report(&self, name: &str) -> String {
-        let request = ReportDeviceStatusRequest { name: name.to_owned(), document: None };
+        let request = ReportDeviceStatusRequest { name: name.to_owned(), ..Default::default() };
         let mut agents = DeviceAgentServiceClient::new(self.registry.channel());
         summary(&agents.report_device_status(request).await.unwrap().into_inner().device.unwrap())
     }

@@ -16,11 +16,15 @@ use tokio::{
 };
 use tokio_rustls::{
     TlsAcceptor,
-    rustls::{self, InvalidMessage, ServerConfig, server::WebPkiClientVerifier},
+    rustls::{
+        self, CertificateError, InvalidMessage, ServerConfig,
+        server::{NoServerSessionStorage, WebPkiClientVerifier},
+    },
     server::TlsStream,
 };
 
 use super::{
+    authorities::{ClientAuthorities, ListenerVerifier},
     files::{CertificateFiles, MeshContent, paths, provider, uri_names},
     reloaded::ReloadedValue,
 };
@@ -51,10 +55,23 @@ struct ServerContent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallerVerdict(pub Result<WorkloadIdentity, CallerRefusal>);
 
+/// Certificate that a client has proved to own, in DER. Clones share it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCertificate(Arc<[u8]>);
+
+impl ClientCertificate {
+    /// Returns the certificate in DER.
+    pub fn der(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 /// Connection after the handshake.
 pub struct AcceptedTls<S> {
     /// The encrypted connection.
     pub stream: TlsStream<S>,
+    /// Certificate of the client; `None`: it was not asked for one, or has none.
+    pub certificate: Option<ClientCertificate>,
     /// Decision about the client; `None`: any client may use the listener.
     pub caller: Option<CallerVerdict>,
 }
@@ -81,6 +98,17 @@ impl ServerTls {
         let of = settings.clone();
         let content = ReloadedValue::new(paths(settings), move || mesh_content(&of))?;
         Self::new(content).map(Some)
+    }
+
+    /// Encrypts connections of clients over HTTP/1.1, whose certificates are verified by `authorities`. A client without
+    /// one is let in.
+    ///
+    /// # Errors
+    /// When the files cannot be used.
+    pub fn for_clients(files: &CertificateFiles, authorities: &ClientAuthorities) -> anyhow::Result<Self> {
+        let (of, authorities) = (files.clone(), authorities.clone());
+        let make = move || Ok(ServerContent { config: client_config(&of, &authorities)?, policy: None });
+        Self::new(ReloadedValue::new([files.certificate.clone(), files.key.clone()], make)?)
     }
 
     fn new(content: ReloadedValue<ServerContent>) -> anyhow::Result<Self> {
@@ -119,7 +147,7 @@ impl ServerTls {
         match shaken {
             Ok(stream) => {
                 let caller = content.policy.as_ref().map(|policy| verdict(policy, &stream));
-                Some(AcceptedTls { stream, caller })
+                Some(AcceptedTls { certificate: certificate(&stream), stream, caller })
             }
             Err(error) => {
                 self.0.refused(&error);
@@ -141,6 +169,9 @@ impl ListenerTls {
         let reason = match tls {
             rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
                 "the client does not speak TLS".to_owned()
+            }
+            rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+                "the certificate of the client was signed by no authority that counts here".to_owned()
             }
             other => other.to_string(),
         };
@@ -166,6 +197,11 @@ fn verdict<S>(policy: &CallerPolicy, stream: &TlsStream<S>) -> CallerVerdict {
     CallerVerdict(policy.admit(presented.map(uri_names).as_deref()))
 }
 
+fn certificate<S>(stream: &TlsStream<S>) -> Option<ClientCertificate> {
+    let presented = stream.get_ref().1.peer_certificates().and_then(<[_]>::first)?;
+    Some(ClientCertificate(presented.as_ref().into()))
+}
+
 fn open_config(files: &CertificateFiles) -> anyhow::Result<Arc<ServerConfig>> {
     let own = files.read()?;
     let mut config = ServerConfig::builder_with_provider(provider())
@@ -174,6 +210,23 @@ fn open_config(files: &CertificateFiles) -> anyhow::Result<Arc<ServerConfig>> {
         .with_single_cert(own.chain, own.key)
         .context("certificate and key do not fit")?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+fn client_config(
+    files: &CertificateFiles,
+    authorities: &ClientAuthorities,
+) -> anyhow::Result<Arc<ServerConfig>> {
+    let own = files.read()?;
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()?
+        .with_client_cert_verifier(Arc::new(ListenerVerifier::new(authorities.clone())))
+        .with_single_cert(own.chain, own.key)
+        .context("certificate and key do not fit")?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    // A resumed session would skip the verification of a certificate that has ended, or whose authority is gone.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
     Ok(Arc::new(config))
 }
 
