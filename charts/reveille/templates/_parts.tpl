@@ -14,7 +14,7 @@ Every part that runs, by name. All templates walk this map, so the services, the
 {{- range $name, $service := .Values.services -}}
 {{- $_ := set $parts $name (merge (dict "protocol" "grpc") (deepCopy $service)) -}}
 {{- end -}}
-{{- $gateway := merge (dict "protocol" "http") (omit (deepCopy .Values.gateway) "kubernetes") -}}
+{{- $gateway := merge (dict "protocol" "http") (omit (deepCopy .Values.gateway) "kubernetes" "flightctl" "agents") -}}
 {{- if .Values.gateway.autoscaling.enabled -}}
 {{- $_ := set $gateway "replicas" .Values.gateway.autoscaling.minReplicas -}}
 {{- end -}}
@@ -38,10 +38,12 @@ Every part that runs, by name. All templates walk this map, so the services, the
 {{- with .Values.deviceAuthority.existingSecret -}}
 {{- include "reveille.mountSecret" (list (index $parts "fleet-manager") . "/etc/reveille-authority") -}}
 {{- end -}}
-{{- with .Values.gateway.kubernetes -}}
+{{- range $face := list "kubernetes" "flightctl" "agents" -}}
+{{- with index $.Values.gateway $face -}}
 {{- if .listen -}}
-{{- $_ := set $gateway "furtherPorts" (append $gateway.furtherPorts (dict "name" "kubernetes" "port" .port)) -}}
-{{- include "reveille.mountSecret" (list $gateway .certificateSecret "/etc/reveille-certificate") -}}
+{{- $_ := set $gateway "furtherPorts" (append $gateway.furtherPorts (dict "name" $face "port" .port)) -}}
+{{- include "reveille.mountSecret" (list $gateway .certificateSecret (printf "/etc/reveille-%s-certificate" $face)) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- with include "reveille.gatewaySecret" . -}}

@@ -42,15 +42,19 @@ JSON, which is TOML too; toToml would turn every whole number into a fraction.
 {{- $certificates := merge $files (default dict $devices.certificates) -}}
 {{- $_ := set $settings "devices" (merge (dict "certificates" $certificates) $devices) -}}
 {{- end -}}
-{{- with .Values.gateway.kubernetes -}}
-{{- $kubernetes := dict "serve" .serve -}}
+{{- $faces := dict -}}
+{{- range $name := list "kubernetes" "flightctl" "agents" -}}
+{{- with index $.Values.gateway $name -}}
+{{- $face := pick . "serve" -}}
 {{- if .listen -}}
-{{- $_ := set $kubernetes "listen" (printf "0.0.0.0:%v" .port) -}}
-{{- $_ := set $kubernetes "certificate" "/etc/reveille-certificate/tls.crt" -}}
-{{- $_ := set $kubernetes "key" "/etc/reveille-certificate/tls.key" -}}
+{{- $_ := set $face "listen" (printf "0.0.0.0:%v" .port) -}}
+{{- $_ := set $face "certificate" (printf "/etc/reveille-%s-certificate/tls.crt" $name) -}}
+{{- $_ := set $face "key" (printf "/etc/reveille-%s-certificate/tls.key" $name) -}}
 {{- end -}}
-{{- $_ := set $settings "gateway" (merge (dict "kubernetes" $kubernetes) (default dict $settings.gateway)) -}}
+{{- $_ := set $faces $name $face -}}
 {{- end -}}
+{{- end -}}
+{{- $_ := set $settings "gateway" (merge $faces (default dict $settings.gateway)) -}}
 {{- $tls := pick .Values.tls "callers" "insecure" -}}
 {{- if .Values.tls.enabled -}}
 {{- $_ := set $tls "certificate" "/etc/reveille-tls/tls.crt" -}}

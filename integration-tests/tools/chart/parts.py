@@ -169,13 +169,13 @@ def certificate_problems(objects, values):
 
 
 def own_secret_problems(objects, values):
-    """Keys of hosts are mounted where values of secrets are kept, and the certificate where kubectl finds it."""
-    kubernetes = values.get("gateway", {}).get("kubernetes", {})
+    """Keys of hosts are mounted where values of secrets are kept, and certificates where the ports of their clients are."""
+    faces = {name: values.get("gateway", {}).get(name, {}) for name in ("kubernetes", "flightctl", "agents")}
     tls = values.get("tls", {})
     wanted = {
         "component-registry": [values.get("hostSecretKeys", {}).get("existingSecret")],
         "fleet-manager": [values.get("deviceAuthority", {}).get("existingSecret")],
-        "gateway": [kubernetes.get("certificateSecret"), gateway_certificate(objects, values)],
+        "gateway": [face.get("certificateSecret") for face in faces.values()] + [gateway_certificate(objects, values)],
     }
     given = {secret["name"] for secret in values.get("secrets", [])}
     for deployment in of_kind(objects, "Deployment"):
@@ -191,9 +191,10 @@ def own_secret_problems(objects, values):
         if mounted != {volume["name"] for volume in volumes}:
             yield f"{part} mounts {sorted(mounted)}"
     ports = {name_of(item): item["spec"]["ports"] for item in of_kind(objects, "Service")}
-    served = sorted(name for name, entries in ports.items() if "kubernetes" in [entry["name"] for entry in entries])
-    if len(served) != kubernetes.get("listen", False):
-        yield f"kubectl finds a port at {served}"
+    for face, wishes in faces.items():
+        served = sorted(name for name, entries in ports.items() if face in [entry["name"] for entry in entries])
+        if len(served) != wishes.get("listen", False):
+            yield f"clients of {face} find a port at {served}"
 
 
 def definition_problems(objects, values):

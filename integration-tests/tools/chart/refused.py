@@ -76,6 +76,10 @@ REFUSED = {
         {"gateway": {"kubernetes": {"serve": False, "listen": True, "certificateSecret": "gateway-tls"}}},
         "/gateway/kubernetes/serve",
     ),
+    "a port of agents without a certificate": (
+        {"gateway": {"agents": {"listen": True}}},
+        "/gateway/agents/certificateSecret",
+    ),
     "a wrong quantity": (
         {"services": {"session-manager": {"resources": {"requests": {"memory": "lots"}}}}},
         "/services/session-manager/resources/requests/memory",

@@ -80,6 +80,16 @@ VARIANTS = {
             "simulator": {"enabled": False},
         },
     ),
+    "devices with agents": (
+        "edge",
+        {
+            "deviceAuthority": {"existingSecret": "device-authority"},
+            "gateway": {
+                "flightctl": {"listen": True, "certificateSecret": "gateway-tls"},
+                "agents": {"listen": True, "port": 8443, "certificateSecret": "agents-tls"},
+            },
+        },
+    ),
     "certificates between the parts": (
         "mutual",
         {"tls": {"enabled": True, "callers": "spiffe://site/ns/fleet/*"}},
