@@ -1,8 +1,9 @@
 """Checks the Helm chart without a cluster.
 
 Renders the chart the ways people install it, holds every object against the strict schemas of the oldest and the newest
-Kubernetes it is for, checks that the objects fit together, that values of a site arrive where they belong, asks the built
-programs whether they take the settings the chart gives them, and checks that wrong values are refused with a clear message.
+Kubernetes it is for, checks that the objects fit together, that values of a site arrive where they belong, and that
+wrong values are refused with a clear message. Asks the built programs whether they take the settings the chart gives
+them, and as root starts them as the chart says, in the image and on a network of their own.
 
 Usage: check_chart.py CHART [--binaries FOLDER]
 """
@@ -16,10 +17,10 @@ import yaml
 
 from chart import monitoring, network, parts, site_values, values_table
 from chart.objects import render
-from chart.programs import settings_problems
+from chart.programs import can_start, settings_problems, start_problems
 from chart.refused import REFUSED
 from chart.schemas import VERSIONS, schema_problems
-from chart.variants import VARIANTS, parts_of
+from chart.variants import STARTED, VARIANTS, parts_of
 
 
 class Results:
@@ -88,6 +89,11 @@ def main():
         for example in sorted(options.chart.glob("examples/*.yaml")):
             values = yaml.safe_load(example.read_text())
             check_variant(results, chart, f"example {example.stem}", "reveille", values, options.binaries)
+        for name in STARTED if options.binaries else ():
+            if can_start():
+                results.check(f"{name}: the mesh starts", start_problems(options.chart, options.binaries, name))
+            else:
+                print(f"skipped {name}: the mesh starts, which needs root and namespaces")
         results.check("README.md has the values", values_table.table_problems(options.chart))
         watched = render(chart, *VARIANTS["watched"])
         results.check("alerts and dashboard use metrics that there are", monitoring.metric_problems(watched))

@@ -4,7 +4,8 @@ set -uo pipefail
 
 binaries=$(realpath "${1:?folder with the built programs}")
 packaging=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../../services/all-in-one/packaging")
-folder=$(mktemp -d)
+# Not among temporary files, of which nothing may be executable.
+folder=$(mktemp --directory --tmpdir="$binaries")
 trap 'rm -rf "$folder"' EXIT
 passed=0 failed=0
 

@@ -15,12 +15,36 @@ ALERTS = {
         (False, {"up{instance=b,job=other}": "0x200"}),
     ],
     "ReveilleRoleVacant": [
-        (True, {"reveille_role_held{part=session-manager,pod=a}": "0x200", "reveille_role_held{part=session-manager,pod=b}": "0x200"}),
-        (False, {"reveille_role_held{part=session-manager,pod=a}": "0x200", "reveille_role_held{part=session-manager,pod=b}": "1x200"}),
+        (
+            True,
+            {
+                "reveille_role_held{part=session-manager,pod=a}": "0x200",
+                "reveille_role_held{part=session-manager,pod=b}": "0x200",
+            },
+        ),
+        (
+            False,
+            {
+                "reveille_role_held{part=session-manager,pod=a}": "0x200",
+                "reveille_role_held{part=session-manager,pod=b}": "1x200",
+            },
+        ),
     ],
     "ReveilleRoleHeldTwice": [
-        (True, {"reveille_role_held{part=session-manager,pod=a}": "1x200", "reveille_role_held{part=session-manager,pod=b}": "1x200"}),
-        (False, {"reveille_role_held{part=session-manager,pod=a}": "1x200", "reveille_role_held{part=power-controller,pod=a}": "1x200"}),
+        (
+            True,
+            {
+                "reveille_role_held{part=session-manager,pod=a}": "1x200",
+                "reveille_role_held{part=session-manager,pod=b}": "1x200",
+            },
+        ),
+        (
+            False,
+            {
+                "reveille_role_held{part=session-manager,pod=a}": "1x200",
+                "reveille_role_held{part=power-controller,pod=a}": "1x200",
+            },
+        ),
     ],
     "ReveilleRoleMoves": [
         (True, {"reveille_role_changes_total{part=session-manager,way=in}": "0+1x200"}),
@@ -125,7 +149,7 @@ ALERTS = {
 
 
 def unit_tests(rules, jobs):
-    """The file of promtool's unit tests, for the rules in a file of that name and a release whose parts have these jobs."""
+    """The file of promtool's unit tests, for the rules in a file of that name and parts with these jobs."""
     tests = []
     for alert, rows in ALERTS.items():
         for fires, series in rows:

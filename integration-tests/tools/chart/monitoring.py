@@ -1,4 +1,4 @@
-"""Checks what watches over the mesh: alerts, their runbook and the dashboard, against the metrics that the code records."""
+"""Checks monitors, alerts, their runbook and the dashboard against the metrics that the code records."""
 
 import json
 import re
@@ -18,7 +18,7 @@ SCRAPED = {"namespace", "job", "instance", "le", "pod"}
 
 
 def scrape_problems(objects, values):
-    """Each part has a monitor, which selects one Service and speaks as its port does; secrets are those that there are."""
+    """Each part has a monitor, which selects one Service and speaks as its port does."""
     monitors = {part_of(monitor): monitor["spec"] for monitor in of_kind(objects, "ServiceMonitor")}
     parts = {part_of(deployment) for deployment in of_kind(objects, "Deployment")}
     if monitors.keys() != (parts if values.get("serviceMonitor", {}).get("enabled") else set()):
@@ -37,14 +37,26 @@ def scrape_problems(objects, values):
 
 
 def rules_of(objects):
-    return [rule for item in of_kind(objects, "PrometheusRule") for group in item["spec"]["groups"] for rule in group["rules"]]
+    return [
+        rule
+        for item in of_kind(objects, "PrometheusRule")
+        for group in item["spec"]["groups"]
+        for rule in group["rules"]
+    ]
 
 
 def queries_of(objects):
     """Queries of the dashboard, with its variables filled in."""
-    boards = [json.loads(item["data"]["reveille.json"]) for item in of_kind(objects, "ConfigMap") if "reveille.json" in item["data"]]
+    boards = [
+        json.loads(item["data"]["reveille.json"])
+        for item in of_kind(objects, "ConfigMap")
+        if "reveille.json" in item["data"]
+    ]
     queries = [target["expr"] for board in boards for panel in board["panels"] for target in panel.get("targets", [])]
-    return [query.replace("$__rate_interval", "5m").replace("$namespace", "fleet").replace("$part", ".+") for query in queries]
+    return [
+        query.replace("$__rate_interval", "5m").replace("$namespace", "fleet").replace("$part", ".+")
+        for query in queries
+    ]
 
 
 def metrics():
@@ -59,10 +71,14 @@ def metrics():
 def metric_problems(objects):
     """Alerts and the dashboard use metrics and labels that there are."""
     names, labels = metrics()
-    series = names | {f"{name}_{part}" for name in names if name.endswith("_seconds") for part in ("bucket", "sum", "count")}
+    series = names | {
+        f"{name}_{part}" for name in names if name.endswith("_seconds") for part in ("bucket", "sum", "count")
+    }
     for query in [rule["expr"] for rule in rules_of(objects)] + queries_of(objects):
         unknown = set(re.findall(r"\breveille_[a-z_]+\b", query)) - series
-        selected = {label for match in re.findall(r"\{([^}]*)\}", query) for label in re.findall(r"([a-z_]+)(?:=|!)", match)}
+        selected = {
+            label for match in re.findall(r"\{([^}]*)\}", query) for label in re.findall(r"([a-z_]+)(?:=|!)", match)
+        }
         grouped = {label for match in re.findall(r"\bby \(([^)]*)\)", query) for label in re.findall(r"[a-z_]+", match)}
         unknown |= (selected | grouped) - labels - SCRAPED
         if unknown:

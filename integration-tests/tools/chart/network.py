@@ -23,7 +23,7 @@ def calls():
 
 
 def network_problems(objects, values):
-    """Where policies are wanted, each part is reached by its callers, and reaches those that it calls, and no other part."""
+    """Where policies are wanted, each part is reached by its callers and reaches those that it calls."""
     policies = {part_of(policy): policy["spec"] for policy in of_kind(objects, "NetworkPolicy")}
     wanted = values.get("networkPolicy", {})
     parts = {part_of(deployment) for deployment in of_kind(objects, "Deployment")}

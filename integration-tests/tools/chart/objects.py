@@ -34,7 +34,10 @@ def pod_of(deployment):
 
 def replicas_of(deployment, objects):
     """Replicas of a Deployment; the fewest of one that is scaled."""
-    fewest = {item["spec"]["scaleTargetRef"]["name"]: item["spec"]["minReplicas"] for item in of_kind(objects, "HorizontalPodAutoscaler")}
+    fewest = {
+        item["spec"]["scaleTargetRef"]["name"]: item["spec"]["minReplicas"]
+        for item in of_kind(objects, "HorizontalPodAutoscaler")
+    }
     return deployment["spec"].get("replicas") or fewest[name_of(deployment)]
 
 

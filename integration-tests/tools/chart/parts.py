@@ -9,7 +9,9 @@ def part_problems(objects, wanted):
     deployments = of_kind(objects, "Deployment")
     if sorted(part_of(deployment) for deployment in deployments) != sorted(wanted):
         yield f"deployments are {sorted(name_of(deployment) for deployment in deployments)}"
-    lonely = {name_of(deployment) for deployment in deployments} - {name_of(service) for service in of_kind(objects, "Service")}
+    lonely = {name_of(deployment) for deployment in deployments} - {
+        name_of(service) for service in of_kind(objects, "Service")
+    }
     if lonely:
         yield f"there is no service of {sorted(lonely)}"
     for service in of_kind(objects, "Service"):
@@ -153,7 +155,7 @@ def gateway_certificate(objects, values):
 
 
 def certificate_problems(objects, values):
-    """Where cert-manager makes certificates, each part has one in the Secret that it mounts, with one identity of its own."""
+    """Where cert-manager makes certificates, each part mounts one, which has its own identity."""
     certificates = [item["spec"] for item in of_kind(objects, "Certificate")]
     wanted = values.get("tls", {}).get("certManager", {})
     made = {spec["secretName"]: spec.get("uris", []) for spec in certificates}

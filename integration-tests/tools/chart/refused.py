@@ -9,7 +9,13 @@ REFUSED = {
     ),
     "certificates for parts that have none": ({"tls": {"certManager": {"enabled": True}}}, "needs tls.enabled"),
     "two certificates of the gateway": (
-        {"tls": {"enabled": True, "gatewaySecret": "a", "certManager": {"enabled": True, "gateway": {"enabled": True}}}},
+        {
+            "tls": {
+                "enabled": True,
+                "gatewaySecret": "a",
+                "certManager": {"enabled": True, "gateway": {"enabled": True}},
+            }
+        },
         "set one of the two",
     ),
     "an unknown profile": ({"profile": "cloud"}, "/profile"),
@@ -26,7 +32,10 @@ REFUSED = {
     "a digest without its algorithm": ({"image": {"digest": "0" * 64}}, "/image/digest"),
     "definitions by a word": ({"customResourceDefinitions": {"create": "yes"}}, "/customResourceDefinitions/create"),
     "an unknown service": ({"services": {"scheduler": {"port": 7710}}}, "'scheduler'"),
-    "a switch of a part that has none": ({"services": {"session-manager": {"enabled": False}}}, "session-manager/enabled"),
+    "a switch of a part that has none": (
+        {"services": {"session-manager": {"enabled": False}}},
+        "session-manager/enabled",
+    ),
     "replicas of the simulator": ({"simulator": {"replicas": 2}}, "/simulator/replicas"),
     "no replicas of a service": ({"services": {"session-manager": {"replicas": 0}}}, "want 1"),
     "replicas that share a SQLite file": (
@@ -63,10 +72,16 @@ REFUSED = {
     "a port that is not a number": ({"gateway": {"port": "http"}}, "/gateway/port"),
     "a privileged port": ({"gateway": {"port": 80}}, "/gateway/port"),
     "a negative number of replicas": ({"gateway": {"replicas": -1}}, "/gateway/replicas"),
-    "a database of another kind": ({"databases": {"session-manager": {"url": "mysql://db/sessions"}}}, "session-manager/url"),
+    "a database of another kind": (
+        {"databases": {"session-manager": {"url": "mysql://db/sessions"}}},
+        "session-manager/url",
+    ),
     "a database for a part without": ({"databases": {"gateway": {"url": "postgres://db/x"}}}, "'gateway'"),
     "a volume for a part without": ({"databases": {"status-evaluator": {"persistence": {}}}}, "'persistence'"),
-    "a host secret without keys": ({"hostSecretKeys": {"existingSecret": "host-keys", "keys": []}}, "/hostSecretKeys/keys"),
+    "a host secret without keys": (
+        {"hostSecretKeys": {"existingSecret": "host-keys", "keys": []}},
+        "/hostSecretKeys/keys",
+    ),
     "keys of secrets in plain sight": ({"settings": {"hosts": {"secret_keys": ["0" * 64]}}}, "'secret_keys'"),
     "a port for kubectl without a certificate": (
         {"gateway": {"kubernetes": {"listen": True}}},

@@ -24,7 +24,11 @@ POD_VALUES = {
     "runtimeClassName": ("gvisor", f"{POD}.runtimeClassName", "gvisor"),
     "schedulerName": ("volcano", f"{POD}.schedulerName", "volcano"),
     "podLabels": ({"team": "night"}, "spec.template.metadata.labels.team", "night"),
-    "podAnnotations": ({"example.com/inject": "false"}, "spec.template.metadata.annotations.example=com/inject", "false"),
+    "podAnnotations": (
+        {"example.com/inject": "false"},
+        "spec.template.metadata.annotations.example=com/inject",
+        "false",
+    ),
     "deploymentAnnotations": ({"reload": "true"}, "metadata.annotations.reload", "true"),
     "extraEnv": ([SITE], f"{CONTAINER}.env.-1", SITE),
     "extraEnvFrom": ([{"configMapRef": {"name": "proxy"}}], f"{CONTAINER}.envFrom.0.configMapRef.name", "proxy"),
@@ -36,7 +40,11 @@ POD_VALUES = {
     "dnsPolicy": ("Default", f"{POD}.dnsPolicy", "Default"),
     "dnsConfig": ({"searches": ["site.example"]}, f"{POD}.dnsConfig.searches.0", "site.example"),
     "podSecurityContext": ({"runAsUser": 1000680000}, f"{POD}.securityContext.runAsUser", 1000680000),
-    "securityContext": ({"readOnlyRootFilesystem": False}, f"{CONTAINER}.securityContext.readOnlyRootFilesystem", False),
+    "securityContext": (
+        {"readOnlyRootFilesystem": False},
+        f"{CONTAINER}.securityContext.readOnlyRootFilesystem",
+        False,
+    ),
     "image": ({"digest": DIGEST}, f"{CONTAINER}.image", f"reveille@{DIGEST}"),
     "imagePullSecrets": ([{"name": "pull"}], f"{POD}.imagePullSecrets.0.name", "pull"),
     "strategy": (
@@ -73,7 +81,12 @@ OTHER_VALUES = {
     "commonLabels": ({"commonLabels": {"cost": "7"}}, "Deployment", "spec.template.metadata.labels.cost", "7"),
     "commonLabels of all": ({"commonLabels": {"cost": "7"}}, "*", "metadata.labels.cost", "7"),
     "commonAnnotations": ({"commonAnnotations": {"owner": "hpc"}}, "*", "metadata.annotations.owner", "hpc"),
-    "account of the site": ({"serviceAccount": {"create": False, "name": "own"}}, "Deployment", f"{POD}.serviceAccountName", "own"),
+    "account of the site": (
+        {"serviceAccount": {"create": False, "name": "own"}},
+        "Deployment",
+        f"{POD}.serviceAccountName",
+        "own",
+    ),
     "no account": ({"serviceAccount": {"create": False}}, "Deployment", f"{POD}.serviceAccountName", "default"),
     "annotations of the account": (
         {"serviceAccount": {"annotations": {"role": "reader"}}},
@@ -81,7 +94,12 @@ OTHER_VALUES = {
         "metadata.annotations.role",
         "reader",
     ),
-    "class of the volumes": ({"persistence": {"storageClassName": "fast"}}, "PersistentVolumeClaim", "spec.storageClassName", "fast"),
+    "class of the volumes": (
+        {"persistence": {"storageClassName": "fast"}},
+        "PersistentVolumeClaim",
+        "spec.storageClassName",
+        "fast",
+    ),
     "labels of alerts": (
         {"prometheusRule": {"enabled": True, "alertLabels": {"team": "night"}}},
         "PrometheusRule",
@@ -147,7 +165,7 @@ def arrival_problems(chart, values, kind, path, wanted, part=None):
 
 
 def at(value, path):
-    """The member at a path with dots between its steps; a step with `=` in place of its own dots. `None` if it is missing."""
+    """The member at a path with dots between its steps, where `=` stands for a dot within one, or `None`."""
     for step in path.split("."):
         if isinstance(value, list):
             index = int(step)

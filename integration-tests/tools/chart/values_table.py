@@ -18,7 +18,7 @@ def readme(chart):
 
 
 def tables(values):
-    """A section for each value with members, and a table for those without; comments that stand alone are paragraphs."""
+    """Sections of values with members, tables of those without, and paragraphs of comments that stand alone."""
     made, comment, path, has_table = [], [], [], False
     for line in values.splitlines() + [""]:
         entry = re.fullmatch(r"(\s*)([\w-]+):(?: (.*))?", line)

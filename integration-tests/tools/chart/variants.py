@@ -73,7 +73,10 @@ VARIANTS = {
         "metal",
         {
             "profile": "redfish",
-            "settings": {"hosts": {"slots": 5}, "host_operations": {"driver": "redfish", "redfish": {"verify_tls": False}}},
+            "settings": {
+                "hosts": {"slots": 5},
+                "host_operations": {"driver": "redfish", "redfish": {"verify_tls": False}},
+            },
             "hostSecretKeys": {"existingSecret": "host-keys", "keys": ["new", "old"]},
             "deviceAuthority": {"existingSecret": "device-authority"},
             "gateway": {"kubernetes": {"listen": True, "certificateSecret": "gateway-tls"}},
@@ -178,11 +181,11 @@ VARIANTS = {
             "headlessServices": {"create": True},
         },
     ),
-    "watched over TLS": (
+    "encrypted and watched": (
         "mutual",
         {
-            "tls": {"enabled": True, "certManager": {"enabled": True, "gateway": {"enabled": True}}},
-            "serviceMonitor": {"enabled": True, "tls": {"skipNames": True}},
+            "tls": {"enabled": True, "insecure": False, "certManager": {"enabled": True, "gateway": {"enabled": True}}},
+            "serviceMonitor": {"enabled": True},
         },
     ),
     "files that are lost with their pods": ("trial", {"persistence": {"enabled": False}}),
@@ -203,6 +206,9 @@ VARIANTS = {
         {"databases": {name: {"url": f"postgres://reveille:secret@postgres/{name}"} for name in OWNERS}},
     ),
 }
+
+# Variants that need nothing that the chart does not make, and that are started.
+STARTED = ["defaults", "encrypted and watched"]
 
 
 def parts_of(values):
