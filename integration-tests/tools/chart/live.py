@@ -6,8 +6,11 @@ Run by `check_chart.py` in namespaces of its own, with which everything that was
 Usage: live.py CHART BINARIES FOLDER VARIANT
 """
 
+import fcntl
 import os
+import socket
 import ssl
+import struct
 import subprocess
 import sys
 import time
@@ -25,6 +28,9 @@ from chart.objects import NAMESPACE, container_of, name_of, of_kind, part_of, po
 from chart.variants import VARIANTS
 
 USER = 65532
+# Of Linux: sets the flags of a network interface, such as that it is up.
+SIOCSIFFLAGS = 0x8914
+IFF_UP = 1
 # Far beyond the seconds that a start takes, for machines that are busy.
 PATIENCE_SECONDS = 120
 
@@ -119,7 +125,7 @@ def bind(source, target):
 
 
 def problems(machine):
-    run("ip", "link", "set", "lo", "up")
+    bring_up_loopback()
     machine.start_parts()
     until = time.monotonic() + PATIENCE_SECONDS
     for deployment in of_kind(machine.objects, "Deployment"):
@@ -135,6 +141,13 @@ def problems(machine):
     for monitor in of_kind(machine.objects, "ServiceMonitor"):
         yield from scrape_problems(machine, monitor)
     yield from machine.stop_parts()
+
+
+def bring_up_loopback():
+    """As `ip link set lo up` does, which not every machine has."""
+    request = struct.pack("16sH22x", b"lo", IFF_UP)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, request)
 
 
 def is_ready(deployment):

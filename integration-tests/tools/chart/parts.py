@@ -47,20 +47,24 @@ def name_problems(objects):
 
 
 def pod_problems(objects):
-    """Every pod is probed, bounded and unprivileged."""
+    """Every part is probed, and every pod is bounded and unprivileged."""
     for deployment in of_kind(objects, "Deployment"):
-        pod = pod_of(deployment)
-        container = container_of(deployment)
-        probes = {"startupProbe", "readinessProbe", "livenessProbe"}
-        demands = {
-            "lacks a probe": probes <= container.keys(),
-            "requests nothing": bool(container["resources"].get("requests")),
-            "may run as root": pod["securityContext"]["runAsNonRoot"] is True,
-            "may write its root file system": container["securityContext"]["readOnlyRootFilesystem"] is True,
-            "may gain privileges": container["securityContext"]["allowPrivilegeEscalation"] is False,
-            "keeps capabilities": container["securityContext"]["capabilities"]["drop"] == ["ALL"],
-        }
-        yield from (f"{name_of(deployment)} {complaint}" for complaint, holds in demands.items() if not holds)
+        if not {"startupProbe", "readinessProbe", "livenessProbe"} <= container_of(deployment).keys():
+            yield f"{name_of(deployment)} lacks a probe"
+    pods = {name_of(pod): pod["spec"] for pod in of_kind(objects, "Pod")}
+    pods |= {name_of(deployment): pod_of(deployment) for deployment in of_kind(objects, "Deployment")}
+    for name, pod in pods.items():
+        for container in pod["containers"]:
+            demands = {
+                "requests nothing": bool(container["resources"].get("requests")),
+                "may run as root": pod["securityContext"]["runAsNonRoot"] is True,
+                "may call anything": pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"},
+                "has the right of its account": pod["automountServiceAccountToken"] is False,
+                "may write its root file system": container["securityContext"]["readOnlyRootFilesystem"] is True,
+                "may gain privileges": container["securityContext"]["allowPrivilegeEscalation"] is False,
+                "keeps capabilities": container["securityContext"]["capabilities"]["drop"] == ["ALL"],
+            }
+            yield from (f"{name} {complaint}" for complaint, holds in demands.items() if not holds)
 
 
 def probe_problems(objects, values):
