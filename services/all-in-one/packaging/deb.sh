@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
-# deb.sh [PROFILE]: makes the Debian package from the program that was built with that profile, `release` unless given. Needs
-# cargo-deb (`cargo install cargo-deb`). The package is below target/debian.
+# deb.sh: makes the Debian package from target/release/reveille. Needs cargo-deb (`cargo install cargo-deb`). The package is
+# below target/debian.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
-profile=${1:-release}
-folder=target/${profile/#dev/debug}
+reveille=target/release/reveille
 pages=target/package
 
 rm -rf "$pages"
 mkdir -p "$pages/completions"
-"$folder/reveille" man --directory "$pages/man"
-"$folder/reveille" completions bash >"$pages/completions/reveille"
-"$folder/reveille" completions zsh >"$pages/completions/_reveille"
-"$folder/reveille" completions fish >"$pages/completions/reveille.fish"
-cargo deb --package reveille --no-build --profile "$profile"
+"$reveille" man --directory "$pages/man"
+"$reveille" completions bash >"$pages/completions/reveille"
+"$reveille" completions zsh >"$pages/completions/_reveille"
+"$reveille" completions fish >"$pages/completions/reveille.fish"
+cargo deb --package reveille --no-build
