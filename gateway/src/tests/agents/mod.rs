@@ -115,7 +115,15 @@ async fn another_device_is_refused_by_both_names() {
         lines += &format!("{method} {path} -> {line}\n");
     }
     let lines = lines.replace(&agent.name, "OWN").replace(&other.name, "OTHER");
-    expect![[""]].assert_eq(&lines);
+    expect![[r#"
+        GET /devices/OTHER -> 403 the certificate is that of device 'OWN', which may not speak for device 'OTHER'
+        GET /devices/OTHER/rendered -> 403 the certificate is that of device 'OWN', which may not speak for device 'OTHER'
+        PUT /devices/OTHER/status -> 403 the certificate is that of device 'OWN', which may not speak for device 'OTHER'
+        PATCH /devices/OTHER/status -> 403 the certificate is that of device 'OWN', which may not speak for device 'OTHER'
+        PUT /devices/OWN/status -> 403 the certificate is that of device 'OWN', which may not speak for device 'OTHER'
+        POST /enrollmentrequests -> 403 the certificate is that of device 'OWN', and requests to be enrolled need the certificate for these
+        GET /enrollmentrequests/OWN -> 403 the certificate is that of device 'OWN', and requests to be enrolled need the certificate for these
+    "#]].assert_eq(&lines);
     world.end().await;
 }
 
@@ -150,7 +158,17 @@ async fn certificates_that_do_not_count_are_refused() {
         let line = world.line(certificate.as_ref(), ("GET", path, None)).await;
         lines += &format!("{about}: {line}\n");
     }
-    expect![[""]].assert_eq(&lines.replace(&agent.name, "OWN"));
+    expect![[r#"
+        own: 200 -
+        none: 401 the request needs the certificate of a device, or the one with which agents ask to be enrolled, and came without
+        foreign authority: no connection
+        ended: no connection
+        for servers: no connection
+        signed by hand: 401 the certificate for 'OWN' has a serial number that no certificate of a device has
+        enrolling: 403 the certificate is the one with which agents ask to be enrolled, and speaks for no device
+        enrolling by hand: 403 the certificate is the one with which agents ask to be enrolled, and speaks for no device
+        enrolling by hand: 200 -
+    "#]].assert_eq(&lines.replace(&agent.name, "OWN"));
     world.end().await;
 }
 
@@ -173,7 +191,18 @@ async fn people_find_nothing_at_the_port_of_agents() {
         let line = world.line(Some(&agent.certificate), (method, path, Some(json!({})))).await;
         lines += &format!("{method} {path} -> {line}\n");
     }
-    expect![[""]].assert_eq(&lines.replace(&agent.name, "OWN"));
+    expect![[r#"
+        GET /devices -> 404 no such path
+        DELETE /devices/OWN -> 405 the method is not possible for this path
+        PUT /devices/OWN -> 405 the method is not possible for this path
+        PUT /devices/OWN/decommission -> 404 no such path
+        PUT /enrollmentrequests/OWN/approval -> 404 no such path
+        GET /enrollmentrequests -> 405 the method is not possible for this path
+        GET /fleets -> 404 no such path
+        GET /events -> 404 no such path
+        POST /deviceactions/resume -> 404 no such path
+    "#]]
+    .assert_eq(&lines.replace(&agent.name, "OWN"));
     world.end().await;
 }
 

@@ -207,7 +207,8 @@ impl AgentWorld {
         adjust: impl FnOnce(&mut CertificateParams),
     ) -> AgentCertificate {
         let pem = fs::read_to_string(self.file("device-authority.pem")).unwrap();
-        let issuer = Issuer::from_ca_cert_pem(&pem, KeyPair::from_pem(&pem).unwrap()).unwrap();
+        let authority = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+        let issuer = Issuer::from_ca_cert_der(&authority, KeyPair::from_pem(&pem).unwrap()).unwrap();
         signed(&issuer, name, adjust)
     }
 }

@@ -88,48 +88,48 @@ fn certificates_speak_for_one_device_and_for_as_long_as_they_count() {
         show,
         expect![[r#"
 
-            Device(DeviceName("d1"))
-            d1: yes
-            d2: the certificate is that of device 'd1', which may not speak for device 'd2'
-            enrols: the certificate is that of device 'd1', and requests to be enrolled need the certificate for these
-        enrolment
-            Enrolling
-            d1: the certificate is the one with which agents ask to be enrolled: it speaks for no device, nor for 'd1'
-            d2: the certificate is the one with which agents ask to be enrolled: it speaks for no device, nor for 'd2'
-            enrols: yes
-        enrolment foreign unknown
-            Enrolling
-            d1: the certificate is the one with which agents ask to be enrolled: it speaks for no device, nor for 'd1'
-            d2: the certificate is the one with which agents ask to be enrolled: it speaks for no device, nor for 'd2'
-            enrols: yes
-        nameless
-            nobody: the certificate does not have exactly one common name, the name of a device
-        unnamed
-            nobody: the certificate does not have exactly one common name, the name of a device
-        also
-            nobody: the certificate does not have exactly one common name, the name of a device
-        foreign
-            nobody: the certificate for 'd1' has a serial number that no certificate of a device has
-        ended
-            nobody: the certificate has ended
-        enrolment ended
-            nobody: the certificate has ended
-        deleted
-            nobody: Device of name "d1" not found: it was deleted, and this certificate is revoked
-        deleted-before
-            Device(DeviceName("d1"))
-            d1: yes
-            d2: the certificate is that of device 'd1', which may not speak for device 'd2'
-            enrols: the certificate is that of device 'd1', and requests to be enrolled need the certificate for these
-        over
-            nobody: the certificate of device 'd1' is revoked: the device was decommissioned
-        over-before
-            Device(DeviceName("d1"))
-            d1: yes
-            d2: the certificate is that of device 'd1', which may not speak for device 'd2'
-            enrols: the certificate is that of device 'd1', and requests to be enrolled need the certificate for these
-        unknown
-            nobody: it is not known yet which certificates are revoked
-    "#]],
+                Device(DeviceName("d1"))
+                d1: yes
+                d2: the certificate is that of device 'd1', which may not speak for device 'd2'
+                enrols: the certificate is that of device 'd1', and requests to be enrolled need the certificate for these
+            enrolment
+                Enrolling
+                d1: the certificate is the one with which agents ask to be enrolled, and speaks for no device
+                d2: the certificate is the one with which agents ask to be enrolled, and speaks for no device
+                enrols: yes
+            enrolment foreign unknown
+                Enrolling
+                d1: the certificate is the one with which agents ask to be enrolled, and speaks for no device
+                d2: the certificate is the one with which agents ask to be enrolled, and speaks for no device
+                enrols: yes
+            nameless
+                nobody: the certificate does not have exactly one common name, the name of a device
+            unnamed
+                nobody: the certificate does not have exactly one common name, the name of a device
+            also
+                nobody: the certificate does not have exactly one common name, the name of a device
+            foreign
+                nobody: the certificate for 'd1' has a serial number that no certificate of a device has
+            ended
+                nobody: the certificate has ended
+            enrolment ended
+                nobody: the certificate has ended
+            deleted
+                nobody: Device of name "d1" not found: it was deleted, and this certificate is revoked
+            deleted-before
+                Device(DeviceName("d1"))
+                d1: yes
+                d2: the certificate is that of device 'd1', which may not speak for device 'd2'
+                enrols: the certificate is that of device 'd1', and requests to be enrolled need the certificate for these
+            over
+                nobody: the certificate of device 'd1' is revoked: the device was decommissioned
+            over-before
+                Device(DeviceName("d1"))
+                d1: yes
+                d2: the certificate is that of device 'd1', which may not speak for device 'd2'
+                enrols: the certificate is that of device 'd1', and requests to be enrolled need the certificate for these
+            unknown
+                nobody: it is not known yet which certificates are revoked
+        "#]],
     );
 }
