@@ -34,6 +34,7 @@ const FILES: &[&str] = &[
     "reveille/host/v1/secret_service.proto",
     "reveille/host/v1/sight.proto",
     "reveille/insight/v1/explain_service.proto",
+    "reveille/insight/v1/timeline_service.proto",
     "reveille/inventory/v1/inventory.proto",
     "reveille/meta/v1/trouble.proto",
     "reveille/option/v1/option.proto",

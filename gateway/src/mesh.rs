@@ -15,7 +15,7 @@ use proto::{
         host_document_service_client::HostDocumentServiceClient,
         host_secret_service_client::HostSecretServiceClient, host_service_client::HostServiceClient,
     },
-    insight::explain_service_client::ExplainServiceClient,
+    insight::{explain_service_client::ExplainServiceClient, timeline_service_client::TimelineServiceClient},
     inventory::inventory_service_client::InventoryServiceClient,
     option::options_service_client::OptionsServiceClient,
     session::session_service_client::SessionServiceClient,
@@ -35,8 +35,6 @@ pub(crate) type EventClient = EventServiceClient<MeshChannel>;
 pub(crate) const REGISTRY: &str = "component registry";
 /// Name of the session manager in errors.
 pub(crate) const SESSIONS: &str = "session manager";
-/// Name of the power controller in errors.
-pub(crate) const POWER: &str = "power controller";
 /// Name of the fleet manager in errors.
 pub(crate) const FLEETS: &str = "fleet manager";
 /// Name of insight in errors.
@@ -80,10 +78,6 @@ pub(crate) struct MeshClients {
     pub registry: MeshChannel,
     /// Sessions, at the session manager.
     pub sessions: SessionServiceClient<MeshChannel>,
-    /// Events of sessions and session templates, at the session manager.
-    pub session_events: EventClient,
-    /// Events of power transitions, at the power controller.
-    pub power_events: EventClient,
     /// Session templates, at the session manager.
     pub templates: SessionTemplateServiceClient<MeshChannel>,
     /// Nodes of tenants, at the session manager.
@@ -96,6 +90,8 @@ pub(crate) struct MeshClients {
     pub manager: MeshChannel,
     /// Explanations, at insight.
     pub explanations: ExplainServiceClient<MeshChannel>,
+    /// Events of all services as one history, at insight.
+    pub timeline: TimelineServiceClient<MeshChannel>,
     /// Boot scripts, at the config coordinator.
     pub boot_scripts: BootScriptServiceClient<MeshChannel>,
 }
@@ -108,7 +104,6 @@ impl MeshHandle {
     pub(crate) fn new(settings: &Settings) -> anyhow::Result<Self> {
         let registry = RetryReads(chassis::channel(&settings.tls, &settings.component_registry.url)?);
         let manager = RetryReads(chassis::channel(&settings.tls, &settings.session_manager.url)?);
-        let power = RetryReads(chassis::channel(&settings.tls, &settings.power_controller.url)?);
         let insight = RetryReads(chassis::channel(&settings.tls, &settings.insight.url)?);
         let coordinator = RetryReads(chassis::channel(&settings.tls, &settings.config_coordinator.url)?);
         let fleets = RetryReads(chassis::channel(&settings.tls, &settings.fleet_manager.url)?);
@@ -128,14 +123,13 @@ impl MeshHandle {
                 .max_decoding_message_size(LARGEST_MESSAGE),
             registry,
             sessions: SessionServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
-            session_events: EventClient::new(manager.clone()),
-            power_events: EventClient::new(power),
             templates: SessionTemplateServiceClient::new(manager.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
             tenants: TenantServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             fleets: FleetServiceClient::new(fleets.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             enrolment: EnrolmentServiceClient::new(fleets).max_decoding_message_size(LARGEST_MESSAGE),
             manager,
+            timeline: TimelineServiceClient::new(insight.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             explanations: ExplainServiceClient::new(insight).max_decoding_message_size(LARGEST_MESSAGE),
             boot_scripts: BootScriptServiceClient::new(coordinator),
         };

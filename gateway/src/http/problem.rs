@@ -63,6 +63,11 @@ impl RequestProblem {
         Self::of_status(StatusCode::BAD_REQUEST, detail)
     }
 
+    /// Creates the problem of a query parameter.
+    pub(crate) fn of_parameter(name: &str, why: &str) -> Self {
+        Self::bad_request(format!("query parameter '{name}': {why}"))
+    }
+
     /// Creates the problem of a body that is not declared to be JSON.
     pub(crate) fn unsupported_media_type(given: &str) -> Self {
         let detail = format!("Invalid Content-type ({given}), expected JSON data");

@@ -8,8 +8,8 @@ use percent_encoding::percent_decode_str;
 
 use super::problem::RequestProblem;
 
-/// The parameters of a request, decoded but not yet read as text. Unknown parameters are ignored, and of a repeated
-/// parameter the last counts.
+/// The parameters of a request, decoded but not yet read as text. Unknown parameters are ignored unless a path refuses
+/// them, and of a repeated parameter the last counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct QueryParameters(Vec<(Vec<u8>, Vec<u8>)>);
 
@@ -41,7 +41,10 @@ impl QueryParameters {
         let number: i128 = text.parse().map_err(|_| wrong_type("integer", name))?;
         let fits = u32::try_from(number).ok().filter(|number| range.contains(number));
         fits.map(Some).ok_or_else(|| {
-            refused(name, &format!("{number} is not between {} and {}", range.start(), range.end()))
+            RequestProblem::of_parameter(
+                name,
+                &format!("{number} is not between {} and {}", range.start(), range.end()),
+            )
         })
     }
 
@@ -60,7 +63,7 @@ impl QueryParameters {
             return Ok(Some(text));
         }
         let why = format!("has {length} characters, not between {} and {}", lengths.start(), lengths.end());
-        Err(refused(name, &why))
+        Err(RequestProblem::of_parameter(name, &why))
     }
 
     /// Returns the texts of a list with commas between them; none if the parameter is missing. The list has at most
@@ -77,10 +80,13 @@ impl QueryParameters {
         let Some(list) = self.text(name, 1..=longest)? else { return Ok(Vec::new()) };
         let items: Vec<_> = list.split(',').map(str::to_owned).collect();
         if items.iter().any(String::is_empty) {
-            return Err(refused(name, "has an empty item"));
+            return Err(RequestProblem::of_parameter(name, "has an empty item"));
         }
         if items.len() > most {
-            return Err(refused(name, &format!("has {} items, more than {most}", items.len())));
+            return Err(RequestProblem::of_parameter(
+                name,
+                &format!("has {} items, more than {most}", items.len()),
+            ));
         }
         Ok(items)
     }
@@ -95,7 +101,22 @@ impl QueryParameters {
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Result<Option<T>, RequestProblem> {
         let Some(text) = self.last(name)? else { return Ok(None) };
-        parse(text).map(Some).map_err(|why| refused(name, &why))
+        parse(text).map(Some).map_err(|why| RequestProblem::of_parameter(name, &why))
+    }
+
+    /// Refuses parameters of other names than these.
+    ///
+    /// # Errors
+    /// Names the first one.
+    pub(crate) fn only(&self, names: &[&str]) -> Result<(), RequestProblem> {
+        let is_known = |key: &[u8]| names.iter().any(|name| name.as_bytes() == key);
+        match self.0.iter().find(|(key, _)| !is_known(key)) {
+            Some((key, _)) => {
+                let why = format!("is unknown; known are {}", names.join(", "));
+                Err(RequestProblem::of_parameter(&String::from_utf8_lossy(key), &why))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Returns whether the parameter was given at all.
@@ -107,9 +128,10 @@ impl QueryParameters {
         let Some((_, value)) = self.0.iter().rev().find(|(key, _)| key == name.as_bytes()) else {
             return Ok(None);
         };
-        let text = std::str::from_utf8(value).map_err(|_| refused(name, "is not valid UTF-8"))?;
+        let text = std::str::from_utf8(value)
+            .map_err(|_| RequestProblem::of_parameter(name, "is not valid UTF-8"))?;
         if text.contains('\0') {
-            return Err(refused(name, "has a NUL character, which no text may have"));
+            return Err(RequestProblem::of_parameter(name, "has a NUL character, which no text may have"));
         }
         Ok(Some(text))
     }
@@ -135,10 +157,6 @@ fn decoded(text: &str) -> Vec<u8> {
 
 fn wrong_type(kind: &str, name: &str) -> RequestProblem {
     RequestProblem::bad_request(format!("Wrong type, expected '{kind}' for query parameter '{name}'"))
-}
-
-fn refused(name: &str, why: &str) -> RequestProblem {
-    RequestProblem::bad_request(format!("query parameter '{name}': {why}"))
 }
 
 #[cfg(test)]

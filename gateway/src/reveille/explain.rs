@@ -9,7 +9,7 @@ use http::{HeaderMap, Method, StatusCode};
 use proto::insight::{ExplainComponentRequest, ExplainSessionRequest};
 
 use self::shown::ShownExplanation;
-use super::events;
+use super::history;
 use crate::{
     http::{
         answer::json,
@@ -60,7 +60,7 @@ pub(super) async fn component(
     headers: HeaderMap,
     id: PathName<ResourceName>,
 ) -> Result<Response, RequestProblem> {
-    events::refuse_tenant(&headers, "explanations")?;
+    history::refuse_tenant(&headers, "explanations")?;
     let request = ExplainComponentRequest { component_id: id.into_text() };
     let explained = answer(INSIGHT, mesh.explanations.clone().explain_component(call(request))).await;
     let explained = explained.and_then(|answer| promised(answer.explanation)).map_err(refused)?;
@@ -73,7 +73,7 @@ pub(super) async fn session(
     name: PathName<ResourceName>,
     query: QueryParameters,
 ) -> Result<Response, RequestProblem> {
-    events::refuse_tenant(&headers, "explanations")?;
+    history::refuse_tenant(&headers, "explanations")?;
     let tenant = query.text("tenant", 0..=LONGEST_NAME)?.unwrap_or_default().to_owned();
     let request = ExplainSessionRequest { name: name.into_text(), tenant };
     let explained = answer(INSIGHT, mesh.explanations.clone().explain_session(call(request))).await;
@@ -84,6 +84,6 @@ pub(super) async fn session(
 fn refused(fault: Fault) -> RequestProblem {
     match fault {
         Fault::NotFound { .. } => RequestProblem::of_status(StatusCode::NOT_FOUND, fault.to_string()),
-        other => events::refused(other),
+        other => history::refused(other),
     }
 }

@@ -1,4 +1,4 @@
-//! Reveille's own paths: events, explanations, sessions with their results, probes, metrics, and the description of
+//! Reveille's own paths: events, the timeline, explanations, sessions with their results, probes, metrics, and the description of
 //! everything that the common port serves.
 
 use std::collections::BTreeMap;
@@ -13,9 +13,11 @@ use crate::{
 
 mod events;
 mod explain;
+mod history;
 mod instant;
 mod probes;
 mod sessions;
+mod timeline;
 
 /// Tag of every path of this face.
 const TAG: &str = "around the contract";
@@ -28,6 +30,7 @@ pub(crate) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
     events::class_of(method, path)
         .or_else(|| explain::class_of(method, path))
         .or_else(|| sessions::class_of(method, path))
+        .or_else(|| timeline::class_of(method, path))
 }
 
 /// Returns the paths of this face. The description is also found under `prefix`, beside the contract that it describes.
@@ -47,6 +50,7 @@ pub(crate) fn endpoints(prefix: &'static str) -> Vec<ApiEndpoint<MeshHandle>> {
             .get(description::show, ApiOperation::new("This description").answers::<serde_json::Value>())
             .also_under(prefix),
         at(events::PATH).get(events::list, events::operation()),
+        at(timeline::PATH).get(timeline::list, timeline::operation()),
         at(explain::COMPONENT_PATH).get(explain::component, explain::component_operation()),
         at(explain::SESSION_PATH).get(explain::session, explain::session_operation()),
         page("/ui").also_under(prefix),

@@ -11,7 +11,7 @@ use proto::session::{
 };
 
 use self::shown::ShownSession;
-use super::{TENANT, at, events};
+use super::{TENANT, at, history};
 use crate::{
     http::{
         answer::json,
@@ -177,7 +177,7 @@ fn refused(fault: Fault) -> RequestProblem {
         | Fault::Busy { .. }
         | Fault::Stale { .. }
         | Fault::ResumeExpired(_)
-        | Fault::Internal(_) => return events::refused(fault),
+        | Fault::Internal(_) => return history::refused(fault),
     };
     RequestProblem::of_status(status, fault.to_string())
 }

@@ -70,6 +70,7 @@ fn the_document_lists_the_contract() {
         /reveille/v1/sessions/{name} GET
         /reveille/v1/sessions/{name}/cancel POST
         /reveille/v1/sessions/{name}/retry POST
+        /reveille/v1/timeline GET
         /scn POST
         /startz GET
         /ui GET
@@ -159,6 +160,7 @@ fn operations_say_what_they_take_and_may_answer() {
         get /reveille/v1/sessions/{name} (name tenant) -> 200 400 403 404 414 431 500 503
         post /reveille/v1/sessions/{name}/cancel (name tenant reason) -> 200 400 403 404 409 414 431 500 503
         post /reveille/v1/sessions/{name}/retry (name tenant) -> 200 400 403 404 409 414 431 500 503
+        get /reveille/v1/timeline (resource name tenant session kind reason actor since until limit before after) -> 200 400 403 414 431 500 503
         post /scn () -> 200 400 408 413 415 500 503 {"$ref":"#/components/schemas/Notification"}
         get /startz () -> 200 500 503
         get /ui () -> 200

@@ -90,6 +90,7 @@ async fn every_part_lists_its_services_as_serving() {
             reveille.fleet.v1.FleetService: SERVING
         insight: SERVING
             reveille.insight.v1.ExplainService: SERVING
+            reveille.insight.v1.TimelineService: SERVING
         simulator: SERVING
             reveille.simulation.v1.FleetService: SERVING
             reveille.simulation.v1.RackService: SERVING

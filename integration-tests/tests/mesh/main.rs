@@ -17,4 +17,5 @@ mod request_ids;
 mod rest;
 mod shutdown;
 mod startup;
+mod timeline;
 mod watches;

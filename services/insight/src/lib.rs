@@ -1,8 +1,9 @@
-//! Insight: says why a node or a session is as it is.
+//! Insight: says why a node or a session is as it is, and what happened to it.
 //!
 //! Insight owns no data, decides nothing and calls no external system. It mirrors components, options, power states and
 //! configuration states, asks the other services for events, transitions and sessions when a question comes, and
 //! [`domain::boot::explanation`] joins them. A service that does not answer in time leaves its evidence unknown.
+//! `timeline` joins the events of all services, and names the sessions behind them.
 //!
 //! Any number of replicas may run: each one answers any question.
 
@@ -11,6 +12,7 @@ mod members;
 mod mirrors;
 mod peers;
 mod rpc;
+mod timeline;
 mod traces;
 
 use chassis::{
@@ -18,11 +20,18 @@ use chassis::{
     settings::{InventoryDriver, PowerDriver},
 };
 use domain::boot::explanation::SiteTools;
-use proto::insight::explain_service_server::ExplainServiceServer;
+use proto::insight::{
+    explain_service_server::ExplainServiceServer, timeline_service_server::TimelineServiceServer,
+};
 
-use crate::{mirrors::InsightMirrors, peers::InsightPeers, rpc::ExplainRpc};
+use crate::{
+    mirrors::InsightMirrors,
+    peers::InsightPeers,
+    rpc::ExplainRpc,
+    timeline::{HistoryClients, TimelineRpc},
+};
 
-/// Starts insight and serves explanations.
+/// Starts insight and serves explanations and the timeline.
 ///
 /// The service answers at once, and is ready when every mirror is complete.
 ///
@@ -38,6 +47,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let rpc = ExplainRpc { mirrors: mirrors.clone(), peers, tools };
     let mut server = chassis::Server::default();
     server.add(ExplainServiceServer::new(rpc));
+    server.add(TimelineServiceServer::new(TimelineRpc(HistoryClients::new(settings)?)));
     let ready = chassis::serve(&context, "insight", listener, server).await?;
     context.tasks.spawn_until_shutdown("insight-readiness", async move {
         mirrors.reached().await;

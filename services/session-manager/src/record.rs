@@ -4,6 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use chassis::{
     Fault,
+    kinds::history::session_key,
     process::clock,
     store::resource::{Resource, WireForm},
 };
@@ -24,13 +25,9 @@ use proto::{
 
 use crate::convert;
 
-/// Separator of tenant and name in a key. It sorts before every character of a tenant, so that keys are in the order
-/// of tenant and name. Names never contain it, so that the last separator in a key ends the tenant.
-const SEPARATOR: char = '\t';
-
 /// Returns the key of a record of that tenant, or of no tenant.
 pub(crate) fn key(tenant: &Tenant, name: &str) -> Arc<str> {
-    format!("{}{SEPARATOR}{name}", tenant.as_str()).into()
+    session_key(tenant.as_str(), name).into()
 }
 
 /// Returns the key that a call names.

@@ -76,6 +76,7 @@ async fn listed(
             page_size: u32::try_from(limit - found.len()).unwrap_or(page.limit),
             newest_first: true,
             before,
+            from: None,
         };
         let answer = answer(REGISTRY, face.mesh.component_events.clone().list_events(call(request))).await?;
         let events = answer.events.into_iter().map(|event| Event::shown(event, DEVICE.0, COMPONENT));

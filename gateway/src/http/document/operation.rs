@@ -30,6 +30,8 @@ pub(crate) struct ApiOperation {
     path_name: Option<Describe>,
     parameters: Vec<ApiParameter>,
     success: (StatusCode, AnswerBody),
+    /// Media type of text that a client may prefer.
+    preferred_text: Option<&'static str>,
     /// Further successes: statuses with the meaning, and whether they have the body of the first.
     further: Vec<(StatusCode, &'static str, bool)>,
     refusals: BTreeMap<StatusCode, &'static str>,
@@ -72,6 +74,7 @@ impl ApiOperation {
             path_name: None,
             parameters: Vec::new(),
             success: (StatusCode::OK, AnswerBody::Nothing),
+            preferred_text: None,
             further: Vec::new(),
             refusals: BTreeMap::new(),
         }
@@ -95,6 +98,11 @@ impl ApiOperation {
     /// Answers 200 and a page for browsers.
     pub(crate) fn answers_page(self) -> Self {
         Self { success: (StatusCode::OK, AnswerBody::Text("text/html")), ..self }
+    }
+
+    /// Answers text of a media type to clients that accept it.
+    pub(crate) fn or_answers_text(self, media_type: &'static str) -> Self {
+        Self { preferred_text: Some(media_type), ..self }
     }
 
     /// Answers 204.
@@ -206,6 +214,9 @@ impl ApiOperation {
             AnswerBody::Json(schema) => {
                 success["content"] = json!({ JSON: { "schema": schemas.answered(*schema) } });
             }
+        }
+        if let Some(media_type) = self.preferred_text {
+            success["content"][media_type] = json!({ "schema": { "type": "string" } });
         }
         let refusal = schemas.answered(refusals.schema);
         let problem = schemas.answered(RefusalForm::PROBLEMS.schema);

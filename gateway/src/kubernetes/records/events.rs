@@ -164,7 +164,7 @@ impl SaidEvent {
     /// Returns the words of an event. Decisions about the life of a host bring the reason and the severity of the contract
     /// along; what people and parts do otherwise has a word of ours.
     fn of(event: EventBody) -> Self {
-        let EventBody { kind, reason, text, details } = event;
+        let EventBody { kind, reason, text, details, .. } = event;
         let (severity, details): (Vec<_>, Vec<_>) =
             details.into_iter().partition(|detail| detail.name == SEVERITY);
         let is_warning = WARNINGS.iter().any(|warning| kind.contains(warning) || reason.contains(warning));
@@ -259,6 +259,7 @@ mod tests {
                 reason: reason.into(),
                 text: text.into(),
                 details,
+                ..EventBody::default()
             });
             assert_eq!(format!("{} {}: {}", said.reason, said.severity, said.message), expected);
         }

@@ -12,6 +12,7 @@ pub mod device;
 mod digest;
 pub mod enrolment;
 pub mod fleet;
+pub mod history;
 pub mod host;
 mod intern;
 pub mod observation;

@@ -8,8 +8,8 @@ use chassis::{
 use domain::core::event::Actor;
 use futures_util::StreamExt;
 use proto::event::{
-    Event, EventFilter, ListEventsRequest, ListEventsResponse, WatchEventsRequest, WatchEventsResponse,
-    event_service_server::EventService,
+    Event, EventFilter, EventPosition, ListEventsRequest, ListEventsResponse, WatchEventsRequest,
+    WatchEventsResponse, event_service_server::EventService,
 };
 use tonic::{Code, Request};
 
@@ -41,7 +41,8 @@ async fn pages(ledger: &Ledger<Notes>, filter: EventFilter, page_size: u32) -> V
     let mut before = None;
     loop {
         let filter = Some(filter.clone());
-        let answer = page(ledger, ListEventsRequest { filter, page_size, newest_first: true, before }).await;
+        let request = ListEventsRequest { filter, page_size, newest_first: true, before, from: None };
+        let answer = page(ledger, request).await;
         assert_eq!(answer.older.is_some(), answer.examined_from.is_some());
         pages.push(answer.events.iter().map(|event| format!("{}.{}", event.revision, event.index)).collect());
         before = answer.older;
@@ -202,8 +203,68 @@ async fn pages_go_back_without_gap_or_repetition() {
             ),
             ("reason", EventFilter { reasons: vec!["second".to_owned()], ..about(&[]) }, 1, vec![&["5.1"]]),
             ("nothing", about(&["c"]), 5, vec![&[]]),
+            (
+                "before a time",
+                EventFilter { until: Some(prost_types::Timestamp::default()), ..about(&["a"]) },
+                0,
+                vec![&[], &[]],
+            ),
         ] {
             assert_eq!(pages(&ledger, filter, size).await, expected, "{name} {}", database.kind);
+        }
+        stop(context).await;
+    }
+}
+
+/// Every page of events from a position on, the oldest first, as positions, and the position of a further page.
+async fn later_pages(
+    ledger: &Ledger<Notes>,
+    filter: EventFilter,
+    page_size: u32,
+    from: EventPosition,
+) -> Vec<Vec<String>> {
+    let mut pages = Vec::new();
+    let mut from = Some(from);
+    while let Some(place) = from {
+        let (filter, from_place) = (Some(filter.clone()), Some(place));
+        let request = ListEventsRequest { filter, page_size, from: from_place, ..Default::default() };
+        let answer = page(ledger, request).await;
+        assert_eq!(answer.newer.is_some(), answer.examined_to.is_some());
+        assert_eq!(answer.older, None);
+        pages.push(answer.events.iter().map(|event| format!("{}.{}", event.revision, event.index)).collect());
+        from = answer.newer;
+    }
+    pages
+}
+
+#[tokio::test]
+async fn pages_go_forth_without_gap_or_repetition() {
+    for database in test_databases::every_kind().await {
+        let (context, ledger) = open(&database).await;
+        put(&ledger, "a", "one").await;
+        put(&ledger, "b", "one").await;
+        let twice = |draft: &mut Draft<'_, Note>| {
+            draft.put_because(Note::new("a", "three"), "first");
+            draft.put_because(Note::new("a", "four"), "second");
+            Ok(())
+        };
+        ledger.write_by(Actor::Client, twice).await.unwrap();
+        put(&ledger, "b", "two").await;
+        let at = |revision, index| EventPosition { revision, index };
+        let clients = EventFilter { actors: vec!["client".to_owned()], ..about(&[]) };
+        let ended = EventFilter { until: Some(prost_types::Timestamp::default()), ..about(&[]) };
+        let elsewhere = EventFilter { session: "s".to_owned(), ..about(&[]) };
+        for (name, filter, size, from, expected) in [
+            ("all", about(&[]), 0, at(0, 0), vec![&["1.0", "2.0", "3.0", "3.1", "4.0"][..]]),
+            ("by two", about(&[]), 2, at(0, 0), vec![&["1.0", "2.0"], &["3.0", "3.1"], &["4.0"]]),
+            ("from within a revision", about(&[]), 0, at(3, 1), vec![&["3.1", "4.0"]]),
+            ("one", about(&["b"]), 1, at(0, 0), vec![&["2.0"], &["4.0"]]),
+            ("of an author", clients, 0, at(0, 0), vec![&["3.0", "3.1"]]),
+            ("before a time", ended, 0, at(0, 0), vec![&[]]),
+            ("of a session", elsewhere, 0, at(0, 0), vec![&[]]),
+            ("none", about(&[]), 0, at(5, 0), vec![&[]]),
+        ] {
+            assert_eq!(later_pages(&ledger, filter, size, from).await, expected, "{name} {}", database.kind);
         }
         stop(context).await;
     }

@@ -12,11 +12,7 @@ use chassis::{
 };
 use domain::{
     boot::component::{
-        Component, StagedState,
-        artifacts::BootArtifacts,
-        event::{self, ComponentEvent},
-        loss,
-        status::computed_status,
+        Component, StagedState, artifacts::BootArtifacts, event, loss, status::computed_status,
     },
     core::event::Actor,
 };
@@ -67,8 +63,9 @@ impl Table for ComponentTable {
     ];
 
     const EVENTS: Option<EventRule<Component>> = Some(|before, after, actor, reason| {
-        let events = event::events(before, after, actor, reason);
-        events.into_iter().map(ComponentEvent::content).collect()
+        let session = event::session(before, after);
+        let events = event::events(before, after, actor, reason).into_iter();
+        events.map(|event| event.content().within(session.clone())).collect()
     });
 
     const OWNER: Actor = Actor::Service("component-registry");

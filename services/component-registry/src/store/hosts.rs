@@ -168,3 +168,33 @@ fn state(host: &Host) -> String {
     let status = host.status.as_ref().and_then(|status| status.provisioning.as_ref());
     status.map_or_else(String::new, |provisioning| provisioning.state.clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use chassis::kinds::history::{HOST_WORDS, OBJECT_WORDS};
+
+    use super::*;
+
+    /// Every word that a rule gives can be asked for.
+    #[test]
+    fn kinds_of_events_are_known() {
+        let meta = |generation| ObjectMeta { generation, ..ObjectMeta::default() };
+        let ended = ObjectMeta { deleted_at: Some(Default::default()), ..meta(1) };
+        let changes = [
+            (None, Some(meta(1)), ""),
+            (Some(meta(1)), None, ""),
+            (Some(meta(1)), Some(ended), ""),
+            (Some(meta(1)), Some(meta(2)), ""),
+            (Some(meta(1)), Some(meta(1)), "wish"),
+        ];
+        let mut seen = Vec::new();
+        for (before, after, reason) in changes {
+            seen.extend(
+                object_events(before.as_ref(), after.as_ref(), reason).iter().map(|event| event.kind),
+            );
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, OBJECT_WORDS);
+        assert!(OBJECT_WORDS.iter().all(|word| HOST_WORDS.contains(word)));
+    }
+}

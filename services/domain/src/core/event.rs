@@ -32,12 +32,23 @@ pub struct EventContent {
     pub text: Arc<str>,
     /// Further values by name, without those that are empty.
     pub details: Vec<(&'static str, Arc<str>)>,
+    /// Session whose desired state the resource had, or the session itself; `None`: none.
+    pub session: Option<EventSession>,
+}
+
+/// Session that an event names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventSession {
+    /// Name of the session.
+    pub name: Arc<str>,
+    /// Tenant of the session; empty: none.
+    pub tenant: Arc<str>,
 }
 
 impl EventContent {
     /// Content that is a kind alone.
     pub fn of(kind: &'static str) -> Self {
-        Self { kind, reason: Cow::Borrowed(""), text: Arc::default(), details: Vec::new() }
+        Self { kind, reason: Cow::Borrowed(""), text: Arc::default(), details: Vec::new(), session: None }
     }
 
     /// Sets the reason.
@@ -50,6 +61,12 @@ impl EventContent {
     #[must_use]
     pub fn saying(self, text: &Arc<str>) -> Self {
         Self { text: Arc::clone(text), ..self }
+    }
+
+    /// Names the session.
+    #[must_use]
+    pub fn within(self, session: Option<EventSession>) -> Self {
+        Self { session, ..self }
     }
 
     /// Adds a value, unless it is empty.

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use chassis::store::ledger::{Column, EventRule, StoredRow, Table, rows};
-use domain::{
-    boot::session::event::{self, SessionEvent},
-    core::event::Actor,
-};
+use domain::{boot::session::event, core::event::Actor};
 use prost::Message;
 use proto::{component::AssignSessionRequest, session as wire};
 use sea_orm::{DatabaseTransaction, DbErr};
@@ -39,8 +36,10 @@ impl Table for SessionTable {
     ];
 
     const EVENTS: Option<EventRule<SessionRecord>> = Some(|before, after, _, _| {
-        let events = event::events(before.map(|record| &record.session), after.map(|record| &record.session));
-        events.into_iter().map(SessionEvent::content).collect()
+        let (before, after) = (before.map(|record| &record.session), after.map(|record| &record.session));
+        let session = event::session(before, after);
+        let events = event::events(before, after).into_iter();
+        events.map(|event| event.content().within(session.clone())).collect()
     });
 
     const OWNER: Actor = Actor::Service("session-manager");

@@ -5,7 +5,7 @@
 //! index by key: each change names the revision of the previous change of its resource that has events, and the
 //! resource names the latest one.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use domain::core::{
     event::{Actor, EventContent},
@@ -42,6 +42,9 @@ pub(super) const KEPT_EACH: usize = 64;
 
 /// Fewest revisions whose events are kept: a small fleet has room for a long story.
 const KEPT_LEAST: u64 = 1 << 16;
+
+/// Every time.
+pub(super) const ANY_TIME: Range<Timestamp> = Timestamp(i64::MIN)..Timestamp(i64::MAX);
 
 /// Longest text of an event, in characters: the record of the resource has the whole text.
 const LONGEST_TEXT: usize = 1000;
@@ -81,22 +84,27 @@ pub(super) struct ChangeOrigin {
 
 impl ChangeOrigin {
     fn encode(&self, events: Vec<EventContent>) -> Arc<[u8]> {
-        let events = events.into_iter().map(|event| wire::EventBody {
-            kind: event.kind.to_owned(),
-            reason: event.reason.into_owned(),
-            text: shortened(&event.text),
-            details: event
-                .details
-                .into_iter()
-                .map(|(name, value)| wire::EventDetail { name: name.to_owned(), value: shortened(&value) })
-                .collect(),
-        });
         let stored = wire::StoredEvents {
-            events: events.collect(),
+            events: events.into_iter().map(body).collect(),
             actor: self.actor.word().to_owned(),
             request_id: self.request_id.clone(),
         };
         stored.encode_to_vec().into()
+    }
+}
+
+fn body(event: EventContent) -> wire::EventBody {
+    let details = event.details.into_iter();
+    let details =
+        details.map(|(name, value)| wire::EventDetail { name: name.to_owned(), value: shortened(&value) });
+    let session = event.session.as_ref();
+    wire::EventBody {
+        kind: event.kind.to_owned(),
+        reason: event.reason.into_owned(),
+        text: shortened(&event.text),
+        details: details.collect(),
+        session: session.map(|session| session.name.to_string()).unwrap_or_default(),
+        session_tenant: session.map(|session| session.tenant.to_string()).unwrap_or_default(),
     }
 }
 
@@ -307,34 +315,39 @@ pub(super) async fn row_of(
     kind: &str,
     revision: u64,
 ) -> Result<Option<StoredRow>, DbErr> {
-    Ok(rows_after(on, kind, revision.saturating_sub(1), 1).await?.pop())
+    Ok(rows_after(on, kind, revision.saturating_sub(1), ANY_TIME.start, 1).await?.pop())
 }
 
-/// Up to `most` rows after a revision, the oldest first.
+/// Up to `most` rows after a revision that are not older than `since`, the oldest first.
 pub(super) async fn rows_after(
     on: &impl ConnectionTrait,
     kind: &str,
     revision: u64,
+    since: Timestamp,
     most: u64,
 ) -> Result<Vec<StoredRow>, DbErr> {
     let rows = event::Entity::find()
         .filter(event::Column::Kind.eq(kind))
         .filter(event::Column::Revision.gt(revision.cast_signed()))
+        .filter(event::Column::Time.gte(since.0))
         .order_by_asc(event::Column::Revision)
         .limit(most);
     rows.all(on).await?.into_iter().map(StoredRow::read).collect()
 }
 
-/// Up to `most` rows before a revision, the newest first.
+/// Up to `most` rows before a revision that are older than `until`, the newest first. The database passes over later
+/// rows without reading their records.
 pub(super) async fn rows_before(
     on: &impl ConnectionTrait,
     kind: &str,
     revision: u64,
+    until: Timestamp,
     most: u64,
 ) -> Result<Vec<StoredRow>, DbErr> {
     let rows = event::Entity::find()
         .filter(event::Column::Kind.eq(kind))
         .filter(event::Column::Revision.lt(revision.cast_signed()))
+        .filter(event::Column::Time.lt(until.0))
         .order_by_desc(event::Column::Revision)
         .limit(most);
     rows.all(on).await?.into_iter().map(StoredRow::read).collect()
@@ -380,7 +393,7 @@ mod tests {
     ) -> Vec<u64> {
         let transaction = database.begin().await.unwrap();
         prune(&transaction, "note", moved, kept, now).await.unwrap();
-        let left = rows_after(&transaction, "note", 0, 1000).await.unwrap();
+        let left = rows_after(&transaction, "note", 0, ANY_TIME.start, 1000).await.unwrap();
         transaction.rollback().await.unwrap();
         left.iter().map(|row| row.revision).collect()
     }

@@ -1,5 +1,6 @@
 //! Lists and watches of the events of a ledger.
 
+mod later;
 mod page;
 mod served;
 mod stream;
@@ -41,13 +42,17 @@ impl<T: Table> EventService for EventRpc<T> {
         &self,
         request: Request<ListEventsRequest>,
     ) -> Result<Response<ListEventsResponse>, Status> {
-        let ListEventsRequest { filter, page_size, newest_first, before } = request.into_inner();
+        let ListEventsRequest { filter, page_size, newest_first, before, from } = request.into_inner();
         let filter = WantedEvents::read(filter.unwrap_or_default())?;
         let most = if page_size == 0 { MOST } else { MOST.min(page_size as usize) };
         let before = before.map(EventPlace::from);
         self.0.fresh().await?;
         let revision = self.0.view.revision();
         let history = EventHistory::of(&self.0);
+        if let Some(from) = from {
+            let page = history.later_page(&filter, from.into(), most).await.map_err(Fault::from)?;
+            return Ok(Response::new(later_answer(page, revision, newest_first)));
+        }
         let EventPage { mut events, rest } =
             history.page(&filter, before, most).await.map_err(Fault::from)?;
         if !newest_first {
@@ -56,8 +61,9 @@ impl<T: Table> EventService for EventRpc<T> {
         Ok(Response::new(ListEventsResponse {
             events,
             revision,
-            older: rest.map(|rest| rest.before.into()),
+            older: rest.map(|rest| rest.place.into()),
             examined_from: rest.map(|rest| time::to_wire(rest.time)),
+            ..ListEventsResponse::default()
         }))
     }
 
@@ -86,6 +92,21 @@ impl<T: Table> EventService for EventRpc<T> {
     }
 }
 
+/// Returns the answer with a page of later events, which are the oldest first.
+fn later_answer(page: EventPage, revision: u64, newest_first: bool) -> ListEventsResponse {
+    let EventPage { mut events, rest } = page;
+    if newest_first {
+        events.reverse();
+    }
+    ListEventsResponse {
+        events,
+        revision,
+        newer: rest.map(|rest| rest.place.into()),
+        examined_to: rest.map(|rest| time::to_wire(rest.time)),
+        ..ListEventsResponse::default()
+    }
+}
+
 /// Stored events of a ledger.
 struct EventHistory<R> {
     view: Arc<LedgerView<R>>,
@@ -98,11 +119,11 @@ impl<R> EventHistory<R> {
     }
 }
 
-/// Older events that a page leaves to the next one.
+/// Events that a page leaves to the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PageRest {
-    /// Position before which they are.
-    before: EventPlace,
-    /// Time of the oldest change that was examined.
+    /// Position before which they are; of a later page: from which they are.
+    place: EventPlace,
+    /// Time of the last change that was examined.
     time: Timestamp,
 }

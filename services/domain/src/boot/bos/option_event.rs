@@ -2,12 +2,18 @@
 
 use crate::{boot::bos::options::Options, core::event::EventContent};
 
+/// Words for the kinds of events of the options.
+pub const KINDS: [&str; 2] = [CREATED, CHANGED];
+
+const CREATED: &str = "created";
+const CHANGED: &str = "options_changed";
+
 /// Returns the event of a change: the options that have another value, with that value.
 pub fn event(before: Option<&Options>, after: Option<&Options>) -> Option<EventContent> {
-    let Some(before) = before else { return after.map(|_| EventContent::of("created")) };
+    let Some(before) = before else { return after.map(|_| EventContent::of(CREATED)) };
     let changed = values(after?.clone()).into_iter().zip(values(before.clone()));
     let changed = changed.filter(|(after, before)| after != before).map(|(after, _)| after);
-    let content = changed.fold(EventContent::of("options_changed"), |content, (name, value)| {
+    let content = changed.fold(EventContent::of(CHANGED), |content, (name, value)| {
         // A detail without a value is left out.
         content.with(name, if value.is_empty() { "empty".to_owned() } else { value })
     });
@@ -72,11 +78,10 @@ mod tests {
     fn an_event_names_the_changed_options() {
         let usual = Options::default();
         let changed = Options { clear_stage: true, bss_read_timeout: 7, ..Options::default() };
-        let content =
-            EventContent::of("options_changed").with("bss_read_timeout", "7").with("clear_stage", "true");
+        let content = EventContent::of(CHANGED).with("bss_read_timeout", "7").with("clear_stage", "true");
         assert_eq!(event(Some(&usual), Some(&changed)), Some(content));
         assert_eq!(event(Some(&usual), Some(&usual)), None);
-        assert_eq!(event(None, Some(&usual)), Some(EventContent::of("created")));
+        assert_eq!(event(None, Some(&usual)), Some(EventContent::of(CREATED)));
         assert_eq!(event(Some(&usual), None), None);
     }
 }

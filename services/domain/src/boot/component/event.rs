@@ -11,13 +11,38 @@ use crate::{
         artifacts::BootArtifacts, status::ComponentStatus,
     },
     core::{
-        event::{Actor, EventContent},
+        event::{Actor, EventContent, EventSession},
         trouble::{
             Trouble,
             recorded::{RecordedTrouble, TroubleChange},
         },
     },
 };
+
+/// Words for the kinds of events of a component.
+pub const KINDS: [&str; 21] = [
+    "boot_reported",
+    "created",
+    "decided",
+    "deleted",
+    "desired_state_set",
+    "disabled",
+    "earlier_boot_reported",
+    "enabled",
+    "locked",
+    "not_listed",
+    "power_action_began",
+    "power_action_failed",
+    "preparation_failed",
+    "prepared",
+    "report_forgotten",
+    "stage_cleared",
+    "staged",
+    "trouble_began",
+    "trouble_ended",
+    "unlocked",
+    "written",
+];
 
 /// Change of a component that an operator asks about later.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,8 +57,8 @@ pub enum ComponentEvent {
         session: Arc<str>,
         /// Desired configuration; empty: none.
         configuration: Arc<str>,
-        /// Kernel to boot; empty: the node should be off.
-        kernel: Arc<str>,
+        /// Artifacts to boot; without a kernel the node should be off.
+        artifacts: EventArtifacts,
         /// Action of which it is a part, such as the setup of a session.
         action: Option<Action>,
     },
@@ -86,8 +111,8 @@ pub enum ComponentEvent {
     BootReported {
         /// Whether the node runs what it should.
         as_desired: bool,
-        /// Kernel that the node booted.
-        kernel: Arc<str>,
+        /// Artifacts that the node booted.
+        artifacts: EventArtifacts,
     },
     /// The node reported a boot that was over already.
     EarlierBootReported,
@@ -117,6 +142,43 @@ pub enum ComponentEvent {
         /// Names of the members, separated by commas; empty: none has another value.
         members: Arc<str>,
     },
+}
+
+/// Artifacts as an event names them. Empty: none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EventArtifacts {
+    /// Kernel.
+    pub kernel: Arc<str>,
+    /// Initial RAM disk.
+    pub initrd: Arc<str>,
+    /// Kernel command line.
+    pub kernel_parameters: Arc<str>,
+}
+
+impl EventArtifacts {
+    fn of(artifacts: Option<&BootArtifacts>) -> Self {
+        let Some(artifacts) = artifacts else { return Self::default() };
+        Self {
+            kernel: artifacts.kernel.clone().unwrap_or_default(),
+            initrd: artifacts.initrd.clone().unwrap_or_default(),
+            kernel_parameters: artifacts.kernel_parameters.clone().unwrap_or_default(),
+        }
+    }
+
+    fn added_to(self, content: EventContent) -> EventContent {
+        content
+            .with("initrd", self.initrd)
+            .with("kernel", self.kernel)
+            .with("kernel_parameters", self.kernel_parameters)
+    }
+}
+
+/// Returns the session whose desired state a component has after a change, or had before its deletion.
+pub fn session(before: Option<&Component>, after: Option<&Component>) -> Option<EventSession> {
+    let wish = &after.or(before)?.wish;
+    let name = wish.session.clone().filter(|name| !name.is_empty())?;
+    let tenant = wish.session_tenant.as_ref().map(|tenant| tenant.as_str().into()).unwrap_or_default();
+    Some(EventSession { name, tenant })
 }
 
 /// Returns the events of a change by `actor`, in the order in which a reader expects them. `reason` is the word for the
@@ -212,7 +274,7 @@ impl ComponentChange<'_> {
         Some(ComponentEvent::DesiredStateSet {
             session: self.after.wish.session.clone().unwrap_or_default(),
             configuration: after.and_then(|state| state.configuration.clone()).unwrap_or_default(),
-            kernel: kernel(self.after.desired_artifacts()),
+            artifacts: EventArtifacts::of(self.after.desired_artifacts()),
             action: self.after.last_action().filter(|action| is_assigned && set_by.contains(action)),
         })
     }
@@ -308,7 +370,7 @@ impl ComponentChange<'_> {
         let is_first = is_of_this_boot && !was_of_this_boot;
         (!is_repeated || is_first).then(|| ComponentEvent::BootReported {
             as_desired: self.after.runs_wanted(),
-            kernel: kernel(self.after.actual_artifacts()),
+            artifacts: EventArtifacts::of(self.after.actual_artifacts()),
         })
     }
 
@@ -369,10 +431,6 @@ fn same_artifacts(before: Option<&BootArtifacts>, after: Option<&BootArtifacts>)
     }
 }
 
-fn kernel(artifacts: Option<&BootArtifacts>) -> Arc<str> {
-    artifacts.and_then(|artifacts| artifacts.kernel.clone()).unwrap_or_default()
-}
-
 impl ComponentEvent {
     /// Returns the event as it is shown.
     pub fn content(self) -> EventContent {
@@ -380,11 +438,10 @@ impl ComponentEvent {
         match self {
             Self::Created => of("created"),
             Self::Deleted => of("deleted"),
-            Self::DesiredStateSet { session, configuration, kernel, action } => of("desired_state_set")
-                .because(action.map_or("", Action::word))
-                .with("configuration", configuration)
-                .with("kernel", kernel)
-                .with("session", session),
+            Self::DesiredStateSet { session, configuration, artifacts, action } => {
+                let set = of("desired_state_set").because(action.map_or("", Action::word));
+                artifacts.added_to(set.with("configuration", configuration)).with("session", session)
+            }
             Self::Staged { session } => of("staged").with("session", session),
             Self::StageCleared { session } => of("stage_cleared").with("session", session),
             Self::Enabled => of("enabled"),
@@ -405,9 +462,10 @@ impl ComponentEvent {
                 .because(trouble.kind().word())
                 .saying(trouble.text())
                 .with("attempt", attempt.to_string()),
-            Self::BootReported { as_desired, kernel } => of("boot_reported")
-                .because(if as_desired { "as_desired" } else { "differs" })
-                .with("kernel", kernel),
+            Self::BootReported { as_desired, artifacts } => {
+                let reason = if as_desired { "as_desired" } else { "differs" };
+                artifacts.added_to(of("boot_reported").because(reason))
+            }
             Self::EarlierBootReported => of("earlier_boot_reported"),
             Self::ReportForgotten => of("report_forgotten"),
             Self::Decided { phase, status_override, reason } => of("decided")

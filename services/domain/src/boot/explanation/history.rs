@@ -125,7 +125,7 @@ impl HistoryChange {
 mod tests {
     use super::*;
     use crate::{
-        boot::component::event::ComponentEvent,
+        boot::component::event::{ComponentEvent, EventArtifacts},
         core::trouble::{Trouble, TroubleKind},
     };
 
@@ -168,7 +168,7 @@ mod tests {
                 Some(HistoryChange::PreparationFailed { attempt: 3, words: "no permission".into() }),
             ),
             (
-                ComponentEvent::BootReported { as_desired: false, kernel: "k".into() },
+                ComponentEvent::BootReported { as_desired: false, artifacts: EventArtifacts::default() },
                 Some(HistoryChange::BootReported { as_desired: false }),
             ),
             (ComponentEvent::EarlierBootReported, Some(HistoryChange::EarlierBootReported)),

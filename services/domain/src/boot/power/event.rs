@@ -2,6 +2,14 @@
 
 use crate::{boot::power::transition::PowerTransition, core::event::EventContent};
 
+/// Words for the kinds of events of a transition.
+pub const KINDS: [&str; 1] = [ABANDONED];
+
+/// Detail with the ids of the nodes of a transition, separated by commas.
+pub const NODES: &str = "nodes";
+
+const ABANDONED: &str = "transition_abandoned";
+
 /// Returns the event of a change: an operator has abandoned the transition. What else happens to a transition are events
 /// of its nodes. A transition of another client is on record only from then on.
 pub fn event(before: Option<&PowerTransition>, after: Option<&PowerTransition>) -> Option<EventContent> {
@@ -12,9 +20,9 @@ pub fn event(before: Option<&PowerTransition>, after: Option<&PowerTransition>) 
 
 fn abandoned(transition: &PowerTransition) -> EventContent {
     let nodes: Vec<_> = transition.members.iter().map(|member| member.id.as_str()).collect();
-    EventContent::of("transition_abandoned")
+    EventContent::of(ABANDONED)
         .because(transition.action.map_or("", |action| action.word()))
-        .with("nodes", nodes.join(","))
+        .with(NODES, nodes.join(","))
         .with("request", transition.abandoned_by.as_str())
         .with("upstream_id", transition.upstream_id.as_str())
 }

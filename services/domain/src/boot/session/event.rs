@@ -8,11 +8,15 @@ use crate::{
         template::Operation,
     },
     core::{
-        event::EventContent,
+        event::{EventContent, EventSession},
         text::text,
         trouble::recorded::{RecordedTrouble, TroubleChange},
     },
 };
+
+/// Words for the kinds of events of a session.
+pub const KINDS: [&str; 8] =
+    ["cancelled", "complete", "created", "deleted", "running", "trouble_began", "trouble_ended", "written"];
 
 /// Change of a session that an operator asks about later.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +59,12 @@ pub enum SessionEvent {
     Written,
     /// The session was deleted.
     Deleted,
+}
+
+/// Returns the session that the events of a change name: itself.
+pub fn session(before: Option<&Session>, after: Option<&Session>) -> Option<EventSession> {
+    let session = after.or(before)?;
+    Some(EventSession { name: text(&session.name), tenant: text(session.tenant.as_str()) })
 }
 
 /// Returns the events of a change.
@@ -176,7 +186,8 @@ mod tests {
 
     fn shown(before: Option<&Session>, after: Option<&Session>) -> String {
         let lines = events(before, after).into_iter().map(|event| {
-            let EventContent { kind, reason, text, details } = event.content();
+            let EventContent { kind, reason, text, details, session: _ } = event.content();
+            assert!(KINDS.contains(&kind), "{kind}");
             let details: String = details.iter().map(|(name, value)| format!(" {name}={value}")).collect();
             format!("    {kind} '{reason}' '{text}'{details}\n")
         });

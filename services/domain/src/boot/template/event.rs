@@ -2,12 +2,19 @@
 
 use crate::{boot::template::SessionTemplate, core::event::EventContent};
 
+/// Words for the kinds of events of a template.
+pub const KINDS: [&str; 3] = [CREATED, DELETED, WRITTEN];
+
+const CREATED: &str = "created";
+const DELETED: &str = "deleted";
+const WRITTEN: &str = "written";
+
 /// Returns the event of a change. The record has what the template says; a session names the template that it used.
 pub fn event(before: Option<&SessionTemplate>, after: Option<&SessionTemplate>) -> Option<EventContent> {
     match (before, after) {
-        (None, Some(_)) => Some(EventContent::of("created")),
-        (Some(_), None) => Some(EventContent::of("deleted")),
-        (Some(before), Some(after)) => (!same_template(before, after)).then(|| EventContent::of("written")),
+        (None, Some(_)) => Some(EventContent::of(CREATED)),
+        (Some(_), None) => Some(EventContent::of(DELETED)),
+        (Some(before), Some(after)) => (!same_template(before, after)).then(|| EventContent::of(WRITTEN)),
         (None, None) => None,
     }
 }

@@ -5,6 +5,14 @@ use crate::{
     device::{enrolment::EnrolmentRequest, event::DeviceEventReason},
 };
 
+/// Words for the kinds of events of an enrolment request.
+pub const KINDS: [&str; 4] = [
+    APPROVED,
+    DeviceEventReason::Created.word(),
+    DeviceEventReason::Deleted.word(),
+    DeviceEventReason::Updated.word(),
+];
+
 /// Reason of the event of an approval, in the words of the contract.
 const APPROVED: &str = "EnrollmentRequestApproved";
 

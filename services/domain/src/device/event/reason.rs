@@ -63,8 +63,42 @@ pub enum ResourceLevel {
 }
 
 impl DeviceEventReason {
+    /// Words for all reasons.
+    pub const WORDS: [&'static str; 30] = [
+        Self::Created.word(),
+        Self::Updated.word(),
+        Self::Deleted.word(),
+        Self::Connected.word(),
+        Self::Disconnected.word(),
+        Self::IsRebooting.word(),
+        Self::ConflictPaused.word(),
+        Self::ConflictResolved.word(),
+        Self::ContentUpdating.word(),
+        Self::ContentUpToDate.word(),
+        Self::ContentOutOfDate.word(),
+        Self::UpdateFailed.word(),
+        Self::ApplicationError.word(),
+        Self::ApplicationDegraded.word(),
+        Self::ApplicationHealthy.word(),
+        Self::Resource(ResourceKind::Cpu, ResourceLevel::Normal).word(),
+        Self::Resource(ResourceKind::Cpu, ResourceLevel::Warning).word(),
+        Self::Resource(ResourceKind::Cpu, ResourceLevel::Critical).word(),
+        Self::Resource(ResourceKind::Memory, ResourceLevel::Normal).word(),
+        Self::Resource(ResourceKind::Memory, ResourceLevel::Warning).word(),
+        Self::Resource(ResourceKind::Memory, ResourceLevel::Critical).word(),
+        Self::Resource(ResourceKind::Disk, ResourceLevel::Normal).word(),
+        Self::Resource(ResourceKind::Disk, ResourceLevel::Warning).word(),
+        Self::Resource(ResourceKind::Disk, ResourceLevel::Critical).word(),
+        Self::OsImageChanged.word(),
+        Self::SpecValid.word(),
+        Self::SpecInvalid.word(),
+        Self::MultipleOwnersDetected.word(),
+        Self::MultipleOwnersResolved.word(),
+        Self::Decommissioned.word(),
+    ];
+
     /// The word in records.
-    pub fn word(self) -> &'static str {
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Created => "ResourceCreated",
             Self::Updated => "ResourceUpdated",
@@ -121,7 +155,7 @@ impl DeviceEventReason {
     }
 }
 
-fn resource_word(kind: ResourceKind, level: ResourceLevel) -> &'static str {
+const fn resource_word(kind: ResourceKind, level: ResourceLevel) -> &'static str {
     match (kind, level) {
         (ResourceKind::Cpu, ResourceLevel::Normal) => "DeviceCPUNormal",
         (ResourceKind::Cpu, ResourceLevel::Warning) => "DeviceCPUWarning",

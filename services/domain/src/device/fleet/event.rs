@@ -5,6 +5,10 @@ use crate::{
     device::{event::DeviceEventReason, fleet::record::Fleet},
 };
 
+/// Words for the kinds of events of a fleet.
+pub const KINDS: [&str; 3] =
+    [DeviceEventReason::Created.word(), DeviceEventReason::Deleted.word(), DeviceEventReason::Updated.word()];
+
 /// Returns the event of a change. A new version of the template is a change of the spec.
 pub fn event(before: Option<&Fleet>, after: Option<&Fleet>) -> Option<EventContent> {
     let (reason, updated_fields) = match (before, after) {

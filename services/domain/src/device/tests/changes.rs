@@ -251,7 +251,7 @@ fn stored_events_name_kind_reason_and_fields() {
     let events = events(Some(&scene("").device), Some(&scene("label:a:b spec-invalid:bad").device));
     let contents: Vec<_> = events.iter().map(|event| format!("{:?}\n", event.content())).collect();
     expect![[r#"
-        EventContent { kind: "ResourceUpdated", reason: "", text: "", details: [("type", "Normal"), ("updated_fields", "labels")] }
-        EventContent { kind: "DeviceSpecInvalid", reason: "", text: "bad", details: [("type", "Warning")] }
+        EventContent { kind: "ResourceUpdated", reason: "", text: "", details: [("type", "Normal"), ("updated_fields", "labels")], session: None }
+        EventContent { kind: "DeviceSpecInvalid", reason: "", text: "bad", details: [("type", "Warning")], session: None }
     "#]].assert_eq(&contents.concat());
 }

@@ -1,4 +1,4 @@
-//! Pages of events, the newest first.
+//! Pages of events, the newest first, and later pages.
 //!
 //! The story of a resource is read from change to change. Where that is not possible, rows are examined one after the
 //! other: for all resources, for one whose record is gone or began later than the story, and for several resources
@@ -19,7 +19,7 @@ use crate::store::{
 };
 
 /// Rows that a page examines: some hundred milliseconds. Stories of several resources share it.
-const EXAMINED: usize = 2_000;
+pub(super) const EXAMINED: usize = 2_000;
 
 /// Position in the history of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,12 +33,22 @@ impl EventPlace {
     const END: Self = Self::at(u64::MAX >> 1);
 
     /// Position before the events of a revision.
-    const fn at(revision: u64) -> Self {
+    pub(super) const fn at(revision: u64) -> Self {
         Self { revision, index: 0 }
     }
 
-    fn of(event: &Event) -> Self {
+    pub(super) fn of(event: &Event) -> Self {
         Self { revision: event.revision, index: event.index }
+    }
+
+    /// Returns the position after the event at this one.
+    pub(super) fn next(self) -> Self {
+        Self { index: self.index + 1, ..self }
+    }
+
+    /// Returns the last revision before this one.
+    pub(super) fn before_revision(self) -> u64 {
+        self.revision.saturating_sub(1)
     }
 }
 
@@ -67,19 +77,19 @@ impl EventPage {
     /// Adds events of other resources. What only one of both has examined belongs to the next page.
     fn add(&mut self, other: Self) {
         self.events.extend(other.events);
-        self.rest = self.rest.into_iter().chain(other.rest).max_by_key(|rest| rest.before);
+        self.rest = self.rest.into_iter().chain(other.rest).max_by_key(|rest| rest.place);
     }
 
     /// Orders the events and leaves all but `most` to the next page.
     fn cut(mut self, most: usize) -> Self {
         if let Some(rest) = self.rest {
-            self.events.retain(|event| EventPlace::of(event) >= rest.before);
+            self.events.retain(|event| EventPlace::of(event) >= rest.place);
         }
         self.events.sort_by_key(|event| std::cmp::Reverse(EventPlace::of(event)));
         if self.events.len() > most {
             self.events.truncate(most);
             self.rest = self.events.last().map(|last| PageRest {
-                before: EventPlace::of(last),
+                place: EventPlace::of(last),
                 time: last.time.map(crate::mesh::time::from_wire).unwrap_or_default(),
             });
         }
@@ -175,7 +185,7 @@ impl<R: Resource> EventHistory<R> {
             let changes = row.changes(|change| change.key == *key && change.revision == revision);
             let events = filter.of_changes(&changes, row, R::KIND).into_iter();
             page.events.extend(events.filter(|event| EventPlace::of(event) < *before));
-            page.rest = Some(PageRest { before: EventPlace::at(revision), time: row.time });
+            page.rest = Some(PageRest { place: EventPlace::at(revision), time: row.time });
             if previous == 0 && *of > 1 {
                 return Ok(EventPage { rest: None, ..page });
             }
@@ -200,7 +210,7 @@ impl<R: Resource> EventHistory<R> {
         let mut below = first.map_or(EventPlace::END.revision, |row| row.revision + 1);
         let mut examined = 0;
         while page.events.len() <= most && examined < EXAMINED {
-            let rows = events::rows_before(&self.database, R::KIND, below, ROWS).await?;
+            let rows = events::rows_before(&self.database, R::KIND, below, filter.until, ROWS).await?;
             let recent = rows.iter().take_while(|row| row.time >= filter.since);
             let events = recent.clone().flat_map(|row| filter.of_row(row, R::KIND, told));
             page.events.extend(events.filter(|event| EventPlace::of(event) < before));
@@ -209,7 +219,7 @@ impl<R: Resource> EventHistory<R> {
             };
             examined += rows.len();
             below = last.revision;
-            page.rest = Some(PageRest { before: EventPlace::at(last.first()), time: last.time });
+            page.rest = Some(PageRest { place: EventPlace::at(last.first()), time: last.time });
         }
         Ok(page)
     }

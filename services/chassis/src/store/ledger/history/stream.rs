@@ -10,7 +10,10 @@ use uuid::Uuid;
 use super::{EventHistory, ROWS, WantedEvents};
 use crate::{
     Fault,
-    store::{ledger::events, resource::Resource},
+    store::{
+        ledger::events::{self, ANY_TIME},
+        resource::Resource,
+    },
 };
 
 /// Least time between two queries of a watch, within which the events of many commits come together.
@@ -55,7 +58,8 @@ impl<R: Resource> EventWatch<R> {
             if id != self.incarnation {
                 return Err(Fault::ResumeExpired(self.after));
             }
-            let rows = events::rows_after(&self.history.database, R::KIND, self.after, ROWS).await?;
+            let rows =
+                events::rows_after(&self.history.database, R::KIND, self.after, ANY_TIME.start, ROWS).await?;
             // A commit that is not shown yet may still be lost to watchers of the resources.
             let rows: Vec<_> = rows.into_iter().take_while(|row| row.revision <= newest).collect();
             self.after = match rows.last() {

@@ -9,7 +9,7 @@ use crate::{
     Fault,
     mesh::time,
     process::clock,
-    store::ledger::events::{KEPT_FOR, StoredChange, StoredRow},
+    store::ledger::events::{ANY_TIME, KEPT_FOR, StoredChange, StoredRow},
 };
 
 /// Most keys of a filter: the story of each is read by itself.
@@ -22,7 +22,12 @@ pub(super) struct WantedEvents {
     pub(super) key_prefix: String,
     kinds: BTreeSet<String>,
     reasons: BTreeSet<String>,
+    actors: BTreeSet<String>,
+    /// Name and tenant of the session; `None`: any event.
+    session: Option<(String, String)>,
     pub(super) since: Timestamp,
+    /// Time before which events are wanted.
+    pub(super) until: Timestamp,
 }
 
 impl WantedEvents {
@@ -41,6 +46,9 @@ impl WantedEvents {
             key_prefix: filter.key_prefix,
             kinds: filter.kinds.into_iter().collect(),
             reasons: filter.reasons.into_iter().collect(),
+            actors: filter.actors.into_iter().collect(),
+            session: Some((filter.session, filter.session_tenant)).filter(|(name, _)| !name.is_empty()),
+            until: filter.until.map_or(ANY_TIME.end, time::from_wire),
             since: filter.since.map_or(earliest, |since| time::from_wire(since).max(earliest)),
         })
     }
@@ -62,6 +70,9 @@ impl WantedEvents {
     /// Returns the wanted events of changes of a row, which are in the order of their revisions.
     pub(super) fn of_changes(&self, changes: &[StoredChange<'_>], row: &StoredRow, kind: &str) -> Vec<Event> {
         let mut events = Vec::new();
+        if row.time >= self.until {
+            return events;
+        }
         let mut revision = 0;
         let mut index = 0;
         for one in changes {
@@ -71,7 +82,7 @@ impl WantedEvents {
                 index = 0;
             }
             for body in &one.events.events {
-                if self.takes(body) {
+                if self.takes(body, &one.events.actor) {
                     events.push(event(one, body, index, row.time, kind));
                 }
                 index += 1;
@@ -80,9 +91,12 @@ impl WantedEvents {
         events
     }
 
-    fn takes(&self, body: &EventBody) -> bool {
+    fn takes(&self, body: &EventBody, actor: &str) -> bool {
+        let session = self.session.as_ref();
         (self.kinds.is_empty() || self.kinds.contains(&body.kind))
             && (self.reasons.is_empty() || self.reasons.contains(&body.reason))
+            && (self.actors.is_empty() || self.actors.contains(actor))
+            && session.is_none_or(|(name, tenant)| body.session == *name && body.session_tenant == *tenant)
     }
 }
 

@@ -18,7 +18,8 @@ const REGISTRY: Actor = Actor::Service("component-registry");
 /// The events of one change, each in a line.
 fn shown(before: &Component, after: &Component, actor: Actor, reason: &str) -> String {
     let lines = events(Some(before), Some(after), actor, reason).into_iter().map(|event| {
-        let EventContent { kind, reason, text, details } = event.content();
+        let EventContent { kind, reason, text, details, session: _ } = event.content();
+        assert!(KINDS.contains(&kind), "{kind}");
         let mut line = format!("    {kind}");
         for part in [&*reason, &*text].into_iter().filter(|part| !part.is_empty()) {
             line.push_str(&format!(" '{part}'"));
@@ -126,7 +127,7 @@ fn a_boot_is_a_story() {
         ],
         &expect![[r#"
             session
-                desired_state_set 'session_setup' configuration=c kernel=k session=session 1
+                desired_state_set 'session_setup' configuration=c initrd=i kernel=k kernel_parameters=p session=session 1
                 enabled
             decision
                 decided 'power_on_needed' phase=powering_on
@@ -135,7 +136,7 @@ fn a_boot_is_a_story() {
             power-on
                 power_action_began 'powering_on' attempt=1
             report
-                boot_reported 'as_desired' kernel=k
+                boot_reported 'as_desired' initrd=i kernel=k kernel_parameters=p
             repeated report
                 nothing
             end
@@ -171,7 +172,7 @@ fn failures_name_their_reason() {
         ],
         &expect![[r#"
             session
-                desired_state_set 'session_setup' configuration=c kernel=k session=session 1
+                desired_state_set 'session_setup' configuration=c initrd=i kernel=k kernel_parameters=p session=session 1
                 enabled
             refused preparation
                 preparation_failed 'failed' 'no such kernel' attempt=1

@@ -2,16 +2,54 @@
 
 use std::collections::BTreeMap;
 
-use proto::event::Event;
+use chassis::kinds::history::SEPARATOR;
+use proto::{
+    event::Event,
+    insight::{SessionOrigin, TimelineEntry},
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::SEPARATOR;
 use crate::reveille::instant;
+
+/// Event with the session behind it.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::reveille) struct ShownEntry {
+    #[serde(flatten)]
+    event: ShownEvent,
+    /// Session whose desired state the resource had, or the session itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<ShownOrigin>,
+}
+
+/// Session behind an event, with its creation as far as that is on record.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::reveille) struct ShownOrigin {
+    /// Name of the session.
+    name: String,
+    /// Tenant of the session.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    tenant: String,
+    /// Operation of the session, such as `boot`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    operation: String,
+    /// Name of its template.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    template: String,
+    /// Author of the session.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    actor: String,
+    /// Id of the request that created the session, as in logs.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    request_id: String,
+    /// Time of its creation, to the millisecond.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<String>,
+}
 
 /// Change that a person asks about later.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct ShownEvent {
+pub(in crate::reveille) struct ShownEvent {
     /// Time of the change, to the millisecond.
     time: String,
     /// Kind of the resource, such as `component`, `session`, `transition` or `host`.
@@ -37,6 +75,33 @@ pub(super) struct ShownEvent {
     /// Id of the request that made the change, as in logs.
     #[serde(skip_serializing_if = "String::is_empty")]
     request_id: String,
+}
+
+impl From<TimelineEntry> for ShownEntry {
+    fn from(entry: TimelineEntry) -> Self {
+        let event = entry.event.unwrap_or_default();
+        let body = event.body.as_ref().filter(|body| !body.session.is_empty());
+        let session = body.map(|body| {
+            let origin = entry.origin.unwrap_or_default();
+            ShownOrigin::of(body.session.clone(), body.session_tenant.clone(), origin)
+        });
+        Self { session, event: event.into() }
+    }
+}
+
+impl ShownOrigin {
+    fn of(name: String, tenant: String, origin: SessionOrigin) -> Self {
+        let SessionOrigin { operation, template, actor, request_id, created_at } = origin;
+        Self {
+            name,
+            tenant,
+            operation,
+            template,
+            actor,
+            request_id,
+            created_at: created_at.map(instant::text),
+        }
+    }
 }
 
 impl From<Event> for ShownEvent {
