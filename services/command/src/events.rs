@@ -58,7 +58,7 @@ pub struct EventsFlags {
 }
 
 /// Reads a time, or a duration until now.
-fn since(text: &str) -> Result<String, String> {
+pub(crate) fn since(text: &str) -> Result<String, String> {
     match duration(text) {
         Ok(ago) => {
             let ago = chrono::TimeDelta::from_std(ago).map_err(|_| "the time is out of bounds".to_owned())?;

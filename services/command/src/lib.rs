@@ -29,6 +29,7 @@ mod status;
 mod table;
 mod templates;
 mod terminal;
+mod timeline;
 mod watch;
 
 use self::error::CommandError;
@@ -70,6 +71,9 @@ pub enum OperatorCommand {
     Options(options::OptionsCommand),
     /// Show what happened to nodes, sessions and hosts, by whom and why
     Events(events::EventsFlags),
+    /// Show who did what to nodes or a session, when and why
+    #[command(after_help = timeline::EXAMPLES)]
+    Timeline(timeline::TimelineFlags),
     /// Keep the addresses of gateways
     #[command(subcommand)]
     Context(contexts::ContextCommand),
@@ -103,6 +107,7 @@ async fn execute(command: &OperatorCommand) -> Result<error::ExitReason, Command
         OperatorCommand::Template(command) => templates::run(command).await,
         OperatorCommand::Options(command) => options::run(command).await,
         OperatorCommand::Events(flags) => events::run(flags).await,
+        OperatorCommand::Timeline(flags) => timeline::run(flags).await,
         OperatorCommand::Context(command) => contexts::run(command),
     }
 }

@@ -159,6 +159,31 @@ pub(crate) struct EventRecord {
     pub details: BTreeMap<String, String>,
 }
 
+/// Entry of the timeline.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct EntryRecord {
+    pub time: String,
+    pub resource: String,
+    pub name: String,
+    pub kind: String,
+    pub reason: String,
+    pub text: String,
+    pub actor: String,
+    pub request_id: String,
+    pub details: BTreeMap<String, String>,
+    pub session: Option<SessionOrigin>,
+}
+
+/// Session behind an entry.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SessionOrigin {
+    pub name: String,
+    pub operation: String,
+    pub actor: String,
+}
+
 /// Explanation of a node or a session.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
