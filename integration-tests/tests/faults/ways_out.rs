@@ -25,7 +25,7 @@ fn every_outgoing_connection_is_listed() {
         search(&root, &root.join(folder), &mut found);
     }
     found.sort();
-    // The simulator's reporter plays the nodes, `moving`, `demo` and `command` are clients of the gateway like
+    // The simulator's reporter plays the nodes, and its port of agents the devices; `moving`, `demo` and `command` are clients of the gateway like
     // any other.
     expect![[r#"
         services/all-in-one/src/demo/rest.rs
@@ -40,6 +40,7 @@ fn every_outgoing_connection_is_listed() {
         services/command/src/options.rs
         services/command/src/sessions.rs
         services/command/src/templates.rs
+        services/simulator/src/agents/port.rs
         services/simulator/src/reporter.rs
         services/upstream/src/base.rs
         services/upstream/src/client.rs

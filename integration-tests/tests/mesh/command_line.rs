@@ -29,6 +29,7 @@ async fn help_mentions_every_command_and_flag() {
     helps("reveille", "demo --help", &format!("{demo_flags} {COMMON_FLAGS}")).await;
     let host_flags = "--hosts --speed --exit";
     helps("reveille", "demo hosts --help", &format!("{host_flags} {COMMON_FLAGS}")).await;
+    helps("reveille", "demo devices --help", &format!("--devices --speed --exit {COMMON_FLAGS}")).await;
     helps("reveille", "import --help", "--enabled --url --config --dry-run").await;
     helps("reveille", "export --help", "--url --config --dry-run").await;
     for (_, binary) in PARTS {
@@ -65,6 +66,16 @@ async fn the_demo_of_hosts_boots_them_and_leaves() {
     let is_available = |line: &&str| line.contains("  available    on");
     assert_eq!(ended.output.lines().filter(is_available).count(), 3, "{}", ended.output);
     assert_eq!(final_counts(&ended.output), [("stable", "3")], "{}", ended.output);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_of_devices_updates_them_and_leaves() {
+    let directory = tempfile::tempdir().unwrap();
+    let flags = "devices --exit --speed 0 --devices 4 --set gateway.agents.listen=127.0.0.1:0";
+    let ended = demo(&directory.path().join("data"), flags).await;
+    assert!(ended.status.success(), "{ended:?}");
+    let count = |word: &str| ended.output.lines().filter(|line| line.starts_with(word)).count();
+    assert_eq!([count("enrolled"), count("reached"), count("trouble")], [1, 2, 3], "{}", ended.output);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,6 +127,7 @@ fn final_counts(output: &str) -> Vec<(&str, &str)> {
 async fn the_demo_stays_and_shows_calls_that_work() {
     stays("demo --speed 0 --nodes 4").await;
     stays("demo hosts --speed 0 --hosts 2").await;
+    stays("demo devices --speed 0 --devices 2 --set gateway.agents.listen=127.0.0.1:0").await;
 }
 
 /// Runs a demo that stays, makes the calls that it shows, and interrupts it.
@@ -185,6 +197,8 @@ async fn unusable_input_is_named() {
         ("demo --operation dance".to_owned(), vec!["--operation", "dance"]),
         ("demo --nodes 0".to_owned(), vec!["--nodes", "0"]),
         ("demo hosts --hosts 0".to_owned(), vec!["--hosts", "0"]),
+        ("demo devices --devices 501".to_owned(), vec!["--devices", "501"]),
+        ("demo devices --set gateway.agents.listen=here".to_owned(), vec!["gateway.agents.listen"]),
         ("demo hosts --set inventory.driver=simulated".to_owned(), vec!["inventory.driver", "hosts"]),
         (format!("serve --config {toml}"), vec!["bad.toml", "lissen"]),
         ("serve --config no-such-file.toml".to_owned(), vec!["no-such-file.toml"]),

@@ -56,6 +56,7 @@ Examples:
   reveille demo                                 boot 96 simulated nodes and look around
   reveille demo --nodes 10000 --speed 0 --exit  see how fast it is
   reveille demo hosts                           register a rack of bare-metal hosts, and boot it
+  reveille demo devices                         enrol edge devices, and update them
   reveille serve --data-dir /var/lib/reveille   serve the mesh; SQLite files go to that directory
   reveille help demo                            every flag of the demo
   reveille status                               look at a running mesh

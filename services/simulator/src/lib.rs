@@ -7,7 +7,10 @@
 //!
 //! The hardware itself ([`machine`], [`node`], [`hardware`], [`boot`], [`reporter`]) is public, so that HTTP fakes of
 //! the real upstreams can use the same machine.
+//!
+//! Agents of edge devices ([`agents`]) are no part of the machine: a program that wants some starts them.
 
+pub mod agents;
 pub mod boot;
 pub mod faults;
 mod fleet;

@@ -1,5 +1,5 @@
-//! The demos, with the calls of an operator: one boots a simulated fleet through the whole mesh, the other
-//! ([`hosts`]) registers a simulated rack of bare-metal hosts first.
+//! The demos, with the calls of an operator: one boots a simulated fleet through the whole mesh, one ([`hosts`]) registers
+//! a simulated rack of bare-metal hosts first, and one ([`devices`]) enrols simulated edge devices.
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
@@ -11,6 +11,7 @@ use proto::session::Session;
 use reveille::mesh::{self, MeshListeners};
 
 use self::{
+    devices::DeviceDemoFlags,
     display::ProgressDisplay,
     flags::{DemoFlags, DemoOperation},
     follow::ProgressWatch,
@@ -22,6 +23,7 @@ use self::{
     waits::waits,
 };
 
+mod devices;
 mod display;
 mod flags;
 mod follow;
@@ -51,6 +53,8 @@ pub(crate) struct DemoArguments {
 enum DemoSubject {
     /// Register a simulated rack of bare-metal hosts, show how they become available, boot them, and keep serving
     Hosts(HostDemoFlags),
+    /// Enrol simulated edge devices, roll two templates out to them, show their statuses, and keep serving
+    Devices(DeviceDemoFlags),
 }
 
 /// Runs the demo.
@@ -64,6 +68,10 @@ pub(crate) fn run(arguments: DemoArguments) -> ExitCode {
         Some(DemoSubject::Hosts(flags)) => {
             let command = |directory| flags.command(directory);
             run_in_fresh_directory(flags.exit, command, async |context| hosts::demo(context, &flags).await)
+        }
+        Some(DemoSubject::Devices(flags)) => {
+            let command = |directory| flags.command(directory);
+            run_in_fresh_directory(flags.exit, command, async |context| devices::demo(context, &flags).await)
         }
     }
 }

@@ -21,6 +21,9 @@ const LONGEST_WATCH: Duration = Duration::from_secs(3600);
 /// Prefix of the Kubernetes API.
 pub(crate) const KUBERNETES: &str = "/kubernetes";
 
+/// Prefix of the contract of Flight Control.
+const FLIGHTCTL: &str = "/flightctl/api/v1";
+
 /// A client of the gateway.
 pub(crate) struct GatewayClient {
     client: reqwest::Client,
@@ -104,6 +107,51 @@ impl GatewayClient {
         let response = request.send().await.and_then(reqwest::Response::error_for_status);
         let response = response.map_err(reqwest::Error::without_url).with_context(|| format!("GET {url}"))?;
         Ok(HostWatch { response, received: Vec::new() })
+    }
+
+    /// Returns the names of requests to be enrolled that nobody has approved.
+    ///
+    /// # Errors
+    /// The gateway's error.
+    pub(crate) async fn enrolments_to_approve(&self) -> anyhow::Result<Vec<String>> {
+        let path = "/enrollmentrequests?fieldSelector=status.approval.approved%3Dfalse";
+        let items = self.items(path).await?;
+        let names = items.iter().filter_map(|item| item["metadata"]["name"].as_str());
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    /// Approves the request of an agent.
+    ///
+    /// # Errors
+    /// The gateway's error.
+    pub(crate) async fn approve_enrolment(&self, name: &str) -> anyhow::Result<()> {
+        let path = format!("{FLIGHTCTL}/enrollmentrequests/{name}/approval");
+        self.done(Method::PUT, &path, json!({ "approved": true })).await
+    }
+
+    /// Creates or replaces a fleet of edge devices.
+    ///
+    /// # Errors
+    /// The gateway's error.
+    pub(crate) async fn put_fleet(&self, name: &str, fleet: Value) -> anyhow::Result<()> {
+        self.done(Method::PUT, &format!("{FLIGHTCTL}/fleets/{name}"), fleet).await
+    }
+
+    /// Returns the edge devices, a thousand at most.
+    ///
+    /// # Errors
+    /// The gateway's error.
+    pub(crate) async fn devices(&self) -> anyhow::Result<Vec<Value>> {
+        self.items("/devices").await
+    }
+
+    /// Returns the items of a list of the contract of Flight Control.
+    async fn items(&self, path: &str) -> anyhow::Result<Vec<Value>> {
+        let (status, mut answer) = self.call(Method::GET, &format!("{FLIGHTCTL}{path}"), None).await?;
+        match answer["items"].take() {
+            Value::Array(items) => Ok(items),
+            _ => bail!("GET {path}: {status}: {answer}"),
+        }
     }
 
     async fn done(&self, method: Method, path: &str, body: Value) -> anyhow::Result<()> {

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, sync::Arc};
 pub use domain::device::agent::{AgentDenial, AgentIdentity, AgentRefusal};
 use domain::{
     core::time::Timestamp,
-    device::agent::{AgentCertificate, RevocationEvidence, identify},
+    device::{
+        agent::{AgentCertificate, RevocationEvidence, identify},
+        record::name::DeviceName,
+    },
 };
 use parking_lot::Mutex;
 use x509_parser::{certificate::X509Certificate, prelude::FromDer as _};
@@ -69,6 +72,11 @@ impl AgentCertificates {
         };
         identify(&facts, evidence, clock::now())
     }
+}
+
+/// Returns the name of the device whose public key has that digest.
+pub fn device_name(digest: &[u8; 32]) -> String {
+    DeviceName::of_key(digest).to_string()
 }
 
 fn facts(der: &[u8]) -> Option<AgentCertificate> {
