@@ -73,7 +73,7 @@ pub enum OperatorCommand {
     Events(events::EventsFlags),
     /// Show who did what to nodes or a session, when and why
     #[command(after_help = timeline::EXAMPLES)]
-    Timeline(timeline::TimelineFlags),
+    Timeline(Box<timeline::TimelineFlags>),
     /// Keep the addresses of gateways
     #[command(subcommand)]
     Context(contexts::ContextCommand),
