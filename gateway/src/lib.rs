@@ -63,13 +63,14 @@ pub async fn start(context: chassis::Context, listener: TcpListener) -> anyhow::
         ("reports", settings.reports),
         ("operators", settings.operators),
         ("lists", settings.lists),
+        ("live_streams", settings.live_streams),
         ("body_bytes", settings.body_bytes),
         ("list_bytes", settings.list_bytes),
     ] {
         anyhow::ensure!(most > 0, "gateway.{key}: has to be above zero");
     }
     let address = listener.local_addr().context("local address")?;
-    let mesh = MeshHandle::new(&context.settings)?;
+    let mesh = MeshHandle::new(&context.settings, context.tasks.shutdown())?;
     let places = AdmissionPlaces::new(settings, &context.capacity);
     let kubernetes = kubernetes(&context, mesh.clone(), &places).await?;
     let flightctl = flightctl(&context, mesh.clone(), &places).await?;

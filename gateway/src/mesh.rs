@@ -23,6 +23,8 @@ use proto::{
     tenant::tenant_service_client::TenantServiceClient,
 };
 
+use tokio_util::sync::CancellationToken;
+
 use crate::http::retry::RetryReads;
 
 /// Connection to any replica of a service.
@@ -78,6 +80,8 @@ pub(crate) struct MeshClients {
     pub registry: MeshChannel,
     /// Sessions, at the session manager.
     pub sessions: SessionServiceClient<MeshChannel>,
+    /// Events of sessions and session templates, at the session manager.
+    pub session_events: EventClient,
     /// Session templates, at the session manager.
     pub templates: SessionTemplateServiceClient<MeshChannel>,
     /// Nodes of tenants, at the session manager.
@@ -94,6 +98,8 @@ pub(crate) struct MeshClients {
     pub timeline: TimelineServiceClient<MeshChannel>,
     /// Boot scripts, at the config coordinator.
     pub boot_scripts: BootScriptServiceClient<MeshChannel>,
+    /// End of the process, at which streams without end have to end.
+    pub shutdown: CancellationToken,
 }
 
 impl MeshHandle {
@@ -101,7 +107,7 @@ impl MeshHandle {
     ///
     /// # Errors
     /// When an address cannot be read.
-    pub(crate) fn new(settings: &Settings) -> anyhow::Result<Self> {
+    pub(crate) fn new(settings: &Settings, shutdown: CancellationToken) -> anyhow::Result<Self> {
         let registry = RetryReads(chassis::channel(&settings.tls, &settings.component_registry.url)?);
         let manager = RetryReads(chassis::channel(&settings.tls, &settings.session_manager.url)?);
         let insight = RetryReads(chassis::channel(&settings.tls, &settings.insight.url)?);
@@ -123,6 +129,7 @@ impl MeshHandle {
                 .max_decoding_message_size(LARGEST_MESSAGE),
             registry,
             sessions: SessionServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
+            session_events: EventClient::new(manager.clone()),
             templates: SessionTemplateServiceClient::new(manager.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
             tenants: TenantServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
@@ -132,6 +139,7 @@ impl MeshHandle {
             timeline: TimelineServiceClient::new(insight.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             explanations: ExplainServiceClient::new(insight).max_decoding_message_size(LARGEST_MESSAGE),
             boot_scripts: BootScriptServiceClient::new(coordinator),
+            shutdown,
         };
         Ok(Self(Arc::new(clients)))
     }

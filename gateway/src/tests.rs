@@ -7,6 +7,7 @@ use chassis::{Context, Settings, process::capacity::ProcessCapacity};
 use expect_test::{Expect, expect};
 use http::{Method, StatusCode, header::CONTENT_TYPE};
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
 
 mod agents;
@@ -27,7 +28,7 @@ pub(crate) fn app(
     settings: &Settings,
 ) -> impl Service<Request, Response = http::Response<Body>, Error = Infallible, Future: Send> + Clone + use<>
 {
-    let mesh = MeshHandle::new(settings).unwrap();
+    let mesh = MeshHandle::new(settings, CancellationToken::new()).unwrap();
     let places = AdmissionPlaces::new(&settings.gateway, &ProcessCapacity::of_process(settings));
     let flightctl = crate::flightctl::router(FlightctlFace::new(mesh.clone()), &places);
     let faces = FaceRouters { flightctl, ..FaceRouters::default() };

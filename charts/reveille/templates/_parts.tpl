@@ -109,8 +109,8 @@ power-controller: [component-registry, simulator]
 config-coordinator: [component-registry, power-controller, simulator]
 host-provisioner: [component-registry, simulator]
 fleet-manager: [component-registry]
-insight: [component-registry, session-manager, power-controller, config-coordinator]
-gateway: [component-registry, session-manager, power-controller, config-coordinator, fleet-manager, insight]
+insight: [component-registry, session-manager, power-controller, config-coordinator, fleet-manager]
+gateway: [component-registry, session-manager, config-coordinator, fleet-manager, insight]
 # Its nodes report over REST.
 simulator: [gateway]
 {{- end -}}

@@ -25,6 +25,10 @@ use super::problem::RequestProblem;
 /// as parsed, and the chunk that waits to be sent.
 const LIST: u64 = 3 << 20;
 
+/// Memory for a live stream: a batch of each watch behind it, once as received and once as parsed, and the chunk that waits
+/// to be sent.
+const LIVE_STREAM: u64 = 6 << 20;
+
 /// Places of each class, and the room for bodies. Clones share them.
 #[derive(Clone)]
 pub(crate) struct AdmissionPlaces {
@@ -36,14 +40,17 @@ pub(crate) struct AdmissionPlaces {
 impl AdmissionPlaces {
     /// Creates places and room as the settings and the process allow.
     pub(crate) fn new(settings: &GatewaySettings, capacity: &ProcessCapacity) -> Self {
-        let lists = capacity.share(settings.list_bytes.into()) / LIST;
-        let lists = u32::try_from(lists).unwrap_or(u32::MAX).clamp(1, settings.lists);
+        let bytes = capacity.share(settings.list_bytes.into());
+        let places = |each, most| u32::try_from(bytes / each).unwrap_or(u32::MAX).clamp(1, most);
+        let lists = places(LIST, settings.lists);
+        let live_streams = places(LIVE_STREAM, settings.live_streams);
         let classes = ClassPlaces::new(|class| match class {
             CallClass::Report => settings.reports,
             CallClass::Operator => settings.operators,
             CallClass::List => lists,
-            // No request over HTTP has these classes.
-            CallClass::Watch | CallClass::Control => 0,
+            CallClass::Watch => live_streams,
+            // No request over HTTP has this class.
+            CallClass::Control => 0,
         });
         let patience = Duration::from_secs(settings.queue_seconds.into());
         let bytes = capacity.share(settings.body_bytes.into());

@@ -1,4 +1,4 @@
-//! Reveille's own paths: events, the timeline, explanations, sessions with their results, probes, metrics, and the description of
+//! Reveille's own paths: events, the timeline, live changes, explanations, sessions with their results, probes, metrics, and the description of
 //! everything that the common port serves.
 
 use std::collections::BTreeMap;
@@ -15,6 +15,7 @@ mod events;
 mod explain;
 mod history;
 mod instant;
+mod live;
 mod probes;
 mod sessions;
 mod timeline;
@@ -31,6 +32,7 @@ pub(crate) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
         .or_else(|| explain::class_of(method, path))
         .or_else(|| sessions::class_of(method, path))
         .or_else(|| timeline::class_of(method, path))
+        .or_else(|| live::class_of(method, path))
 }
 
 /// Returns the paths of this face. The description is also found under `prefix`, beside the contract that it describes.
@@ -50,6 +52,7 @@ pub(crate) fn endpoints(prefix: &'static str) -> Vec<ApiEndpoint<MeshHandle>> {
             .get(description::show, ApiOperation::new("This description").answers::<serde_json::Value>())
             .also_under(prefix),
         at(events::PATH).get(events::list, events::operation()),
+        at(live::PATH).get(live::follow, live::operation()),
         at(timeline::PATH).get(timeline::list, timeline::operation()),
         at(explain::COMPONENT_PATH).get(explain::component, explain::component_operation()),
         at(explain::SESSION_PATH).get(explain::session, explain::session_operation()),

@@ -10,7 +10,7 @@ use proto::session::{
     SessionFilter,
 };
 
-use self::shown::ShownSession;
+pub(super) use self::shown::ShownSession;
 use super::{TENANT, at, history};
 use crate::{
     http::{

@@ -66,6 +66,7 @@ fn the_document_lists_the_contract() {
         /reveille/v1/events GET
         /reveille/v1/explain/components/{id} GET
         /reveille/v1/explain/sessions/{name} GET
+        /reveille/v1/live GET
         /reveille/v1/sessions GET
         /reveille/v1/sessions/{name} GET
         /reveille/v1/sessions/{name}/cancel POST
@@ -156,6 +157,7 @@ fn operations_say_what_they_take_and_may_answer() {
         get /reveille/v1/events (component session tenant host transition resource kind reason since limit order before) -> 200 400 403 414 431 500 503
         get /reveille/v1/explain/components/{id} (id) -> 200 400 403 404 500 503
         get /reveille/v1/explain/sessions/{name} (name tenant) -> 200 400 403 404 414 431 500 503
+        get /reveille/v1/live (kind component session tenant Last-Event-ID) -> 200 400 403 414 431 500 503
         get /reveille/v1/sessions (tenant) -> 200 400 403 414 431 500 503
         get /reveille/v1/sessions/{name} (name tenant) -> 200 400 403 404 414 431 500 503
         post /reveille/v1/sessions/{name}/cancel (name tenant reason) -> 200 400 403 404 409 414 431 500 503

@@ -10,6 +10,7 @@ mod evaluation;
 mod explain;
 mod grpc;
 mod hostile;
+mod live;
 mod moving;
 mod overload;
 mod processes;

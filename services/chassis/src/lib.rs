@@ -26,7 +26,7 @@ pub mod simulation;
 pub mod store;
 
 /// Limits of texts and lists in requests, for their documentation, such as the gateway's.
-pub use domain::core::limits;
+pub use domain::core::{limits, node_set};
 pub use mesh::channel::{Channel, channel, plain_channel, within};
 pub use mesh::context::{Context, bind};
 pub use mesh::fault::Fault;

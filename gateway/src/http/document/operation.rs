@@ -92,12 +92,17 @@ impl ApiOperation {
 
     /// Answers 200 and plain text.
     pub(crate) fn answers_text(self) -> Self {
-        Self { success: (StatusCode::OK, AnswerBody::Text("text/plain")), ..self }
+        self.answers_text_of("text/plain")
     }
 
     /// Answers 200 and a page for browsers.
     pub(crate) fn answers_page(self) -> Self {
-        Self { success: (StatusCode::OK, AnswerBody::Text("text/html")), ..self }
+        self.answers_text_of("text/html")
+    }
+
+    /// Answers 200 and text of a media type.
+    pub(crate) fn answers_text_of(self, media_type: &'static str) -> Self {
+        Self { success: (StatusCode::OK, AnswerBody::Text(media_type)), ..self }
     }
 
     /// Answers text of a media type to clients that accept it.

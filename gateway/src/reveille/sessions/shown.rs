@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// Session with its result.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct ShownSession {
+pub(in crate::reveille) struct ShownSession {
     /// Name, unique within the tenant.
     name: String,
     /// Tenant that owns the session.

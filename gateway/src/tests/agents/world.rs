@@ -57,7 +57,7 @@ impl AgentWorld {
         Box::pin(fleet_manager::start(fleets.clone(), listener)).await.unwrap();
         let gateway = Context::new(settings.clone());
         let places = AdmissionPlaces::new(&settings.gateway, &ProcessCapacity::of_process(&settings));
-        let mesh = MeshHandle::new(&settings).unwrap();
+        let mesh = MeshHandle::new(&settings, gateway.tasks.shutdown()).unwrap();
         let address = crate::agents(&gateway, mesh, &places).await.unwrap().expect("a port");
         let world = Self { settings, registry, gateway, fleets, address, _directory: directory };
         world.until_certificates_count(&world.enrolling()).await;

@@ -54,7 +54,7 @@ impl HostSite {
         let context = Context::new(settings.clone());
         let registry = HostRegistry::default();
         registry.clone().serve(&context, listener).await;
-        let mesh = MeshHandle::new(&settings).unwrap();
+        let mesh = MeshHandle::new(&settings, context.tasks.shutdown()).unwrap();
         let face = KubernetesFace::start(&context, mesh).unwrap();
         let places = AdmissionPlaces::new(&settings.gateway, &ProcessCapacity::of_process(&settings));
         let router = kubernetes::router(face, &places);
@@ -282,7 +282,7 @@ async fn tables_have_the_printed_columns() {
 #[tokio::test]
 async fn common_port_has_the_face_under_a_prefix() {
     let site = HostSite::start().await;
-    let mesh = MeshHandle::new(&site.context.settings).unwrap();
+    let mesh = MeshHandle::new(&site.context.settings, site.context.tasks.shutdown()).unwrap();
     let places = AdmissionPlaces::new(
         &site.context.settings.gateway,
         &ProcessCapacity::of_process(&site.context.settings),

@@ -174,12 +174,15 @@ pub struct GatewaySettings {
     pub operators: u32,
     /// Most lists that are under way at the same time, each until the client has all of it. Further ones wait.
     pub lists: u32,
+    /// Most live streams at the same time, each until its client leaves. Further ones wait.
+    pub live_streams: u32,
     /// Seconds that a request waits for its turn before it is refused with 503 and `Retry-After`.
     pub queue_seconds: u32,
     /// Most bytes of bodies that are arriving or being worked on at the same time; a quarter of the memory limit at most.
     /// Further ones wait.
     pub body_bytes: u32,
-    /// Most bytes that lists under way may take; a quarter of the memory limit at most. Further lists wait.
+    /// Most bytes that lists under way may take, and as many again for live streams; a quarter of the memory limit at most.
+    /// Further ones wait.
     pub list_bytes: u32,
     /// Bare-metal hosts for clients of Kubernetes.
     pub kubernetes: FaceSettings,
@@ -458,6 +461,8 @@ impl GatewaySettings {
             reports: 1024,
             operators: 512,
             lists: 64,
+            // Screens of operators, and programs that forward events.
+            live_streams: 32,
             // Clients of BOS give up after thirty seconds. As many as there are connections have had their turn by then.
             queue_seconds: 15,
             // Two of the largest at a time.

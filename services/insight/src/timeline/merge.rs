@@ -84,7 +84,6 @@ impl SourcePage {
 
     /// Leaves out events about which `wanted` says no.
     pub(super) fn retain(&mut self, wanted: impl FnMut(&Event) -> bool) {
-        self.events.make_contiguous();
         self.events.retain(wanted);
     }
 
