@@ -38,8 +38,9 @@ def network_problems(objects, values):
     missing = {(caller, called) for caller, called in needed - let_in if called not in open_parts}
     if missing:
         yield f"calls are kept out: {sorted(missing)}"
-    if let_in - needed - {("test", "gateway")}:
-        yield f"nobody makes the calls {sorted(let_in - needed)}"
+    idle = let_in - needed - {("test", "gateway")}
+    if idle:
+        yield f"nobody makes the calls {sorted(idle)}"
     if open_parts - {"gateway"}:
         yield f"everybody reaches {sorted(open_parts)}"
     if wanted.get("restrictEgress"):
