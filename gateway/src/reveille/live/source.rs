@@ -13,13 +13,12 @@ use futures_util::{
 use proto::{
     WatchBatch,
     component::{Component, WatchComponentsRequest},
-    event::{Event, WatchEventsRequest},
+    event::{Event, EventFilter, WatchEventsRequest},
     session::{Session, WatchSessionsRequest},
 };
 use tonic::Status;
 use uuid::Uuid;
 
-use super::wanted::LiveFilter;
 use crate::{
     http::call::fault,
     mesh::{EventClient, MeshHandle, REGISTRY, SESSIONS},
@@ -79,14 +78,14 @@ impl LiveSource {
         }
     }
 
-    /// Begins the watch of the source after `resume`; one that cannot be resumed begins from the start.
+    /// Begins the watch of the source after `resume`, of events by `filter`; one that cannot be resumed begins from the start.
     ///
     /// # Errors
     /// The service does not answer.
     pub(super) async fn watch(
         self,
         mesh: &MeshHandle,
-        filter: &LiveFilter,
+        filter: &EventFilter,
         resume: ResumeToken,
     ) -> Result<SourceStream, Fault> {
         match self.watch_after(mesh, filter, resume).await {
@@ -102,7 +101,7 @@ impl LiveSource {
     async fn watch_after(
         self,
         mesh: &MeshHandle,
-        filter: &LiveFilter,
+        filter: &EventFilter,
         resume: ResumeToken,
     ) -> Result<SourceStream, Fault> {
         let begun = match self {
@@ -125,11 +124,11 @@ impl LiveSource {
     async fn events(
         self,
         client: &EventClient,
-        filter: &LiveFilter,
+        filter: &EventFilter,
         resume: ResumeToken,
     ) -> Result<SourceStream, Status> {
         let request = WatchEventsRequest {
-            filter: Some(filter.events_of(self)),
+            filter: Some(filter.clone()),
             resume_revision: Some(resume.revision).filter(|revision| *revision > 0),
         };
         let mut client = client.clone().max_decoding_message_size(LARGEST_MESSAGE);

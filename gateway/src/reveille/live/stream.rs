@@ -67,8 +67,8 @@ impl LiveStream {
         place: LivePlace,
     ) -> Result<Self, Fault> {
         let watches = filter.sources().into_iter().map(|source| {
-            let resume = place.of(source);
-            source.watch(mesh, &filter, resume)
+            let (events, resume) = (filter.events_of(source), place.of(source));
+            async move { source.watch(mesh, &events, resume).await }
         });
         let changes = select_all(try_join_all(watches).await?);
         let is_resumed = place.has(LiveSource::Components);
