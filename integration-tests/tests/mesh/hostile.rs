@@ -357,10 +357,9 @@ async fn every_path_answers_head_and_options() {
         let path = path.replace(['{', '}'], "");
         let allowed = mesh.bos.send(Method::OPTIONS, &path, None).await;
         assert_eq!(allowed.status, StatusCode::OK, "{path}");
-        let (get, head) = (
-            mesh.bos.send(Method::GET, &path, None).await.status,
-            mesh.bos.send(Method::HEAD, &path, None).await,
-        );
+        // Live changes have no end, so only the head of the answer is awaited.
+        let get = reqwest::get(format!("{}{path}", mesh.bos.url())).await.unwrap().status();
+        let head = mesh.bos.send(Method::HEAD, &path, None).await;
         assert_eq!((head.status, head.body), (get, Value::Null), "{path}");
         assert_eq!(get == StatusCode::METHOD_NOT_ALLOWED, item.get("get").is_none(), "{path}");
     }
