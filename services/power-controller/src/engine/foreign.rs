@@ -35,6 +35,9 @@ pub(crate) struct ForeignTransitions {
     /// Time of the last action on record, by node, until the transitions are known: an older one that has ended has no
     /// effect any more.
     acted_at: HashMap<String, Timestamp>,
+    /// Upstream ids of those that operators have abandoned before the transitions are known: the question for them may
+    /// have been on its way.
+    abandoned: HashSet<String>,
 }
 
 /// Answer of the upstream in this term to the question for its open transitions.
@@ -102,6 +105,8 @@ impl PowerEngine {
         let mut commands = Vec::new();
         if self.foreign.listing != ForeignListing::Known {
             self.foreign.listing = ForeignListing::Known;
+            let abandoned = std::mem::take(&mut self.foreign.abandoned);
+            found.retain(|one| !abandoned.contains(&one.id));
             // The last action on a node counts, and an open transition holds its nodes.
             found.sort_by_key(|one| (one.open, one.at));
             for one in &found {
@@ -182,6 +187,9 @@ impl PowerEngine {
 
     /// Ends the wait for a transition that an operator has abandoned, which has this id at the upstream.
     pub(super) fn abandon_foreign(&mut self, upstream_id: &str, now: PointInTime) -> Vec<EngineCommand> {
+        if self.foreign.listing != ForeignListing::Known {
+            self.foreign.abandoned.insert(upstream_id.to_owned());
+        }
         let mut commands = Vec::new();
         for transition in self.foreign.open.extract_if(.., |one| one.upstream_id == upstream_id) {
             tracing::warn!(upstream_id, "transition that is not on record abandoned");

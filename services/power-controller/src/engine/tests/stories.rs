@@ -382,6 +382,16 @@ fn what_the_upstream_works_on_without_a_record_is_waited_for() {
 }
 
 #[test]
+fn a_transition_abandoned_while_the_upstream_is_asked_is_not_waited_for() {
+    let mut scene = EngineScene::power_off(&["x1"]);
+    let action = Action::PoweringOffGracefully;
+    let marked = PowerTransition::of_another(Some(action), "t-0", vec!["x1".to_owned()]);
+    scene.tell("t-0 is abandoned", EngineEvent::Abandoned(Arc::new(marked)));
+    scene.tell("the upstream has it", found(vec![record("t-0", action, &["x1"], true)]));
+    assert!(scene.engine.waits_for_holder("x1", 1).is_none());
+}
+
+#[test]
 fn an_abandoned_transition_of_another_client_is_not_waited_for() {
     let mut scene = EngineScene::power_off(&["x1", "x2"]);
     let open = |id: &str, node: &str| record(id, Action::PoweringOffGracefully, &[node], true);
