@@ -163,15 +163,8 @@ pub(crate) struct EventRecord {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct EntryRecord {
-    pub time: String,
-    pub resource: String,
-    pub name: String,
-    pub kind: String,
-    pub reason: String,
-    pub text: String,
-    pub actor: String,
-    pub request_id: String,
-    pub details: BTreeMap<String, String>,
+    #[serde(flatten)]
+    pub event: EventRecord,
     pub session: Option<SessionOrigin>,
 }
 

@@ -148,7 +148,8 @@ impl WantedFlags {
 
 fn tell(flags: &OutputFlags, document: &Value) -> Result<ExitReason, CommandError> {
     let entries: Vec<EntryRecord> = parsed(PATH, document["entries"].clone())?;
-    let names = entries.iter().map(|entry| format!("{}/{}", entry.resource, entry.name)).collect();
+    let names =
+        entries.iter().map(|entry| format!("{}/{}", entry.event.resource, entry.event.name)).collect();
     show(flags, document, names, |wide| table(&entries, wide))?;
     if flags.is_for_people() {
         let places =
@@ -173,12 +174,18 @@ fn table(entries: &[EntryRecord], wide: bool) -> Table {
         false => Table::new(["TIME", "NAME", "EVENT", "REASON", "BY", "SESSION", "TEXT"]),
     };
     for entry in entries.iter().rev() {
-        let [time, name, kind, reason, actor] =
-            [&entry.time, &entry.name, &entry.kind, &entry.reason, &entry.actor].map(Cell::plain);
+        let [time, name, kind, reason, actor] = [
+            &entry.event.time,
+            &entry.event.name,
+            &entry.event.kind,
+            &entry.event.reason,
+            &entry.event.actor,
+        ]
+        .map(Cell::plain);
         let session = Cell::plain(entry.session.as_ref().map(told).unwrap_or_default());
         let text = Cell::plain(text(entry, wide));
         if wide {
-            let [resource, request] = [&entry.resource, &entry.request_id].map(Cell::plain);
+            let [resource, request] = [&entry.event.resource, &entry.event.request_id].map(Cell::plain);
             table.push([time, resource, name, kind, reason, actor, session, text, request]);
         } else {
             table.push([time, name, kind, reason, actor, session, text]);
@@ -199,9 +206,9 @@ fn told(session: &SessionOrigin) -> String {
 /// Returns the text and the values. The session has a column of its own, and kernel parameters fill a terminal.
 fn text(entry: &EntryRecord, wide: bool) -> String {
     let shown = |name: &str| name != "session" && (wide || name != "kernel_parameters");
-    let details = entry.details.iter().filter(|(name, _)| shown(name));
+    let details = entry.event.details.iter().filter(|(name, _)| shown(name));
     let details = details.map(|(name, value)| format!("{name}={value}"));
-    let text = std::iter::once(entry.text.clone()).filter(|text| !text.is_empty());
+    let text = std::iter::once(entry.event.text.clone()).filter(|text| !text.is_empty());
     text.chain(details).collect::<Vec<_>>().join(" ")
 }
 
