@@ -23,7 +23,7 @@ pub(super) fn operation() -> ApiOperation {
     ApiOperation::new(
         "Who did what to a resource, when and why, the newest first; or all of it, an entry a line",
     )
-    .answers::<Timeline>()
+    .answers::<ShownTimeline>()
     .or_answers_text(export::MEDIA_TYPE)
     .asks(parameters())
     .refuses(StatusCode::FORBIDDEN, "A tenant asks; the timeline is for administrators")
@@ -36,7 +36,8 @@ pub(super) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
 
 /// Page of the timeline.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Timeline {
+#[schemars(rename = "Timeline")]
+pub(crate) struct ShownTimeline {
     /// Entries, the newest first.
     entries: Vec<ShownEntry>,
     /// Value of the parameter `before` for the page with older entries; absent: there are none. A page may have fewer
@@ -63,7 +64,7 @@ pub(super) async fn list(
     }
     let page = history::page(&mesh, wanted.page()).await.map_err(refused)?;
     let place = |text: String| Some(text).filter(|text| !text.is_empty());
-    let timeline = Timeline {
+    let timeline = ShownTimeline {
         entries: page.entries.into_iter().map(ShownEntry::from).collect(),
         older: place(page.older),
         newer: place(page.newer),

@@ -251,7 +251,7 @@ async fn serve_connections(
     Ok(())
 }
 
-/// Everything that a connection is served with.
+/// Context that every connection is served with.
 #[derive(Clone)]
 struct ConnectionService {
     builder: Builder<StreamTasks>,

@@ -154,7 +154,7 @@ pub struct GatewaySettings {
     /// Address for other parts.
     pub url: String,
     /// PEM file with the certificate of the address to listen on, and those that it was signed by; empty: HTTP without TLS.
-    /// It is read again when it changes.
+    /// The file is read again when it changes.
     pub certificate: PathBuf,
     /// PEM file with the key of the certificate.
     pub key: PathBuf,

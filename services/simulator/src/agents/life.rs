@@ -1,4 +1,4 @@
-//! One agent, from its first request to the end of its device (device reference 3.3 to 3.5).
+//! Life of an agent, from its first request to the end of its device (device reference 3.3 to 3.5).
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use super::{
     report::{DeviceReport, UpdateStage},
 };
 
-/// One agent.
+/// Agent of one device.
 pub(super) struct AgentLife {
     key: AgentKey,
     plan: AgentPlan,
@@ -33,7 +33,7 @@ struct WantedSpec {
 }
 
 /// End of a stretch of an agent's life.
-enum Parting {
+enum LifeEnd {
     /// The device is unknown: the agent forgets its certificate and enrols anew.
     Forgotten,
     /// The device has ended its life.
@@ -48,16 +48,16 @@ impl AgentLife {
     /// Runs the agent until its device has ended its life.
     pub(super) async fn run(mut self) {
         loop {
-            let parting = match self.enrol().await {
+            let end = match self.enrol().await {
                 Ok(port) => self.follow(&port).await,
                 Err(error) => {
                     tracing::warn!(device = %self.key.name, error = format!("{error:#}"), "agent gave up");
                     return;
                 }
             };
-            match parting {
-                Parting::Forgotten => tracing::info!(device = %self.key.name, "agent enrols anew"),
-                Parting::Ended => return,
+            match end {
+                LifeEnd::Forgotten => tracing::info!(device = %self.key.name, "agent enrols anew"),
+                LifeEnd::Ended => return,
             }
         }
     }
@@ -88,7 +88,7 @@ impl AgentLife {
     }
 
     /// Polls for specs and follows them.
-    async fn follow(&mut self, port: &AgentPort) -> Parting {
+    async fn follow(&mut self, port: &AgentPort) -> LifeEnd {
         self.report.boots += 1;
         let status = format!("/devices/{}/status", self.key.name);
         let mut is_reported = false;
@@ -100,7 +100,7 @@ impl AgentLife {
                     let wanted = WantedSpec::of(&device);
                     if wanted.is_end {
                         self.end(port).await;
-                        return Parting::Ended;
+                        return LifeEnd::Ended;
                     }
                     is_reported = true;
                     self.update(port, wanted).await
@@ -113,8 +113,8 @@ impl AgentLife {
                     }
                     self.pace.poll()
                 }
-                PortAnswer::Unknown => return Parting::Forgotten,
-                PortAnswer::Revoked => return Parting::Ended,
+                PortAnswer::Unknown => return LifeEnd::Forgotten,
+                PortAnswer::Revoked => return LifeEnd::Ended,
                 failed @ PortAnswer::Failed(_) => {
                     self.log("poll", failed);
                     self.pace.retry()

@@ -29,7 +29,7 @@ pub(super) struct AgentPort {
 pub(super) enum PortAnswer {
     /// The document that was asked for.
     Document(Value),
-    /// Nothing new.
+    /// No change of the document.
     Nothing,
     /// The device, or the request, is unknown.
     Unknown,

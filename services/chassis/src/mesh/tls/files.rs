@@ -31,7 +31,7 @@ pub(super) struct CertificateContent {
     pub key: PrivateKeyDer<'static>,
 }
 
-/// Everything that a part needs for TLS with other parts.
+/// Content of the files with which a part speaks TLS with other parts.
 pub(super) struct MeshContent {
     pub own: CertificateContent,
     pub roots: Arc<RootCertStore>,
