@@ -10,6 +10,7 @@
 //! - `bos`: the contract of BOS version 2; `kubernetes`: that of Kubernetes, for bare-metal hosts; `flightctl`: that of
 //!   Flight Control, for edge devices
 //! - `reveille`: events, probes, metrics, the description
+//! - `dashboard`: the page for people, made of files alone
 //! - `mesh`: clients of the services behind
 //! - `port`: the faces that share a port
 //!
@@ -42,6 +43,7 @@ use crate::{
 };
 
 mod bos;
+mod dashboard;
 mod flightctl;
 mod http;
 mod kubernetes;

@@ -15,6 +15,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
     bos::{self, face::BosFace, paths::PREFIX, problem::BosProblem},
+    dashboard,
     flightctl::{self, FlightctlFace},
     http::{
         admission::AdmissionPlaces,
@@ -78,23 +79,29 @@ pub(crate) fn is_vital(method: &Method, path: &str) -> bool {
 }
 
 fn router(face: BosFace, places: &AdmissionPlaces) -> Router {
-    let contract = bos::routes::endpoints(face.strict);
+    let is_strict = face.strict;
+    let contract = bos::routes::endpoints(is_strict);
     let own = reveille::endpoints(PREFIX);
     let edge = flightctl::endpoints();
     let description = ApiDescription::new(&ABOUT, &described(&contract, &own, &edge), PREFIX);
     let contract = routed(contract, places, bos::paths::class_of);
     // Probes have to answer whatever else is under way.
     let own = routed(own, places, reveille::class_of);
-    contract
+    let router = contract
         .merge(bos::routes::unguarded())
         .with_state(face.clone())
         .merge(own.with_state(face.mesh))
+        .merge(dashboard::router(PREFIX))
         .method_not_allowed_fallback(no_such_method)
         .fallback(async || BosProblem::no_such_path())
         .layer(Extension(description))
         .layer(CatchPanicLayer::custom(panicked))
         // Bodies are bounded where they are read.
-        .layer(DefaultBodyLimit::disable())
+        .layer(DefaultBodyLimit::disable());
+    if is_strict {
+        return router;
+    }
+    router.layer(from_fn(|request, next| dashboard::welcome(PREFIX, request, next)))
 }
 
 fn described<'a>(

@@ -3,6 +3,8 @@
 
 gateway_data=''
 gateway_pid=''
+# Settings that a check wants besides, as arguments.
+gateway_settings=()
 
 # with_gateway LOG COMMAND...: runs the command with the URL of a new gateway as its last argument.
 with_gateway() {
@@ -42,7 +44,7 @@ launch_gateway() {
     setpriv --pdeathsig TERM "$binaries/reveille" serve --data-dir "$gateway_data" \
         --set "gateway.listen=127.0.0.1:$port" --set "gateway.kubernetes.listen=127.0.0.1:$((port + 1))" \
         --set "gateway.flightctl.listen=127.0.0.1:$((port + 2))" "${listen[@]}" \
-        --set simulator.nodes=8 --set simulator.speed=0 >>"$log" 2>&1 &
+        --set simulator.nodes=8 --set simulator.speed=0 "${gateway_settings[@]}" >>"$log" 2>&1 &
     gateway_pid=$!
     for _ in {1..300}; do
         if gateway_is_ready "$port"; then return; fi

@@ -3,6 +3,9 @@
 
 BUF_VERSION=1.75.0
 
+# A browser's driver, rules of accessibility, and what compares pictures.
+PAGE_TOOLS=(playwright-core@1.65.1 axe-core@4.14.1 pixelmatch@8.0.0 pngjs@7.0.0)
+
 # Every tool that is missing is tried, so that one run names all that cannot be had.
 install_tools() {
     local missing=0
@@ -14,6 +17,7 @@ install_tools() {
     install_ironic || missing=1
     install_old_kubectl || missing=1
     install_old_flightctl || missing=1
+    install_browser || missing=1
     # Tests that need a tool from there then insist on it.
     export REVEILLE_TEST_TOOLS=$tools
     return $missing
@@ -46,12 +50,34 @@ install_postgres() {
     postgres_programs >/dev/null || apt_install postgresql
 }
 
-install_buf() {
+install_# The browser is Debian's; its driver brings none.
+install_browser() {
+    command -v chromium >/dev/null || apt_install chromium || return
+    if [[ $(cat "$tools/page/installed.txt" 2>/dev/null) == "${PAGE_TOOLS[*]}" ]]; then
+        return
+    fi
+    command -v npm >/dev/null || apt_install npm || return
+    npm install --prefix "$tools/page" --ignore-scripts --no-audit --no-fund --no-save "${PAGE_TOOLS[@]}" &&
+        echo "${PAGE_TOOLS[*]}" >"$tools/page/installed.txt"
+}
+
+buf() {
     if [[ $(buf --version 2>/dev/null) == "$BUF_VERSION" ]]; then
         return
     fi
     command -v npm >/dev/null || apt_install npm || return
     npm install --prefix "$tools/npm" --ignore-scripts --no-audit --no-fund --no-save "@bufbuild/buf@$BUF_VERSION"
+}
+
+# The browser is Debian's; its driver brings none.
+install_browser() {
+    command -v chromium >/dev/null || apt_install chromium || return
+    if [[ $(cat "$tools/page/installed.txt" 2>/dev/null) == "${PAGE_TOOLS[*]}" ]]; then
+        return
+    fi
+    command -v npm >/dev/null || apt_install npm || return
+    npm install --prefix "$tools/page" --ignore-scripts --no-audit --no-fund --no-save "${PAGE_TOOLS[@]}" &&
+        echo "${PAGE_TOOLS[*]}" >"$tools/page/installed.txt"
 }
 
 buf() {

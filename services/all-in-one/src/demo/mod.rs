@@ -146,6 +146,7 @@ async fn story(
     let rest = GatewayClient::new(&settings.gateway.url)?;
     rest.ready().await?;
     println!("mesh     {}, data in {}", settings.gateway.url, settings.data_dir.display());
+    println!("page     {}/ in a browser", settings.gateway.url);
 
     let fleet = inputs.fleet.nodes.len();
     let speed = settings.simulator.speed;

@@ -1,0 +1,104 @@
+// Sessions with their progress, and the hands that an operator has on them.
+
+import { call } from "./gateway.js";
+import { button, duration, element } from "./elements.js";
+import { keyOf, LABELS, STATES } from "./fleet.js";
+
+/** Most sessions in the list: all that run, and the newest of the others. */
+const MOST = 12;
+
+/** Longest text of a limit. */
+const LONGEST = 80;
+
+const RESULTS = {
+  succeeded: "succeeded",
+  partial: "succeeded for some nodes",
+  failed: "failed",
+  cancelled: "cancelled",
+  superseded: "superseded",
+  nothing_to_do: "nothing to do",
+};
+
+export class SessionList {
+  constructor(place, fleet, confirm) {
+    this.place = place;
+    this.fleet = fleet;
+    this.confirm = confirm;
+  }
+
+  render() {
+    const sessions = [...this.fleet.sessions.values()].sort(newestFirst);
+    const cards = sessions.slice(0, MOST).map(session => this.card(session));
+    if (sessions.length > MOST) cards.push(element("li", { className: "quiet" }, `${sessions.length - MOST} older sessions`));
+    if (!cards.length) cards.push(element("li", { className: "quiet" }, "No session yet. ", element("code", {}, "reveille boot TEMPLATE"), " begins one."));
+    this.place.replaceChildren(...cards);
+  }
+
+  card(session) {
+    const counts = this.fleet.bySession.get(keyOf(session.name, session.tenant)) ?? {};
+    const head = element("div", { className: "row" }, element("b", {}, session.name), element("span", { className: "quiet" }, progress(session)));
+    const subject = [session.operation, session.template_name, session.tenant && `tenant ${session.tenant}`, session.limit && `limit ${shortened(session.limit)}`, session.retry_of && `retry of ${session.retry_of}`];
+    const card = element("li", { "data-session": session.name }, head, element("span", { className: "quiet" }, subject.filter(Boolean).join(" · ")));
+    if (session.members) card.append(bar(counts, session), element("span", { className: "quiet" }, sentence(counts, session)));
+    for (const text of [session.error, session.waiting_for && `waits for ${session.waiting_for}`]) {
+      if (text) card.append(element("span", {}, text));
+    }
+    const actions = this.actions(session);
+    if (actions.length) card.append(element("div", { className: "actions" }, ...actions));
+    return card;
+  }
+
+  actions(session) {
+    const act = (word, title, text) => button(word, () => this.steer(session, word.toLowerCase(), title, text));
+    if (session.progress !== "complete") {
+      if (session.cancellation) return [element("span", { className: "quiet" }, "is being cancelled")];
+      return [act("Cancel", `Cancel session ${session.name}?`, "Its nodes are disabled and stay as they are; a power action that is under way ends by itself.")];
+    }
+    if (session.result !== "partial" && session.result !== "failed" && session.result !== "cancelled") return [];
+    return [act("Retry", `Retry session ${session.name}?`, "A new session begins for the nodes that failed.")];
+  }
+
+  async steer(session, verb, title, text) {
+    const reason = await this.confirm({ title, text, act: verb === "cancel" ? "Cancel the session" : "Retry", asksReason: verb === "cancel" });
+    if (reason === null) return;
+    const query = new URLSearchParams();
+    if (session.tenant) query.set("tenant", session.tenant);
+    if (reason) query.set("reason", reason);
+    await call(`/reveille/v1/sessions/${encodeURIComponent(session.name)}/${verb}?${query}`, { method: "POST" });
+  }
+}
+
+/** A list of hundreds of nodes is cut. */
+function shortened(text) {
+  return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
+}
+
+function newestFirst(a, b) {
+  const runs = session => Number(session.progress !== "complete");
+  return runs(b) - runs(a) || b.start_time.localeCompare(a.start_time);
+}
+
+function progress(session) {
+  if (session.progress !== "complete") return session.progress;
+  const result = RESULTS[session.result] ?? "complete";
+  return session.superseded_by ? `${result} by ${session.superseded_by}` : result;
+}
+
+function bar(counts, session) {
+  const made = element("div", { className: "bar", role: "img", "aria-label": sentence(counts, session) });
+  for (const state of STATES) {
+    if (!counts[state]) continue;
+    const part = element("i", { "data-state": state });
+    part.style.width = `${(100 * counts[state]) / session.members}%`;
+    made.append(part);
+  }
+  return made;
+}
+
+function sentence(counts, session) {
+  const told = STATES.filter(state => counts[state]).map(state => `${counts[state]} ${LABELS[state]}`);
+  const seconds = (new Date(session.end_time ?? Date.now()) - new Date(session.start_time)) / 1000;
+  const nodes = `${session.members} ${session.members === 1 ? "node" : "nodes"}`;
+  return [`${nodes} in ${duration(seconds)}`, ...told].join(", ");
+}
+
