@@ -51,6 +51,13 @@ mod mesh;
 mod port;
 mod reveille;
 
+/// Contracts that the faces serve, each with its version.
+pub const CONTRACTS: [(&str, &str); 3] = [
+    ("Boot Orchestration Service", bos::routes::RELEASE),
+    ("Metal3 hosts", kubernetes::HOST_VERSION),
+    ("Flight Control", flightctl::VERSION),
+];
+
 /// Serves the common port on `listener` until shutdown. Then requests under way are finished and no more accepted.
 ///
 /// # Errors

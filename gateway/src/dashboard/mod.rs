@@ -47,14 +47,14 @@ const FILES: [(&str, &str, &str); 14] = [
 
 /// Returns the routes of the page, also under `prefix`.
 pub(crate) fn router<S: Clone + Send + Sync + 'static>(prefix: &'static str) -> Router<S> {
-    let file = get(|Path(name): Path<String>| async move { file(&name) });
+    let named = get(|Path(name): Path<String>| async move { file(&name) });
     let index = get(|| async { file(INDEX) });
     let to_page = get(|| async { Redirect::temporary("dashboard/") });
     [prefix, ""].into_iter().fold(Router::new(), |router, prefix| {
         router
             .route(&format!("{prefix}/dashboard"), to_page.clone())
             .route(&format!("{prefix}{PATH}"), index.clone())
-            .route(&format!("{prefix}{PATH}{{file}}"), file.clone())
+            .route(&format!("{prefix}{PATH}{{file}}"), named.clone())
     })
 }
 

@@ -39,6 +39,7 @@ pub(crate) mod wire;
 pub(crate) use face::FlightctlFace;
 use problem::FlightctlProblem;
 pub(crate) use routes::endpoints;
+pub(crate) use version::CONTRACT as VERSION;
 use wire::outcome::OutcomeStatus;
 
 /// Prefix of the paths on the common port.

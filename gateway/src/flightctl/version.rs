@@ -14,8 +14,11 @@ const WANTED: HeaderName = HeaderName::from_static("flightctl-api-version");
 /// Possible versions, in the refusal of another.
 const SUPPORTED: HeaderName = HeaderName::from_static("flightctl-api-versions-supported");
 
+/// Version of the contract.
+pub(crate) const CONTRACT: &str = "v1beta1";
+
 /// Version of the contract in headers.
-const VERSION: HeaderValue = HeaderValue::from_static("v1beta1");
+const VERSION: HeaderValue = HeaderValue::from_static(CONTRACT);
 
 /// Refuses a version that is not served, and names the version of every answer.
 pub(super) async fn negotiated(request: Request, next: Next) -> Response {

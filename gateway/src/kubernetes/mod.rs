@@ -46,6 +46,7 @@ mod warnings;
 mod write;
 
 pub(crate) use face::KubernetesFace;
+pub(crate) use kinds::HOST_VERSION;
 use request::path::{ApiPath, ObjectPath};
 
 /// Prefix of the paths on the common port.

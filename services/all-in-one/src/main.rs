@@ -9,10 +9,11 @@ mod certificates;
 mod demo;
 mod moving;
 mod pages;
+mod version;
 
 #[derive(Parser)]
-#[command(name = "reveille", version, about = "Wakes fleets of machines", after_help = EXAMPLES)]
-#[command(arg_required_else_help = true)]
+#[command(name = "reveille", about = "Wakes fleets of machines", after_help = EXAMPLES)]
+#[command(version = version::SHORT, long_version = version::LONG.as_str(), arg_required_else_help = true)]
 struct ReveilleArguments {
     #[command(subcommand)]
     task: ReveilleSubcommand,

@@ -15,6 +15,7 @@ mod staging;
 mod templates;
 
 pub(crate) use contract::endpoints;
+pub(crate) use service::RELEASE;
 
 /// The prefix without a slash at its end, as people type it. An answer costs nothing and needs no place.
 pub(crate) fn unguarded() -> Router<BosFace> {

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Release of BOS whose contract is served. Clients adapt their requests to it.
-const RELEASE: [&str; 3] = ["2", "50", "0"];
+pub(crate) const RELEASE: &str = "2.50.0";
 
 /// Deadline for the answer of the registry. Monitoring asks every few seconds and must learn quickly that there is
 /// none.
@@ -64,8 +64,9 @@ pub(super) async fn version(uri: Uri, headers: HeaderMap) -> Result<Response, Re
 }
 
 fn release(links: Vec<VersionLink>) -> ContractVersion {
-    let [major, minor, patch] = RELEASE;
-    ContractVersion { links, major, minor, patch }
+    let mut numbers = RELEASE.split('.');
+    let mut next = || numbers.next().unwrap_or_default();
+    ContractVersion { links, major: next(), minor: next(), patch: next() }
 }
 
 /// Returns the address at which the client found the service. A request that a proxy forwarded came through the prefix,

@@ -16,6 +16,9 @@ pub(crate) use table::KINDS;
 
 /// Group of bare-metal hosts.
 pub(crate) const METAL3: &str = "metal3.io";
+
+/// Version of the kinds of hosts.
+pub(crate) const HOST_VERSION: &str = "v1alpha1";
 /// Group of questions about rights.
 const AUTHORIZATION: &str = "authorization.k8s.io";
 /// Group of questions about the caller.

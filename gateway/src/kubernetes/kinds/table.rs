@@ -2,7 +2,7 @@
 
 use proto::host::DocumentKind;
 
-use super::{AUTHENTICATION, AUTHORIZATION, METAL3, ObjectSource, ResourceKind, columns};
+use super::{AUTHENTICATION, AUTHORIZATION, HOST_VERSION, METAL3, ObjectSource, ResourceKind, columns};
 
 const EVERY_VERB: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
@@ -10,7 +10,7 @@ const READS: &[&str] = &["get", "list", "watch"];
 
 const HOST: ResourceKind = ResourceKind {
     group: METAL3,
-    version: "v1alpha1",
+    version: HOST_VERSION,
     kind: "BareMetalHost",
     plural: "baremetalhosts",
     singular: "baremetalhost",
