@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::{body::PlanBody, shown::ShownPlan};
-use super::sessions::{LONGEST_NAME, SessionOperation, refused, tenant, tenant_parameter};
+use super::sessions::{LONGEST_NAME, SessionOperation, refused_wish, tenant, tenant_parameter};
 use crate::{
     http::{
         call::{answer, call},
@@ -77,8 +77,8 @@ pub(super) async fn create(
         stage: wish.stage,
         include_disabled: wish.include_disabled,
     };
-    let messages = answer(SESSIONS, mesh.plans.clone().create_plan(call(request))).await.map_err(refused)?;
-    let body = PlanBody::begin(messages).await.map_err(refused)?;
+    let messages = answer(SESSIONS, mesh.plans.clone().create_plan(call(request))).await;
+    let body = PlanBody::begin(messages.map_err(refused_wish)?).await.map_err(refused_wish)?;
     let headers = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     Ok((headers, Body::from_stream(body.chunks())).into_response())
 }

@@ -121,7 +121,7 @@ async fn create(
 ) -> Result<Response, RequestProblem> {
     let tenant = tenant(&headers, &query)?.unwrap_or_default();
     let answer = answer(SESSIONS, mesh.sessions.clone().create_session(call(wish.request(tenant)?))).await;
-    let session = promised(answer.map_err(refused)?.session).map_err(refused)?;
+    let session = promised(answer.map_err(refused_wish)?.session).map_err(refused)?;
     json(StatusCode::CREATED, &ShownSession::from(session))
 }
 
@@ -188,7 +188,15 @@ pub(super) fn tenant(headers: &HeaderMap, query: &QueryParameters) -> Result<Opt
     }
 }
 
-pub(super) fn refused(fault: Fault) -> RequestProblem {
+/// Returns the problem of a refused body: its fields are no parameters.
+pub(super) fn refused_wish(fault: Fault) -> RequestProblem {
+    match fault {
+        Fault::Invalid(_) => RequestProblem::bad_request(fault.to_string()),
+        other => refused(other),
+    }
+}
+
+fn refused(fault: Fault) -> RequestProblem {
     let status = match &fault {
         Fault::NotFound { kind, .. } if kind == "session" => StatusCode::NOT_FOUND,
         // The caller named the session only: its tenant or template is gone.

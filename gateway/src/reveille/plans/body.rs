@@ -143,12 +143,10 @@ fn written(value: &impl Serialize) -> Result<Vec<u8>, Fault> {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
-    use proto::{
-        power::PowerReading,
-        session::{
-            ActionCount, FindingReason, FindingSeverity, LeftOutCount, LeftOutMember, LeftOutReason,
-            MemberChange, PlanFinding, PlanSummary, PlannedAction, PlannedNode, StateChange, StateMember,
-        },
+    use proto::session::{
+        ActionCount, FindingReason, FindingSeverity, LeftOutCount, LeftOutMember, LeftOutReason,
+        MemberChange, PlanFinding, PlanSummary, PlannedAction, PlannedNode, PlannedPower, StateChange,
+        StateMember,
     };
 
     use super::*;
@@ -199,7 +197,7 @@ mod tests {
         let node = |id: &str, change| PlannedNode {
             id: id.into(),
             boot_set: "compute".into(),
-            power: PowerReading::Off.into(),
+            power: PlannedPower::Off.into(),
             action: PlannedAction::PowerOn.into(),
             change,
             held_by: String::new(),

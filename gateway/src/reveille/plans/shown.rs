@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use proto::{
-    power::PowerReading,
-    session::{
-        FindingReason, FindingSeverity, LeftOutMember, LeftOutReason, MemberChange, PlanFinding, PlanSummary,
-        PlannedAction, PlannedNode, StateChange, StateMember,
-    },
+use proto::session::{
+    FindingReason, FindingSeverity, LeftOutMember, LeftOutReason, MemberChange, PlanFinding, PlanSummary,
+    PlannedAction, PlannedNode, PlannedPower, StateChange, StateMember,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,7 +33,6 @@ pub(super) struct ShownPlan {
 pub(super) struct ShownSummary {
     /// Hash by which a session can be bound to the plan. Absent: the session would be refused or take no node.
     #[serde(skip_serializing_if = "String::is_empty")]
-    #[schemars(with = "Option<String>")]
     hash: String,
     /// Time of the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +56,6 @@ struct ShownFinding {
     reason: EnumWord<FindingReason>,
     /// Boot set that the fact is about; absent: the whole session.
     #[serde(skip_serializing_if = "String::is_empty")]
-    #[schemars(with = "Option<String>")]
     boot_set: String,
     /// Fact in words.
     text: String,
@@ -108,7 +103,7 @@ pub(super) struct ShownNode {
     boot_set: String,
     /// Power of the node as the upstream answered for this plan. Absent: it did not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    power: Option<EnumWord<PowerReading>>,
+    power: Option<EnumWord<PlannedPower>>,
     /// Action that is expected.
     action: EnumWord<PlannedAction>,
     /// Place of the difference in `changes`, from 0. Absent: there is none, or the target state is unknown.
@@ -116,7 +111,6 @@ pub(super) struct ShownNode {
     change: Option<u32>,
     /// Session under way that loses the node, or its stage in the node, to this one.
     #[serde(skip_serializing_if = "String::is_empty")]
-    #[schemars(with = "Option<String>")]
     held_by: String,
 }
 
@@ -201,8 +195,8 @@ impl From<LeftOutMember> for ShownLeftOut {
     }
 }
 
-impl ShownEnum for PowerReading {
-    const PREFIX: &str = "POWER_READING_";
+impl ShownEnum for PlannedPower {
+    const PREFIX: &str = "PLANNED_POWER_";
 
     fn name(&self) -> &'static str {
         self.as_str_name()

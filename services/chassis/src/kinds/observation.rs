@@ -76,17 +76,6 @@ fn reading_from_wire(reading: PowerReading) -> power::PowerReading {
     }
 }
 
-/// The reading of an observation of power, as it goes out.
-pub fn power_reading(power: &PowerObservation) -> PowerReading {
-    match power {
-        PowerObservation::Unknown => PowerReading::Unspecified,
-        PowerObservation::On => PowerReading::On,
-        PowerObservation::Off => PowerReading::Off,
-        PowerObservation::Undefined { .. } => PowerReading::Undefined,
-        PowerObservation::Missing => PowerReading::Missing,
-    }
-}
-
 /// Evidence in `state` about the power of a component that may have to be prepared for a power-on.
 pub fn power_evidence(state: Option<&PowerState>, generation: u64) -> PowerEvidence {
     PowerEvidence {

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use chassis::{kinds::observation::power_reading, mesh::time};
+use chassis::mesh::time;
 use domain::{
-    boot::session::{
-        NewSession,
-        membership::LeftOut,
-        plan::{
-            FindingReason, MemberChange, PlanFinding, PlannedAction, PlannedNode, SessionPlan, Severity,
-            StateChange, StateMember,
+    boot::{
+        power::PowerObservation,
+        session::{
+            NewSession,
+            membership::LeftOut,
+            plan::{
+                FindingReason, MemberChange, PlanFinding, PlannedAction, PlannedNode, SessionPlan, Severity,
+                StateChange, StateMember,
+            },
         },
     },
     core::{id::Tenant, invalid::Invalid, time::Timestamp},
@@ -116,10 +119,20 @@ fn node(node: PlannedNode) -> wire::PlannedNode {
     wire::PlannedNode {
         id: node.id.as_str().to_owned(),
         boot_set: node.boot_set.as_ref().to_owned(),
-        power: power_reading(&node.power).into(),
+        power: power(&node.power).into(),
         action: action(node.action).into(),
         change: node.change.map(count),
         held_by: node.held_by.as_deref().unwrap_or_default().to_owned(),
+    }
+}
+
+fn power(power: &PowerObservation) -> wire::PlannedPower {
+    match power {
+        PowerObservation::Unknown => wire::PlannedPower::Unspecified,
+        PowerObservation::On => wire::PlannedPower::On,
+        PowerObservation::Off => wire::PlannedPower::Off,
+        PowerObservation::Undefined { .. } => wire::PlannedPower::Undefined,
+        PowerObservation::Missing => wire::PlannedPower::Missing,
     }
 }
 
