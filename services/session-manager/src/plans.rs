@@ -30,9 +30,9 @@ use crate::{
     power_reads::{PowerAnswer, PowerReads},
     setup::{
         SetupPeers,
-        plan::{FoundMembers, FoundTargets, SessionBasis, find, targets},
+        plan::{FoundMembers, FoundTargets, find, targets},
     },
-    shared::{ManagerState, SessionDraft},
+    shared::{ManagerState, SessionBasis, SessionDraft},
 };
 
 /// Plans that are made at the same time. Each reads the inventory and the power of all its nodes, and holds an entry for

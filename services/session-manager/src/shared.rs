@@ -34,7 +34,6 @@ use crate::{
     record::{SessionRecord, TemplateRecord, key},
     registry::RegistryClient,
     release::ComponentRelease,
-    setup::plan::SessionBasis,
     store::{LeftOutMembers, SessionTable, TemplateTable},
     tenants::{Nodes, TenantLookup},
 };
@@ -42,6 +41,12 @@ use crate::{
 /// Period after a loss of sessions in which no session is completed. The stores of a mesh are restored one after the
 /// other, and a registry that is restored later may return nodes to a session.
 const RESTORED: Duration = Duration::from_secs(30);
+
+/// Facts that choose the members of a session.
+pub(crate) struct SessionBasis {
+    pub(crate) template: SessionTemplate,
+    pub(crate) options: Options,
+}
 
 /// Session that is not stored, with the facts that it rests on.
 pub(crate) struct SessionDraft {

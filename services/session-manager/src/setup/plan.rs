@@ -32,18 +32,12 @@ use super::SetupPeers;
 use crate::{
     convert::target::{assign_session, assignment},
     dependency::{Dependency, DependencyError, DependencyOutage},
-    shared::ManagerState,
+    shared::{ManagerState, SessionBasis},
     tenants::Nodes,
 };
 
 /// Extra time for the registry beyond the deadline of its own upstream.
 const MARGIN: Duration = Duration::from_secs(2);
-
-/// Facts that choose the members of a session.
-pub(crate) struct SessionBasis {
-    pub(crate) template: SessionTemplate,
-    pub(crate) options: Options,
-}
 
 /// Nodes that a session would take by an inventory.
 pub(crate) struct FoundMembers {
