@@ -18,11 +18,8 @@ const LONGEST_HASH: usize = 200;
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub(in crate::reveille) enum SessionOperation {
-    /// Brings nodes to run the target.
     Boot,
-    /// Restarts nodes into the target.
     Reboot,
-    /// Switches nodes off.
     Shutdown,
 }
 
