@@ -39,6 +39,7 @@ const FILES: &[&str] = &[
     "reveille/meta/v1/trouble.proto",
     "reveille/option/v1/option.proto",
     "reveille/power/v1/power.proto",
+    "reveille/session/v1/plan.proto",
     "reveille/session/v1/session.proto",
     "reveille/simulation/v1/rack.proto",
     "reveille/simulation/v1/simulation.proto",

@@ -18,7 +18,7 @@ use proto::{
     insight::{explain_service_client::ExplainServiceClient, timeline_service_client::TimelineServiceClient},
     inventory::inventory_service_client::InventoryServiceClient,
     option::options_service_client::OptionsServiceClient,
-    session::session_service_client::SessionServiceClient,
+    session::{plan_service_client::PlanServiceClient, session_service_client::SessionServiceClient},
     template::session_template_service_client::SessionTemplateServiceClient,
     tenant::tenant_service_client::TenantServiceClient,
 };
@@ -80,6 +80,8 @@ pub(crate) struct MeshClients {
     pub registry: MeshChannel,
     /// Sessions, at the session manager.
     pub sessions: SessionServiceClient<MeshChannel>,
+    /// Plans of sessions, at the session manager.
+    pub plans: PlanServiceClient<MeshChannel>,
     /// Events of sessions and session templates, at the session manager.
     pub session_events: EventClient,
     /// Session templates, at the session manager.
@@ -129,6 +131,7 @@ impl MeshHandle {
                 .max_decoding_message_size(LARGEST_MESSAGE),
             registry,
             sessions: SessionServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
+            plans: PlanServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             session_events: EventClient::new(manager.clone()),
             templates: SessionTemplateServiceClient::new(manager.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),

@@ -103,7 +103,7 @@ Every part that runs, by name. All templates walk this map, so the services, the
 {{/* Parts that each part calls, as in their code; the simulator is called where drivers are simulated. */}}
 {{- define "reveille.calls" -}}
 component-registry: [simulator]
-session-manager: [component-registry, simulator]
+session-manager: [component-registry, power-controller, simulator]
 status-evaluator: [component-registry, power-controller, config-coordinator, host-provisioner, fleet-manager]
 power-controller: [component-registry, simulator]
 config-coordinator: [component-registry, power-controller, simulator]

@@ -1,7 +1,6 @@
 //! Explanations: why a node or a session is as it is.
 
 mod shown;
-mod word;
 
 use axum::{extract::State, response::Response};
 use chassis::{Fault, limits::LONGEST_NAME, mesh::call_class::CallClass};

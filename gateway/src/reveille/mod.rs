@@ -1,5 +1,5 @@
-//! Reveille's own paths: events, the timeline, live changes, explanations, sessions with their results, probes, metrics, and the description of
-//! everything that the common port serves.
+//! Reveille's own paths: events, the timeline, live changes, explanations, plans, sessions with their results, probes, metrics,
+//! and the description of everything that the common port serves.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,11 @@ mod explain;
 mod history;
 mod instant;
 mod live;
+mod plans;
 mod probes;
 mod sessions;
 mod timeline;
+mod word;
 
 /// Tag of every path of this face.
 const TAG: &str = "around the contract";
@@ -31,6 +33,7 @@ pub(crate) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
     events::class_of(method, path)
         .or_else(|| explain::class_of(method, path))
         .or_else(|| sessions::class_of(method, path))
+        .or_else(|| plans::class_of(method, path))
         .or_else(|| timeline::class_of(method, path))
         .or_else(|| live::class_of(method, path))
 }
@@ -53,6 +56,7 @@ pub(crate) fn endpoints(prefix: &'static str) -> Vec<ApiEndpoint<MeshHandle>> {
             .also_under(prefix),
         at(events::PATH).get(events::list, events::operation()),
         at(live::PATH).get(live::follow, live::operation()),
+        at(plans::PATH).post(plans::create, plans::operation()),
         at(timeline::PATH).get(timeline::list, timeline::operation()),
         at(explain::COMPONENT_PATH).get(explain::component, explain::component_operation()),
         at(explain::SESSION_PATH).get(explain::session, explain::session_operation()),

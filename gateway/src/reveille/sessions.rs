@@ -1,6 +1,7 @@
 //! Sessions with their results, and the interventions of operators: cancel and retry.
 
 mod shown;
+mod wish;
 
 use axum::{extract::State, response::Response};
 use chassis::{Fault, mesh::call_class::CallClass};
@@ -10,7 +11,8 @@ use proto::session::{
     SessionFilter,
 };
 
-pub(super) use self::shown::ShownSession;
+use self::wish::NewSession;
+pub(super) use self::{shown::ShownSession, wish::SessionOperation};
 use super::{TENANT, at, history};
 use crate::{
     http::{
@@ -18,7 +20,7 @@ use crate::{
         call::{answer, call, promised},
         document::{ApiOperation, ApiParameter, BoundedText, query},
         endpoint::ApiEndpoint,
-        extract::PathName,
+        extract::{JsonBody, PathName},
         problem::RequestProblem,
         query::QueryParameters,
         stream,
@@ -29,7 +31,7 @@ use crate::{
 const PATH: &str = "/reveille/v1/sessions";
 
 /// Longest name of a session or tenant.
-const LONGEST_NAME: usize = chassis::limits::LONGEST_NAME;
+pub(super) const LONGEST_NAME: usize = chassis::limits::LONGEST_NAME;
 
 /// Longest reason of a cancellation that fits into an address.
 const LONGEST_REASON: usize = 1000;
@@ -49,13 +51,22 @@ pub(super) fn endpoints() -> Vec<ApiEndpoint<MeshHandle>> {
     let reason =
         query::<BoundedText<0, LONGEST_REASON>>("reason", "Reason for people, which the event shows");
     vec![
-        at(PATH).get(
-            list,
-            ApiOperation::new("Sessions with their results; absent `tenant`: of everybody")
-                .answers::<Vec<ShownSession>>()
-                .asks([tenant_parameter()])
-                .refuses(StatusCode::FORBIDDEN, "The tenant that asks is another one"),
-        ),
+        at(PATH)
+            .get(
+                list,
+                ApiOperation::new("Sessions with their results; absent `tenant`: of everybody")
+                    .answers::<Vec<ShownSession>>()
+                    .asks([tenant_parameter()])
+                    .refuses(StatusCode::FORBIDDEN, "The tenant that asks is another one"),
+            )
+            .post(
+                create,
+                ApiOperation::new("Create a session, which may be bound to a plan")
+                    .answers_with::<ShownSession>(StatusCode::CREATED)
+                    .asks([tenant_parameter()])
+                    .refuses(StatusCode::FORBIDDEN, "The tenant that asks is another one")
+                    .refuses(StatusCode::CONFLICT, "The name is taken, or the plan does not hold any more"),
+            ),
         at("/reveille/v1/sessions/{name}").get(show, named("A session with its result")),
         at("/reveille/v1/sessions/{name}/cancel").post(
             cancel,
@@ -72,7 +83,7 @@ pub(super) fn endpoints() -> Vec<ApiEndpoint<MeshHandle>> {
     ]
 }
 
-fn tenant_parameter() -> ApiParameter {
+pub(super) fn tenant_parameter() -> ApiParameter {
     query::<BoundedText<0, LONGEST_NAME>>(
         "tenant",
         "Tenant of the session; absent: the tenant that asks, or none",
@@ -84,6 +95,7 @@ pub(super) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
     let rest = path.strip_prefix(PATH)?;
     match rest {
         _ if *method == Method::OPTIONS => None,
+        "" if *method == Method::POST => Some(CallClass::Operator),
         "" => Some(CallClass::List),
         _ => rest.starts_with('/').then_some(CallClass::Operator),
     }
@@ -99,6 +111,18 @@ async fn list(
     let request = ListSessionsRequest { filter: Some(filter) };
     let page = |page: ListSessionsResponse| page.sessions.into_iter().map(ShownSession::from);
     stream::array(SESSIONS, mesh.sessions.clone().list_sessions(call(request)), page).await.map_err(refused)
+}
+
+async fn create(
+    State(mesh): State<MeshHandle>,
+    headers: HeaderMap,
+    query: QueryParameters,
+    JsonBody(wish): JsonBody<NewSession>,
+) -> Result<Response, RequestProblem> {
+    let tenant = tenant(&headers, &query)?.unwrap_or_default();
+    let answer = answer(SESSIONS, mesh.sessions.clone().create_session(call(wish.request(tenant)?))).await;
+    let session = promised(answer.map_err(refused_wish)?.session).map_err(refused)?;
+    json(StatusCode::CREATED, &ShownSession::from(session))
 }
 
 async fn show(
@@ -145,7 +169,7 @@ fn shown(session: Option<proto::session::Session>) -> Result<Response, RequestPr
 
 /// Returns the tenant whose sessions a request means: the one that asks by the header, or the one that an administrator
 /// names; `None`: neither.
-fn tenant(headers: &HeaderMap, query: &QueryParameters) -> Result<Option<String>, RequestProblem> {
+pub(super) fn tenant(headers: &HeaderMap, query: &QueryParameters) -> Result<Option<String>, RequestProblem> {
     let mut asking = headers.get_all(TENANT).iter();
     let first = asking.next().map(|value| std::str::from_utf8(value.as_bytes())).transpose();
     let first =
@@ -161,6 +185,14 @@ fn tenant(headers: &HeaderMap, query: &QueryParameters) -> Result<Option<String>
         }
         (Some(tenant), _) | (None, Some(tenant)) => Ok(Some(tenant.to_owned())),
         (None, None) => Ok(None),
+    }
+}
+
+/// Returns the problem of a refused body: its fields are no parameters.
+pub(super) fn refused_wish(fault: Fault) -> RequestProblem {
+    match fault {
+        Fault::Invalid(_) => RequestProblem::bad_request(fault.to_string()),
+        other => refused(other),
     }
 }
 
@@ -250,6 +282,7 @@ mod tests {
     fn requests_have_an_admission_class() {
         let of = |method, path| class_of(&method, path).map(CallClass::word);
         assert_eq!(of(Method::GET, PATH), Some(CallClass::List.word()));
+        assert_eq!(of(Method::POST, PATH), Some(CallClass::Operator.word()));
         assert_eq!(of(Method::POST, "/reveille/v1/sessions/s/cancel"), Some(CallClass::Operator.word()));
         assert_eq!(of(Method::OPTIONS, PATH), None);
         assert_eq!(of(Method::GET, "/reveille/v1/sessionsx"), None);

@@ -67,7 +67,8 @@ fn the_document_lists_the_contract() {
         /reveille/v1/explain/components/{id} GET
         /reveille/v1/explain/sessions/{name} GET
         /reveille/v1/live GET
-        /reveille/v1/sessions GET
+        /reveille/v1/plans POST
+        /reveille/v1/sessions GET POST
         /reveille/v1/sessions/{name} GET
         /reveille/v1/sessions/{name}/cancel POST
         /reveille/v1/sessions/{name}/retry POST
@@ -158,7 +159,9 @@ fn operations_say_what_they_take_and_may_answer() {
         get /reveille/v1/explain/components/{id} (id) -> 200 400 403 404 500 503
         get /reveille/v1/explain/sessions/{name} (name tenant) -> 200 400 403 404 414 431 500 503
         get /reveille/v1/live (kind component session tenant Last-Event-ID) -> 200 400 403 414 431 500 503
+        post /reveille/v1/plans (tenant) -> 200 400 403 408 413 414 415 431 500 503 {"$ref":"#/components/schemas/NewPlan"}
         get /reveille/v1/sessions (tenant) -> 200 400 403 414 431 500 503
+        post /reveille/v1/sessions (tenant) -> 201 400 403 408 409 413 414 415 431 500 503 {"$ref":"#/components/schemas/PlannedSession"}
         get /reveille/v1/sessions/{name} (name tenant) -> 200 400 403 404 414 431 500 503
         post /reveille/v1/sessions/{name}/cancel (name tenant reason) -> 200 400 403 404 409 414 431 500 503
         post /reveille/v1/sessions/{name}/retry (name tenant) -> 200 400 403 404 409 414 431 500 503

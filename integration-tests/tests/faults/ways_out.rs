@@ -38,6 +38,7 @@ fn every_outgoing_connection_is_listed() {
         services/command/src/contexts.rs
         services/command/src/enable.rs
         services/command/src/options.rs
+        services/command/src/plan.rs
         services/command/src/sessions.rs
         services/command/src/templates.rs
         services/simulator/src/agents/port.rs

@@ -70,6 +70,7 @@ async fn every_part_lists_its_services_as_serving() {
             reveille.option.v1.OptionsService: SERVING
         session manager: SERVING
             reveille.event.v1.EventService: SERVING
+            reveille.session.v1.PlanService: SERVING
             reveille.session.v1.SessionService: SERVING
             reveille.template.v1.SessionTemplateService: SERVING
             reveille.tenant.v1.TenantService: SERVING

@@ -13,6 +13,7 @@ mod hostile;
 mod live;
 mod moving;
 mod overload;
+mod plans;
 mod processes;
 mod request_ids;
 mod rest;

@@ -175,6 +175,35 @@ fn operator_boots_nodes_and_sees_how_it_went() {
 }
 
 #[test]
+fn operator_boots_by_a_plan() {
+    let mesh = RunningMesh::start();
+    let file = mesh.file("compute.yaml", TEMPLATE);
+    mesh.ends(&format!("template apply -f {file}"), 0);
+    let limit = "--limit X1000c0s0b0n[00-01]";
+    let shown = mesh.ends(&format!("plan compute {limit}"), 0);
+    assert!(shown.contains("no_console"), "{shown}");
+    let next = shown.lines().find_map(|line| line.strip_prefix("next: reveille ")).unwrap();
+    assert_eq!(mesh.ends("get sessions -o name", 0), "", "a plan creates no session");
+    assert_eq!(mesh.ends(&format!("plan compute {limit} -o name"), 0), "x1000c0s0b0n0\nx1000c0s0b0n1\n");
+    let planned = mesh.run(&format!("plan compute {limit} -o json")).document();
+    assert_eq!(planned["taken"], 2, "{planned:#}");
+    assert!(mesh.ends(&format!("plan compute {limit} -o wide"), 0).contains("x1000c0s0b0n1"));
+    assert!(mesh.ends(&format!("plan compute {limit} -o yaml"), 0).contains("taken: 2"));
+
+    // The command that the plan ends with, as a shell would split it.
+    let hash = planned["hash"].as_str().unwrap();
+    assert!(next.ends_with(&format!("--plan {hash} --wait")), "{next}");
+    let other = mesh.run(&format!("boot compute --plan {hash}"));
+    assert_eq!(other.0.status.code(), Some(1), "{other:?}");
+    assert!(other.errors().contains("it took 2 nodes, and 3 would be taken now"), "{other:?}");
+    mesh.ends(&format!("{} --interval 100ms", next.replace('\'', "")), 0);
+    let again = mesh.run(&format!("plan compute {limit} -o json")).document();
+    assert_eq!(again["actions"], serde_json::json!({"none": 2}), "{again:#}");
+    mesh.ends("plan compute --limit x9999c0s0b0n0", 7);
+    mesh.ends("plan nothing", 1);
+}
+
+#[test]
 fn exit_codes_tell_what_went_wrong() {
     let mesh = RunningMesh::start();
     let absent = TEMPLATE.replace("[x1000c0s0b0n0, x1000c0s0b0n1, x1000c0s0b1n0]", "[x9999c0s0b0n0]");

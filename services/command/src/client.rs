@@ -117,6 +117,19 @@ impl GatewayClient {
         self.answer(method, &format!("{BOS}{path}"), &[], Some(body)).await?.document()
     }
 
+    /// Sends a document to a path of Reveille's own.
+    ///
+    /// # Errors
+    /// As [`GatewayClient::get`].
+    pub(crate) async fn send_own(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Result<Value, CommandError> {
+        self.answer(method, path, &[], Some(body)).await?.document()
+    }
+
     /// Deletes the record at a path of BOS.
     ///
     /// # Errors

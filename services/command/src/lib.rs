@@ -22,6 +22,7 @@ mod get;
 mod options;
 mod outcome;
 mod output;
+mod plan;
 mod record;
 mod session_table;
 mod sessions;
@@ -49,6 +50,9 @@ pub enum OperatorCommand {
     /// Follow a session to its end, or the changes of components
     #[command(subcommand)]
     Watch(watch::WatchCommand),
+    /// Show what a session would do, without doing it
+    #[command(after_help = plan::EXAMPLES)]
+    Plan(plan::PlanFlags),
     /// Boot nodes into the state of a template
     #[command(after_help = sessions::EXAMPLES)]
     Boot(sessions::StartFlags),
@@ -99,6 +103,7 @@ async fn execute(command: &OperatorCommand) -> Result<error::ExitReason, Command
         OperatorCommand::Get(command) => get::run(command).await,
         OperatorCommand::Explain(flags) => explain::run(flags).await,
         OperatorCommand::Watch(command) => watch::run(command).await,
+        OperatorCommand::Plan(flags) => plan::run(flags).await,
         OperatorCommand::Boot(flags) => sessions::start("boot", flags).await,
         OperatorCommand::Reboot(flags) => sessions::start("reboot", flags).await,
         OperatorCommand::Shutdown(flags) => sessions::start("shutdown", flags).await,

@@ -22,6 +22,7 @@ Examples:
   reveille boot compute --limit x1000c[0-3]s[0-7]b0n[0-1] --wait
   reveille reboot compute --limit 'Compute,!x1000c0s0b0n0' --stage
   reveille shutdown compute --wait --timeout 30m -o json
+  reveille plan compute, then: reveille boot compute --plan HASH --wait
 
 With --wait the exit code tells the result of the session; `reveille status --help` lists the codes.";
 
@@ -43,6 +44,9 @@ pub struct StartFlags {
     /// Take nodes that the inventory disables too
     #[arg(long)]
     include_disabled: bool,
+    /// Hash of a plan, as `reveille plan` shows it: the session is refused if the plan does not hold any more
+    #[arg(long, value_name = "HASH")]
+    plan: Option<String>,
     /// Wait for the end of the session, and end with its result
     #[arg(long)]
     wait: bool,
@@ -113,7 +117,7 @@ pub struct NamedFlags {
 pub(crate) async fn start(operation: &str, flags: &StartFlags) -> Result<ExitReason, CommandError> {
     let body = flags.body(operation)?;
     let client = flags.connection.client()?;
-    let document = client.send(Method::POST, "/sessions", &body).await?;
+    let document = create(&client, flags, body).await?;
     let session: SessionRecord = parsed("/sessions", document.clone())?;
     if flags.wait {
         note(&format!("session {} created", session.name));
@@ -126,6 +130,15 @@ pub(crate) async fn start(operation: &str, flags: &StartFlags) -> Result<ExitRea
         show_all(&flags.output, &document, vec![session])?;
     }
     Ok(ExitReason::Done)
+}
+
+/// Creates a session. BOS has no plans, so one that is bound to a plan is created at a path of Reveille's own.
+async fn create(client: &GatewayClient, flags: &StartFlags, mut body: Value) -> Result<Value, CommandError> {
+    let Some(plan) = &flags.plan else { return client.send(Method::POST, "/sessions", &body).await };
+    body["plan_hash"] = json!(plan);
+    let document = client.send_own(Method::POST, "/reveille/v1/sessions", &body).await?;
+    let created: SessionEnd = parsed("/reveille/v1/sessions", document)?;
+    client.get(&format!("/sessions/{}", segment(&created.name)), &[]).await
 }
 
 impl StartFlags {

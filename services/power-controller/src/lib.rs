@@ -20,6 +20,7 @@ mod driver;
 mod engine;
 mod finished;
 mod host_claims;
+mod inquiry;
 mod journal;
 mod known;
 mod outcome;
@@ -38,6 +39,7 @@ use chassis::{
     Channel, Context, Listener, Ready, Server,
     kinds::options::OptionsRecord,
     lease::Role,
+    mesh::channel::LARGEST_MESSAGE,
     observe::mirror::{Change, Mirror},
     settings::{InventoryDriver, seconds},
     store::ledger::{EventHistories, Ledger},
@@ -57,6 +59,7 @@ use crate::{
     convert::AskedFor,
     driver::PowerUpstream,
     host_claims::HostClaims,
+    inquiry::PowerInquiry,
     queues::EngineQueues,
     rpc::PowerRpc,
     takeover::{EnginePauses, PowerSources},
@@ -95,10 +98,11 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         states: states.clone(),
         transitions: transitions.clone(),
         abandonment,
+        inquiry: PowerInquiry::new(driver.clone(), options.clone()),
         role: role.clone(),
         tasks: context.tasks.clone(),
     };
-    server.add(PowerServiceServer::new(rpc));
+    server.add(PowerServiceServer::new(rpc).max_decoding_message_size(LARGEST_MESSAGE));
     server.add(EventHistories::default().with(&transitions).service());
     let ready = chassis::serve(&context, "power-controller", listener, server).await?;
 

@@ -11,24 +11,26 @@ use proto::{
     Encoded,
     power::{
         AbandonTransitionRequest, AbandonTransitionResponse, ListPowerStatesRequest, ListPowerStatesResponse,
-        ListTransitionsRequest, ListTransitionsResponse, WatchPowerStatesRequest, WatchPowerStatesResponse,
-        power_service_server::PowerService,
+        ListTransitionsRequest, ListTransitionsResponse, ReadPowerRequest, ReadPowerResponse,
+        WatchPowerStatesRequest, WatchPowerStatesResponse, power_service_server::PowerService,
     },
 };
 use tonic::{Request, Response, Status, async_trait};
 
 use crate::{
     abandonment::TransitionAbandonment,
+    inquiry::{InquiryAnswer, PowerInquiry},
     store::{PowerStateTable, TransitionTable},
 };
 
-/// Power states in one message of a listing.
+/// Power states, or answers about nodes, in one message.
 const PAGE: usize = 1000;
 
 pub(crate) struct PowerRpc {
     pub(crate) states: Ledger<PowerStateTable>,
     pub(crate) transitions: Ledger<TransitionTable>,
     pub(crate) abandonment: TransitionAbandonment,
+    pub(crate) inquiry: PowerInquiry,
     pub(crate) role: Role,
     pub(crate) tasks: Tasks,
 }
@@ -53,6 +55,22 @@ impl PowerService for PowerRpc {
         // Readings from before the start are not shown as current.
         self.role.taken_over_in_time(&self.tasks).await?;
         self.states.serve_watch(request).await
+    }
+
+    type ReadPowerStream = Responses<ReadPowerResponse>;
+
+    async fn read_power(
+        &self,
+        request: Request<ReadPowerRequest>,
+    ) -> Result<Response<Self::ReadPowerStream>, Status> {
+        let InquiryAnswer { nodes, outages } = self.inquiry.read(request.into_inner().ids).await?;
+        let mut nodes = nodes.into_iter();
+        let pages = std::iter::from_fn(move || {
+            let page: Vec<_> = nodes.by_ref().take(PAGE).collect();
+            (!page.is_empty()).then(|| ReadPowerResponse { nodes: page, outages: Vec::new() })
+        });
+        let last = ReadPowerResponse { nodes: Vec::new(), outages: outages.into_iter().collect() };
+        Ok(self.states.respond(pages.chain([last])))
     }
 
     type ListTransitionsStream = Responses<ListTransitionsResponse>;

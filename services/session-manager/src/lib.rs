@@ -18,6 +18,8 @@ pub mod images;
 mod inventories;
 mod lookup;
 mod members;
+mod plans;
+mod power_reads;
 mod record;
 mod registry;
 mod release;
@@ -43,7 +45,7 @@ use chassis::{
 };
 use domain::boot::{bos::compatibility::Compatibility, component::Component};
 use proto::{
-    session::session_service_server::SessionServiceServer,
+    session::{plan_service_server::PlanServiceServer, session_service_server::SessionServiceServer},
     template::session_template_service_server::SessionTemplateServiceServer,
     tenant::tenant_service_server::TenantServiceServer,
 };
@@ -56,6 +58,8 @@ use crate::{
     feed::WorkQueues,
     lookup::ImageLookup,
     members::SessionMembers,
+    plans::PlanRpc,
+    power_reads::PowerReads,
     registry::RegistryClient,
     release::ComponentRelease,
     sessions::SessionRpc,
@@ -79,14 +83,24 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let (shared, role) = open(&context, &registry, &work).await?;
     let tenants = Arc::clone(&shared.tenants);
     let peers = SetupPeers::new(registry.clone(), Arc::clone(&tenants), settings)?;
+    let power = context.channel(&settings.power_controller.url).context("power_controller.url")?;
 
     let mut server = Server::default();
     let sessions = SessionRpc {
         staging: StagingService::new(shared.clone(), registry),
         lookup: Arc::clone(&lookup),
+        peers: peers.clone(),
         shared: shared.clone(),
     };
     server.add(SessionServiceServer::new(sessions).max_decoding_message_size(LARGEST_MESSAGE));
+    let plans = PlanRpc {
+        shared: shared.clone(),
+        peers: peers.clone(),
+        lookup: Arc::clone(&lookup),
+        power: PowerReads::new(power),
+        places: PlanRpc::places(),
+    };
+    server.add(PlanServiceServer::new(plans).max_decoding_message_size(LARGEST_MESSAGE));
     let (reviews, stored) = review::queue();
     let templates = TemplateRpc { shared: shared.clone(), lookup: Arc::clone(&lookup), reviews };
     server.add(SessionTemplateServiceServer::new(templates).max_decoding_message_size(LARGEST_MESSAGE));

@@ -238,6 +238,7 @@ mod tests {
             stage: false,
             include_disabled: false,
             retry_of: None,
+            plan: None,
         };
         let id = format!("{tenant}/{name}");
         SessionRecord::new(

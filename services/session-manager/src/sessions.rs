@@ -23,15 +23,19 @@ use proto::{
     session::{self as wire, session_service_server::SessionService},
 };
 use tonic::{Request, Response, Status};
-use uuid::Uuid;
 
 use crate::{
     convert,
+    dependency::DependencyError,
     lookup::ImageLookup,
-    record::{SessionRecord, TemplateRecord, wanted_key},
-    shared::ManagerState,
+    record::{SessionRecord, wanted_key},
+    setup::{SetupPeers, plan::change_since_plan},
+    shared::{ManagerState, SessionDraft},
     staging::StagingService,
 };
+
+/// Kind of plans in faults.
+const PLAN: &str = "plan";
 
 /// Sessions in one message of a list. Each session may name every node of the machine.
 const PAGE: usize = 32;
@@ -39,6 +43,7 @@ const PAGE: usize = 32;
 pub(crate) struct SessionRpc {
     pub(crate) shared: ManagerState,
     pub(crate) lookup: Arc<ImageLookup>,
+    pub(crate) peers: SetupPeers,
     pub(crate) staging: StagingService,
 }
 
@@ -216,16 +221,9 @@ impl SessionRpc {
     /// Creates the session of `wish`. A session that is retried already is not retried again: the session that does is
     /// returned.
     pub(crate) async fn create(&self, wish: NewSession) -> Result<wire::Session, Fault> {
-        self.shared.tenants.nodes_in_time(&wish.tenant).await?;
-        let options = self.shared.registry.options().await?;
-        // Ids of this version sort by creation time, which decides the later one of two sessions.
-        let created =
-            session::create(wish, &options, self.shared.compatibility, Uuid::now_v7().to_string(), now())?;
-        self.shared.templates.fresh().await?;
-        let template = self.shared.template(&created.tenant, &created.template_name);
-        let template =
-            template.ok_or_else(|| Fault::not_found(TemplateRecord::KIND, &created.template_name))?;
-        self.check(&created, &template, &options).await?;
+        let SessionDraft { session: created, basis } = self.shared.draft(wish).await?;
+        self.check(&created, &basis.template, &basis.options).await?;
+        self.check_plan(&created).await?;
         let record = SessionRecord::new(created);
         let insert = self.shared.sessions.write_by(Actor::Client, move |draft| {
             if let Some(retried) = &record.session.retry_of
@@ -260,6 +258,22 @@ impl SessionRpc {
         });
         let (answer, revision) = update.await?;
         Ok(wire::Session { revision, ..answer })
+    }
+
+    /// Rejects a session whose plan does not hold any more.
+    async fn check_plan(&self, session: &Session) -> Result<(), Fault> {
+        let Some(plan) = session.plan else { return Ok(()) };
+        let refused = |reason| Fault::Locked { kind: PLAN.into(), name: plan.to_string(), reason };
+        match change_since_plan(&self.shared, &self.peers, session).await {
+            Ok(None) => Ok(()),
+            Ok(Some(change)) => Err(refused(format!("it does not hold any more: {change}"))),
+            Err(DependencyError::Retryable(outage)) => {
+                Err(Fault::unavailable(outage.what.text(), outage.error))
+            }
+            Err(DependencyError::Fatal(reason) | DependencyError::Idle { error: reason, .. }) => {
+                Err(refused(format!("it does not hold any more: {reason}")))
+            }
+        }
     }
 
     /// Rejects a template that the session cannot use, and logs warnings (BOS reference 7.1).

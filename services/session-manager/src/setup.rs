@@ -5,7 +5,7 @@
 //! session id changes nothing, and the session's own record changes last.
 
 mod peers;
-mod plan;
+pub(crate) mod plan;
 mod schedule;
 mod wait_notice;
 

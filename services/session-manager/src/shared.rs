@@ -3,15 +3,20 @@
 use std::{sync::Arc, time::Duration};
 
 use chassis::{
-    Fault, kinds::options::OptionsRecord, lease::Fence, mesh::time, observe::mirror::Mirror,
-    process::clock::now, store::ledger::Ledger,
+    Fault,
+    kinds::options::OptionsRecord,
+    lease::Fence,
+    mesh::time,
+    observe::mirror::Mirror,
+    process::clock::now,
+    store::{ledger::Ledger, resource::Resource as _},
 };
 use domain::{
     boot::{
         bos::{compatibility::Compatibility, options::Options},
         component::Component,
         session::{
-            self, IdleReason, Progress, Session, SessionEnd, SessionResult, completion,
+            self, IdleReason, NewSession, Progress, Session, SessionEnd, SessionResult, completion,
             result::{MemberStanding, result, standing},
             status::session_status,
         },
@@ -20,12 +25,13 @@ use domain::{
     core::id::{ComponentId, Tenant},
 };
 use proto::session::SessionStatus;
+use uuid::Uuid;
 
 use crate::{
     confirmation::RegistryConfirmation,
     convert,
     members::SessionMembers,
-    record::{SessionRecord, key},
+    record::{SessionRecord, TemplateRecord, key},
     registry::RegistryClient,
     release::ComponentRelease,
     store::{LeftOutMembers, SessionTable, TemplateTable},
@@ -35,6 +41,18 @@ use crate::{
 /// Period after a loss of sessions in which no session is completed. The stores of a mesh are restored one after the
 /// other, and a registry that is restored later may return nodes to a session.
 const RESTORED: Duration = Duration::from_secs(30);
+
+/// Facts that choose the members of a session.
+pub(crate) struct SessionBasis {
+    pub(crate) template: SessionTemplate,
+    pub(crate) options: Options,
+}
+
+/// Session that is not stored, with the facts that it rests on.
+pub(crate) struct SessionDraft {
+    pub(crate) session: Session,
+    pub(crate) basis: SessionBasis,
+}
 
 /// The collections of this service, and the mirrors of other services' collections. Clones share them.
 #[derive(Clone)]
@@ -73,6 +91,23 @@ impl ManagerState {
     /// Returns whether sessions were lost so recently that none may be completed.
     pub(crate) fn is_just_restored(&self) -> bool {
         self.sessions.view().since_loss().is_some_and(|age| age < RESTORED)
+    }
+
+    /// Returns the session that a wish would create, with its template and options.
+    ///
+    /// # Errors
+    /// The wish breaks a rule, its tenant or template does not exist, or a dependency does not answer.
+    pub(crate) async fn draft(&self, wish: NewSession) -> Result<SessionDraft, Fault> {
+        self.tenants.nodes_in_time(&wish.tenant).await?;
+        let options = self.registry.options().await?;
+        // Ids of this version sort by creation time, which decides the later one of two sessions.
+        let id = Uuid::now_v7().to_string();
+        let session = session::create(wish, &options, self.compatibility, id, now())?;
+        self.templates.fresh().await?;
+        let template = self.template(&session.tenant, &session.template_name);
+        let template =
+            template.ok_or_else(|| Fault::not_found(TemplateRecord::KIND, &session.template_name))?;
+        Ok(SessionDraft { session, basis: SessionBasis { template, options } })
     }
 
     /// Returns the current template of that tenant.

@@ -36,6 +36,8 @@ pub(crate) fn creation(wish: wire::NewSession, tenant: String) -> message::Creat
         limit: wish.limit.unwrap_or_default(),
         stage: wish.stage,
         include_disabled: wish.include_disabled,
+        // BOS has no plans.
+        plan_hash: String::new(),
     }
 }
 

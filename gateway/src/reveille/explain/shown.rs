@@ -6,8 +6,7 @@ use proto::insight::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::word::EnumWord;
-use crate::reveille::instant;
+use crate::reveille::{instant, word::EnumWord};
 
 /// Answer to the question why a node or a session is as it is.
 #[derive(Serialize, JsonSchema)]

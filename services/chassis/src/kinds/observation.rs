@@ -58,14 +58,22 @@ pub fn power(state: Option<&PowerState>, generation: u64) -> PowerObservation {
         return wrong;
     }
     let Some(state) = state else { return PowerObservation::Unknown };
-    let reading = match state.reading() {
+    PowerObservation::of(reading_from_wire(state.reading()), &state.error, state.generation, generation)
+}
+
+/// The observation of power by an answer that was requested for no generation, such as that for a plan.
+pub fn power_read(reading: PowerReading, error: &str) -> PowerObservation {
+    PowerObservation::of(reading_from_wire(reading), error, 0, 0)
+}
+
+fn reading_from_wire(reading: PowerReading) -> power::PowerReading {
+    match reading {
         PowerReading::Unspecified => power::PowerReading::Unknown,
         PowerReading::On => power::PowerReading::On,
         PowerReading::Off => power::PowerReading::Off,
         PowerReading::Undefined => power::PowerReading::Undefined,
         PowerReading::Missing => power::PowerReading::Missing,
-    };
-    PowerObservation::of(reading, &state.error, state.generation, generation)
+    }
 }
 
 /// Evidence in `state` about the power of a component that may have to be prepared for a power-on.

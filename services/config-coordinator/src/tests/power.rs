@@ -10,8 +10,8 @@ use proto::{
     Encoded,
     power::{
         AbandonTransitionRequest, AbandonTransitionResponse, ListPowerStatesRequest, ListPowerStatesResponse,
-        ListTransitionsRequest, ListTransitionsResponse, PowerReading, PowerState, WatchPowerStatesRequest,
-        WatchPowerStatesResponse,
+        ListTransitionsRequest, ListTransitionsResponse, PowerReading, PowerState, ReadPowerRequest,
+        ReadPowerResponse, WatchPowerStatesRequest, WatchPowerStatesResponse,
         power_service_server::{PowerService, PowerServiceServer},
     },
 };
@@ -72,6 +72,7 @@ impl PlayedPower {
 impl PowerService for PlayedPower {
     type ListPowerStatesStream = BoxStream<'static, Result<ListPowerStatesResponse, Status>>;
     type WatchPowerStatesStream = BoxStream<'static, Result<Encoded<WatchPowerStatesResponse>, Status>>;
+    type ReadPowerStream = BoxStream<'static, Result<ReadPowerResponse, Status>>;
     type ListTransitionsStream = BoxStream<'static, Result<ListTransitionsResponse, Status>>;
 
     async fn list_power_states(
@@ -105,6 +106,13 @@ impl PowerService for PlayedPower {
         &self,
         _: Request<ListTransitionsRequest>,
     ) -> Result<Response<Self::ListTransitionsStream>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn read_power(
+        &self,
+        _: Request<ReadPowerRequest>,
+    ) -> Result<Response<Self::ReadPowerStream>, Status> {
         Err(Status::unimplemented(""))
     }
 

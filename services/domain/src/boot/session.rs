@@ -9,6 +9,7 @@ pub mod inventory;
 pub mod lacking;
 pub mod limit;
 pub mod membership;
+pub mod plan;
 pub mod result;
 pub mod staging;
 pub mod status;
@@ -17,6 +18,7 @@ pub mod steer;
 pub use create::{NewSession, RetriedSession, create};
 pub use expiry::{expires_at, is_expired, next_expiry, surplus};
 pub use filter::SessionFilter;
+pub use plan::PlanHash;
 pub use result::{IdleReason, SessionResult};
 pub use steer::Cancellation;
 
@@ -106,6 +108,8 @@ pub struct Session {
     pub cancellation: Option<Cancellation>,
     /// Session whose failed components this one retries, if there is one.
     pub retry_of: Option<RetriedSession>,
+    /// Hash of the plan that has to hold when the session is set up; `None`: any members and target states are right.
+    pub plan: Option<PlanHash>,
 }
 
 impl Session {
@@ -270,6 +274,7 @@ pub(crate) mod tests {
             result: None,
             cancellation: None,
             retry_of: None,
+            plan: None,
         }
     }
 

@@ -6,6 +6,7 @@ use domain::{
         session::{
             Cancellation, NewSession, Progress, RetriedSession, Session, SessionFilter, SessionPatch,
             membership::{LeftOut, LeftOutReason},
+            plan::{MalformedHash, PlanHash},
             status::SessionStatus,
         },
         template::Operation,
@@ -36,6 +37,7 @@ pub(crate) fn from_wire(session: wire::Session) -> Result<Session, Invalid> {
         result,
         cancellation: session.cancellation.map(|one| Cancellation { reason: text(&one.reason) }),
         retry_of: session.retry_of.map(|one| RetriedSession { name: one.name, id: one.id }),
+        plan: plan_from_wire(&session.plan_hash)?,
         trouble_begin: session.trouble_begin.map(|begin| trouble::begin_from_wire(begin, &shown).into()),
         tenant: Tenant::parse(&session.tenant)?,
         operation,
@@ -69,6 +71,7 @@ pub(crate) fn to_wire(session: &Session) -> wire::Session {
         idle_reason: idle_reason.into(),
         cancellation: cancellation.map(|one| wire::Cancellation { reason: one.reason.to_string() }),
         retry_of: retry_of.map(|one| wire::RetriedSession { name: one.name.clone(), id: one.id.clone() }),
+        plan_hash: session.plan.map(|plan| plan.to_string()).unwrap_or_default(),
         name: session.name.clone(),
         tenant: session.tenant.as_str().to_owned(),
         operation: operation_to_wire(session.operation).into(),
@@ -109,7 +112,15 @@ pub(crate) fn wish_from_wire(request: wire::CreateSessionRequest) -> Result<NewS
         stage: request.stage,
         include_disabled: request.include_disabled,
         retry_of: None,
+        plan: plan_from_wire(&request.plan_hash)?,
     })
+}
+
+/// Reads the hash of a plan; empty: none.
+fn plan_from_wire(text: &str) -> Result<Option<PlanHash>, Invalid> {
+    let given = (!text.is_empty()).then_some(text);
+    let hash = given.map(str::parse).transpose();
+    hash.map_err(|error: MalformedHash| Invalid::new("plan_hash", error.to_string()))
 }
 
 /// Reads the change of an update.
@@ -180,7 +191,7 @@ pub(crate) fn left_out_to_wire(
     })
 }
 
-fn reason_to_wire(reason: LeftOutReason) -> wire::LeftOutReason {
+pub(super) fn reason_to_wire(reason: LeftOutReason) -> wire::LeftOutReason {
     match reason {
         LeftOutReason::NotInLimit => wire::LeftOutReason::NotInLimit,
         LeftOutReason::Locked => wire::LeftOutReason::Locked,
@@ -195,7 +206,7 @@ fn reason_to_wire(reason: LeftOutReason) -> wire::LeftOutReason {
     }
 }
 
-fn operation_from_wire(operation: wire::Operation) -> Result<Operation, Invalid> {
+pub(super) fn operation_from_wire(operation: wire::Operation) -> Result<Operation, Invalid> {
     match operation {
         wire::Operation::Unspecified => Err(Invalid::new("operation", "is not specified")),
         wire::Operation::Boot => Ok(Operation::Boot),

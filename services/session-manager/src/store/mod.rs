@@ -86,6 +86,7 @@ mod tests {
             stage: true,
             include_disabled: true,
             retry_of: None,
+            plan: None,
         };
         let now = Timestamp(1_732_119_012_345);
         SessionRecord::new(

@@ -3,9 +3,10 @@
 //! - `setup`, `completion`, `restart`: the life of a session; `staging`: sessions that only stage
 //! - `templates`, `records`: what is stored and refused; `acknowledged`: what a request sees of earlier writes
 //! - `steering`: results, cancellation, retry
+//! - `plans`: what a session would do, and sessions that are bound to it
 //! - `left_out`, `tenants`, `outages`: nodes that a session does not take, and upstreams that do not answer
 //! - `images`, `catalogue`, `signature`: reading images, without the service
-//! - `world`: the service with its surroundings, of which `fleet`, `site` and `store` are played
+//! - `world`: the service with its surroundings, of which `fleet`, `power`, `site` and `store` are played
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -16,6 +17,8 @@ mod fleet;
 mod images;
 mod left_out;
 mod outages;
+mod plans;
+mod power;
 mod records;
 mod restart;
 mod setup;

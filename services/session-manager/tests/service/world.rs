@@ -14,7 +14,7 @@ use test_registry::TestRegistry;
 use tokio::net::TcpListener;
 use tonic::{Response, Status};
 
-use crate::fleet::PlayedFleet;
+use crate::{fleet::PlayedFleet, power::PlayedPower};
 
 /// Longest wait in these tests.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -23,6 +23,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub struct World {
     pub registry: TestRegistry,
     pub fleet: PlayedFleet,
+    pub power: PlayedPower,
     pub sessions: SessionServiceClient<Channel>,
     pub templates: SessionTemplateServiceClient<Channel>,
     pub tenants: TenantServiceClient<Channel>,
@@ -52,11 +53,13 @@ impl World {
         let mut settings = Settings { data_dir: directory.path().to_owned(), ..Settings::default() };
         settings.component_registry.url = registry.url();
         settings.simulator.url = url;
+        let (power, url) = PlayedPower::start().await;
+        settings.power_controller.url = url;
         settings.session_manager.database_url = test_databases::on_postgres().await.unwrap_or_default();
         change(&mut settings);
         let context = Context::new(settings);
         let Clients { sessions, templates, tenants, channel } = serve(&context).await;
-        Self { registry, fleet, sessions, templates, tenants, channel, context, _directory: directory }
+        Self { registry, fleet, power, sessions, templates, tenants, channel, context, _directory: directory }
     }
 
     /// Stops the session manager, runs `meanwhile`, and starts it on the same database.

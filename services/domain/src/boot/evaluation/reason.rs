@@ -121,7 +121,7 @@ impl Reason {
     }
 
     /// Returns whether a believable reading is missing, so that nothing can be decided.
-    pub(super) fn is_waiting(self) -> bool {
+    pub(crate) fn is_waiting(self) -> bool {
         matches!(
             self,
             Self::NotEnabled
@@ -133,7 +133,7 @@ impl Reason {
     }
 
     /// Returns whether the component is held because an upstream left it out.
-    pub(super) fn is_held(self) -> bool {
+    pub(crate) fn is_held(self) -> bool {
         matches!(self, Self::PowerMissing | Self::ConfigurationMissing)
     }
 }

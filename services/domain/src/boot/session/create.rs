@@ -4,7 +4,10 @@ use super::{Progress, Session};
 use crate::{
     boot::{
         bos::{compatibility::Compatibility, options::Options},
-        session::limit::{Limit, names_nid},
+        session::{
+            limit::{Limit, names_nid},
+            plan::PlanHash,
+        },
         template::Operation,
     },
     core::{
@@ -37,6 +40,8 @@ pub struct NewSession {
     pub include_disabled: bool,
     /// Session whose failed components this one retries, if there is one.
     pub retry_of: Option<RetriedSession>,
+    /// Hash of the plan to which the session is bound, if there is one.
+    pub plan: Option<PlanHash>,
 }
 
 /// Session that another one retries. Names may be used again, so the id decides.
@@ -86,6 +91,7 @@ pub fn create(
         result: None,
         cancellation: None,
         retry_of: wish.retry_of,
+        plan: wish.plan,
     })
 }
 
@@ -127,6 +133,7 @@ mod tests {
             stage: false,
             include_disabled: false,
             retry_of: None,
+            plan: None,
         }
     }
 

@@ -113,6 +113,8 @@ pub fn retry(
         stage: false,
         include_disabled: session.include_disabled,
         retry_of: Some(RetriedSession { name: session.name.clone(), id: session.id.clone() }),
+        // A plan is about the members of the first try.
+        plan: None,
     })
 }
 

@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
 /// Enum of the mesh whose values answers show as words, numbered from 1 without a gap.
-pub(super) trait ShownEnum: TryFrom<i32> {
+pub(in crate::reveille) trait ShownEnum: TryFrom<i32> {
     /// Beginning of the name of each value.
     const PREFIX: &str;
     /// Returns the name of the value.
@@ -17,20 +17,25 @@ pub(super) trait ShownEnum: TryFrom<i32> {
 }
 
 /// Word for a value, such as `node_locked`; `unspecified` for one that only a later version knows.
-pub(super) struct EnumWord<E> {
+pub(in crate::reveille) struct EnumWord<E> {
     word: String,
     value: PhantomData<E>,
 }
 
 impl<E: ShownEnum> EnumWord<E> {
     /// Returns the word for a value.
-    pub(super) fn of(value: i32) -> Self {
+    pub(in crate::reveille) fn of(value: i32) -> Self {
         let word = E::try_from(value).map_or_else(|_| "unspecified".to_owned(), |value| word(&value));
         Self { word, value: PhantomData }
     }
 
+    /// Returns the word as a text, for names of members.
+    pub(in crate::reveille) fn into_text(self) -> String {
+        self.word
+    }
+
     /// Returns the word for a value; `None`: it is unspecified.
-    pub(super) fn set(value: i32) -> Option<Self> {
+    pub(in crate::reveille) fn set(value: i32) -> Option<Self> {
         (value != 0).then(|| Self::of(value))
     }
 }
