@@ -9,9 +9,11 @@
 //! - `pattern`: patterns of paths and of subjects
 //! - `policy`: rules
 //! - `decision`: the decision
+//! - `keys`: for how long the keys of an issuer count, and when they are fetched again
 
 pub mod caller;
 pub mod decision;
+pub mod keys;
 pub mod operation;
 pub mod pattern;
 pub mod policy;

@@ -2,9 +2,7 @@
 
 use super::{
     caller::AccessCaller,
-    decision::{
-        AccessDecision, AccessGrant, AccessRefusal, ContentRule, GrantedTenant, RefusalReason,
-    },
+    decision::{AccessDecision, AccessGrant, AccessRefusal, ContentRule, GrantedTenant, RefusalReason},
     operation::{AccessOperation, RequestedTenant},
     pattern::{PathPattern, SubjectPattern},
 };
@@ -93,7 +91,9 @@ pub enum PolicyDefect {
     #[error("rule '{0}': is about everybody, and names callers too")]
     EverybodyAndSome(String),
     /// A rule has a method that is none.
-    #[error("rule '{rule}': methods: '{method}' is no method in capital letters, or HEAD, which GET stands for")]
+    #[error(
+        "rule '{rule}': methods: '{method}' is no method in capital letters, or HEAD, which GET stands for"
+    )]
     Method {
         /// Name of the rule.
         rule: String,
@@ -207,9 +207,8 @@ impl AccessRule {
         operation: &AccessOperation<'_>,
     ) -> Result<GrantedTenant, RefusalReason> {
         let node = caller.and_then(|caller| caller.node.as_deref());
-        let about = |path: &&PathPattern| {
-            path.has_shape_of(&operation.path) && path.is_about(&operation.path, node)
-        };
+        let about =
+            |path: &&PathPattern| path.has_shape_of(&operation.path) && path.is_about(&operation.path, node);
         if !self.paths.iter().any(|path| about(&path)) {
             return Err(RefusalReason::ForeignNode);
         }

@@ -254,7 +254,8 @@ fn subjects_of_nodes_hold_one_name() {
         spiffe://site//x1000c0s0b0n0/workload/bos-reporter: None
         spiffe://site/compute/more/x1000c0s0b0n0/workload/bos-reporter: None
         spiffe://other/compute/x1000c0s0b0n0/workload/bos-reporter: None
-    "#]].assert_eq(&table);
+    "#]]
+    .assert_eq(&table);
     for wrong in ["spiffe://site/compute", "a/{xname}/{xname}", "a/x{xname}", "a/{name}/{xname}"] {
         assert_eq!(NodeSubject::parse(wrong), None, "{wrong}");
     }
@@ -262,7 +263,8 @@ fn subjects_of_nodes_hold_one_name() {
 
 #[test]
 fn patterns_of_paths_are_read_strictly() {
-    let texts = ["/", "/**", "/v2/*", "/v2/{own_node}/**", "v2", "/v2/", "/v2//a", "/v2**", "/a/**/b", "/a/{name}"];
+    let texts =
+        ["/", "/**", "/v2/*", "/v2/{own_node}/**", "v2", "/v2/", "/v2//a", "/v2**", "/a/**/b", "/a/{name}"];
     let rows = texts.map(|text| match PathPattern::parse(text) {
         Ok(_) => format!("{text}: pattern\n"),
         Err(reason) => format!("{text}: {reason}\n"),
@@ -278,7 +280,8 @@ fn patterns_of_paths_are_read_strictly() {
         /v2**: ** has to be a segment of its own
         /a/**/b: a segment is *, {own_node}, or a text without these characters
         /a/{name}: a segment is *, {own_node}, or a text without these characters
-    "#]].assert_eq(&rows.concat());
+    "#]]
+    .assert_eq(&rows.concat());
 }
 
 #[test]
@@ -318,7 +321,8 @@ fn defects_of_rules_are_named() {
         rule 'own': denies, and has {own_node} in a path, which only rules that allow may have
         rule 'open': is about everybody, so that tenant has to be "ignored"
         2 rules
-    "#]].assert_eq(&rows.concat());
+    "#]]
+    .assert_eq(&rows.concat());
     assert!(matches!(AccessPolicy::new(vec![good(), good()]), Err(PolicyDefect::RepeatedName(_))));
 }
 
