@@ -142,6 +142,7 @@ mod tests {
             the token is not valid: its tenants cannot be read
             tim ["given"] [] None
             the token is not valid: it does not name its subject
-        "#]].assert_eq(&rows.concat());
+        "#]]
+        .assert_eq(&rows.concat());
     }
 }

@@ -154,7 +154,8 @@ mod tests {
             {"aud":["other"]}: the token is not valid: it is for another audience
             {"aud":null}: the token is not valid: it is for another audience
             {"iss":"https://issuer.example/"}: the token is not valid: it is of another issuer
-        "#]].assert_eq(&rows.concat());
+        "#]]
+        .assert_eq(&rows.concat());
     }
 
     #[test]
@@ -184,6 +185,7 @@ mod tests {
             the token is unknown
             the token is unknown
             of Some("a")
-        "#]].assert_eq(&rows.concat());
+        "#]]
+        .assert_eq(&rows.concat());
     }
 }

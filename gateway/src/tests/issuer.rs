@@ -241,7 +241,8 @@ async fn tokens_count_by_signature_and_claims() {
         no signature: 401 the token is not valid: its signature is wrong
         no algorithm: 401 the token is not valid: its algorithm is not allowed
         shared secret: 401 the token is not valid: its algorithm is not allowed
-    "#]].assert_eq(&lines);
+    "#]]
+    .assert_eq(&lines);
     tasks.shutdown().cancel();
 }
 

@@ -8,7 +8,7 @@ const OWN_NODE: &str = "{own_node}";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathPattern {
     segments: Vec<PathSegment>,
-    /// Whether further segments may follow.
+    /// Allows further segments at the end.
     is_open: bool,
 }
 

@@ -32,7 +32,7 @@ pub struct AccessRule {
 /// credentials.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallerSelector {
-    /// Whether callers without credentials are meant too; then no other condition is set.
+    /// Includes callers without credentials; then no other condition is set.
     pub is_everybody: bool,
     /// Roles, of which the caller needs one; empty: any or none.
     pub roles: Vec<String>,
@@ -40,7 +40,7 @@ pub struct CallerSelector {
     pub subjects: Vec<SubjectPattern>,
     /// Words for issuers, of which one has to be that of the caller; empty: any.
     pub issuers: Vec<String>,
-    /// Whether the caller has to be a node.
+    /// Requires the caller to be a node.
     pub is_node: bool,
 }
 
