@@ -11,6 +11,7 @@
 //!   Flight Control, for edge devices
 //! - `reveille`: events, probes, metrics, the description
 //! - `dashboard`: the page for people, made of files alone
+//! - `identity`: who the caller is, and what the policy lets it do
 //! - `mesh`: clients of the services behind
 //! - `port`: the faces that share a port
 //!
@@ -37,6 +38,7 @@ use crate::{
         certificate::{self, CertifiedPort, FaceListener},
         serve::{self, ConnectionLimits, ServedListener},
     },
+    identity::IdentityGate,
     kubernetes::KubernetesFace,
     mesh::MeshHandle,
     port::FaceRouters,
@@ -46,6 +48,7 @@ mod bos;
 mod dashboard;
 mod flightctl;
 mod http;
+mod identity;
 mod kubernetes;
 mod mesh;
 mod port;
@@ -81,11 +84,13 @@ pub async fn start(context: chassis::Context, listener: TcpListener) -> anyhow::
     let address = listener.local_addr().context("local address")?;
     let mesh = MeshHandle::new(&context.settings, context.tasks.shutdown())?;
     let places = AdmissionPlaces::new(settings, &context.capacity);
-    let kubernetes = kubernetes(&context, mesh.clone(), &places).await?;
-    let flightctl = flightctl(&context, mesh.clone(), &places).await?;
+    let gate = IdentityGate::start(&settings.identity, &context.tasks)?;
+    let kubernetes = kubernetes(&context, mesh.clone(), &places, gate.as_ref()).await?;
+    let flightctl = flightctl(&context, mesh.clone(), &places, gate.as_ref()).await?;
     let faces = FaceRouters { kubernetes, flightctl };
     agents(&context, mesh.clone(), &places).await?;
-    let app = port::app(&context.settings, mesh, &places, faces);
+    warn_of_strangers(address, gate.as_ref());
+    let app = port::app(&context.settings, mesh, &places, faces, gate);
     // Only for the logging level: every request asks the owner of the records that it is about.
     let registry = context.channel(&context.settings.component_registry.url)?;
     let _options = Mirror::of_options(&context, registry, || {});
@@ -101,6 +106,7 @@ async fn kubernetes(
     context: &chassis::Context,
     mesh: MeshHandle,
     places: &AdmissionPlaces,
+    gate: Option<&IdentityGate>,
 ) -> anyhow::Result<Router> {
     let settings = &context.settings.gateway;
     if !settings.kubernetes.serve {
@@ -108,7 +114,8 @@ async fn kubernetes(
     }
     let face = KubernetesFace::start(context, mesh)?;
     let router = kubernetes::router(face, places);
-    listen(context, "kubernetes", &settings.kubernetes, router.clone()).await?;
+    let port = FacePort { face: "kubernetes", own: &settings.kubernetes, mount: kubernetes::PREFIX, gate };
+    listen(context, port, router.clone()).await?;
     Ok(router)
 }
 
@@ -117,23 +124,40 @@ async fn flightctl(
     context: &chassis::Context,
     mesh: MeshHandle,
     places: &AdmissionPlaces,
+    gate: Option<&IdentityGate>,
 ) -> anyhow::Result<Router> {
     let settings = &context.settings.gateway;
     if !settings.flightctl.serve {
         return Ok(Router::new());
     }
     let router = flightctl::router(FlightctlFace::new(mesh), places);
-    listen(context, "flightctl", &settings.flightctl, router.clone()).await?;
+    let port = FacePort { face: "flightctl", own: &settings.flightctl, mount: flightctl::PREFIX, gate };
+    listen(context, port, router.clone()).await?;
     Ok(router)
 }
 
-/// Serves a face on its own port, if it has one.
-async fn listen(
-    context: &chassis::Context,
+/// Warns where other machines reach a port of which nobody is asked for credentials.
+fn warn_of_strangers(address: SocketAddr, gate: Option<&IdentityGate>) {
+    if gate.is_none() && !address.ip().is_loopback() {
+        tracing::warn!(
+            %address,
+            "callers are asked for no credentials, and everybody who reaches this port may do everything; set gateway.identity"
+        );
+    }
+}
+
+/// Port of its own of a face.
+struct FacePort<'a> {
     face: &'static str,
-    own: &FaceSettings,
-    router: Router,
-) -> anyhow::Result<()> {
+    own: &'a FaceSettings,
+    /// Prefix of the paths of the face on the common port.
+    mount: &'static str,
+    gate: Option<&'a IdentityGate>,
+}
+
+/// Serves a face on its own port, if it has one.
+async fn listen(context: &chassis::Context, port: FacePort<'_>, router: Router) -> anyhow::Result<()> {
+    let FacePort { face, own, mount, gate } = port;
     if own.listen.is_empty() {
         return Ok(());
     }
@@ -143,7 +167,9 @@ async fn listen(
     let listener = chassis::bind(&format!("gateway.{face}"), listen).await?;
     let address = listener.local_addr().context("local address")?;
     let limits = limits(&context.settings.gateway, &context.capacity);
-    serve(context, ServedListener { listener, tls }, port::face_app(router), port::is_vital, limits);
+    warn_of_strangers(address, gate);
+    let app = port::face_app(router, mount, gate.cloned());
+    serve(context, ServedListener { listener, tls }, app, port::is_vital, limits);
     tracing::info!(part = "gateway", %address, face, "listening for the clients of a face");
     Ok(())
 }
@@ -171,7 +197,7 @@ async fn agents(
     serve(
         context,
         ServedListener { listener, tls },
-        port::face_app(router),
+        port::agent_app(router),
         flightctl::is_vital_for_agents,
         limits,
     );

@@ -4,11 +4,11 @@ use std::{any::Any, convert::Infallible};
 
 use axum::{
     Extension, Router,
-    extract::{DefaultBodyLimit, Request},
-    middleware::from_fn,
+    extract::{DefaultBodyLimit, Request, State},
+    middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
 };
-use chassis::Settings;
+use chassis::{Settings, mesh::client_name};
 use http::{Method, StatusCode};
 use tower::{Layer, Service};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -25,6 +25,7 @@ use crate::{
         problem::RequestProblem,
         trace::traced,
     },
+    identity::{IdentityGate, RequestCaller},
     kubernetes,
     mesh::MeshHandle,
     reveille,
@@ -56,15 +57,67 @@ pub(crate) fn app(
     mesh: MeshHandle,
     places: &AdmissionPlaces,
     faces: FaceRouters,
+    gate: Option<IdentityGate>,
 ) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Unpin + use<>
 {
     let common = router(BosFace::new(mesh, settings), places);
     let common = common.nest_service(kubernetes::PREFIX, faces.kubernetes);
-    from_fn(traced).layer(common.nest_service(flightctl::PREFIX, faces.flightctl))
+    let common = common.nest_service(flightctl::PREFIX, faces.flightctl);
+    let guard = PortGuard { gate, mount: "" };
+    from_fn(traced).layer(from_fn_with_state(guard, guarded).layer(common))
 }
 
-/// Returns the service of a port of its own for a face.
+/// Gate in front of a port.
+#[derive(Clone)]
+struct PortGuard {
+    /// Gate; `None`: everybody may do everything.
+    gate: Option<IdentityGate>,
+    /// Prefix of the paths of the port on the common port.
+    mount: &'static str,
+}
+
+/// Passes on a request that its caller may make, and works on it in the name of the caller.
+async fn guarded(State(guard): State<PortGuard>, request: Request, next: Next) -> Response {
+    let PortGuard { gate, mount } = guard;
+    let Some(gate) = gate else { return next.run(request).await };
+    let path = format!("{mount}{}", request.uri().path());
+    let request = match gate.admit(mount, request).await {
+        Ok(request) => request,
+        Err(refusal) => return refusal.challenging(refused(&path, refusal.problem())),
+    };
+    let caller = request.extensions().get::<RequestCaller>().and_then(|caller| caller.caller.clone());
+    match caller {
+        Some(caller) => client_name::scope(caller.shown(), next.run(request)).await,
+        None => next.run(request).await,
+    }
+}
+
+/// Returns a refusal in the form of the face of a path.
+fn refused(path: &str, problem: RequestProblem) -> Response {
+    let is_below =
+        |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if is_below(kubernetes::PREFIX) {
+        kubernetes::refused(&problem)
+    } else if is_below(flightctl::PREFIX) {
+        flightctl::refused(problem)
+    } else {
+        problem.into_response()
+    }
+}
+
+/// Returns the service of a port of its own for a face, whose paths begin with `mount` on the common port.
 pub(crate) fn face_app(
+    face: Router,
+    mount: &'static str,
+    gate: Option<IdentityGate>,
+) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Unpin + use<>
+{
+    let guard = PortGuard { gate, mount };
+    from_fn(traced).layer(from_fn_with_state(guard, guarded).layer(face))
+}
+
+/// Returns the service of the port of agents, whose certificates say who they are.
+pub(crate) fn agent_app(
     face: Router,
 ) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Unpin + use<>
 {

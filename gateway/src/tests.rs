@@ -10,9 +10,12 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
 
+mod access;
 mod agents;
 mod document;
 mod flightctl;
+mod identity;
+mod issuer;
 mod kubernetes;
 mod registry;
 mod tenants;
@@ -20,7 +23,8 @@ mod tenants;
 use registry::Registry;
 
 use crate::{
-    flightctl::FlightctlFace, http::admission::AdmissionPlaces, mesh::MeshHandle, port::FaceRouters,
+    flightctl::FlightctlFace, http::admission::AdmissionPlaces, identity::IdentityGate, mesh::MeshHandle,
+    port::FaceRouters,
 };
 
 /// Returns the common port, without the face of Kubernetes.
@@ -28,11 +32,20 @@ pub(crate) fn app(
     settings: &Settings,
 ) -> impl Service<Request, Response = http::Response<Body>, Error = Infallible, Future: Send> + Clone + use<>
 {
+    app_behind(settings, None)
+}
+
+/// Returns the common port behind a gate, without the face of Kubernetes.
+fn app_behind(
+    settings: &Settings,
+    gate: Option<IdentityGate>,
+) -> impl Service<Request, Response = http::Response<Body>, Error = Infallible, Future: Send> + Clone + use<>
+{
     let mesh = MeshHandle::new(settings, CancellationToken::new()).unwrap();
     let places = AdmissionPlaces::new(&settings.gateway, &ProcessCapacity::of_process(settings));
     let flightctl = crate::flightctl::router(FlightctlFace::new(mesh.clone()), &places);
     let faces = FaceRouters { flightctl, ..FaceRouters::default() };
-    crate::port::app(settings, mesh, &places, faces)
+    crate::port::app(settings, mesh, &places, faces, gate)
 }
 
 /// Gateway whose registry runs, and whose session manager does not, or knows tenants and nothing else.

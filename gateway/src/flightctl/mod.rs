@@ -114,6 +114,12 @@ async fn refused_in_form(request: Request, next: Next) -> Response {
     }
 }
 
+/// Returns a refusal in the form of this contract.
+pub(crate) fn refused(problem: RequestProblem) -> Response {
+    let headers = problem.clone().into_response().headers().clone();
+    problem::in_form(problem, &headers)
+}
+
 /// Answers OPTIONS of every path. The framework lists the methods in the `Allow` header of this answer.
 async fn no_such_method(method: Method) -> Response {
     if method == Method::OPTIONS {

@@ -71,6 +71,10 @@ pub(crate) fn pace(settings: &GatewaySettings) -> Pace {
 /// next to nothing, probes the gateway, or comes from firmware that gives up when refused.
 pub(crate) type Classify = fn(&Method, &str) -> Option<CallClass>;
 
+/// Condition on the body of a request, an extension of it: whoever let the request in did so under this condition.
+#[derive(Clone, Copy)]
+pub(crate) struct BodyCondition(pub fn(&[u8]) -> Result<(), RequestProblem>);
+
 /// Admission in front of the handlers of a path.
 pub(crate) struct PathAdmission {
     pub places: AdmissionPlaces,
@@ -94,6 +98,9 @@ async fn admitted(path: &PathAdmission, request: Request, next: Next) -> Result<
     let class = classify(request.method(), request.uri().path());
     let (head, body) = request.into_parts();
     let ArrivedBody { bytes, room } = places.bodies.read(body, *largest_body).await?;
+    if let Some(BodyCondition(check)) = head.extensions.get() {
+        check(&bytes)?;
+    }
     let request = Request::from_parts(head, bytes.into());
     let Some(class) = class else {
         return Ok(call_class::scope(CallClass::Operator, next.run(request)).await);

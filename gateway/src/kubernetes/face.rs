@@ -16,7 +16,7 @@ use super::{
     select::{FieldSelector, LabelSelector},
     store::{CachedRecord, RecordCache, VersionBase, follow},
 };
-use crate::mesh::MeshHandle;
+use crate::{identity::RequestCaller, mesh::MeshHandle};
 
 /// Records, copies of them, and events. Clones share them.
 #[derive(Clone)]
@@ -35,6 +35,8 @@ pub(crate) struct ApiRequest {
     pub parameters: ApiParameters,
     pub headers: HeaderMap,
     pub body: Bytes,
+    /// Caller; `None`: callers are not asked for credentials.
+    pub caller: Option<RequestCaller>,
 }
 
 /// Objects that a list or a watch is about.

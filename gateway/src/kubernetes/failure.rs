@@ -196,6 +196,8 @@ impl ApiFailure {
             StatusCode::SERVICE_UNAVAILABLE => return Self::unavailable(message),
             StatusCode::REQUEST_TIMEOUT => "Timeout",
             StatusCode::BAD_REQUEST => "BadRequest",
+            StatusCode::UNAUTHORIZED => "Unauthorized",
+            StatusCode::FORBIDDEN => "Forbidden",
             _ => "InternalError",
         };
         Self::new(code, reason, message)

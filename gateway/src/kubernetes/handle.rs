@@ -44,7 +44,8 @@ async fn handled(face: &KubernetesFace, request: Request) -> Result<Response, Ap
     let body = to_bytes(body, usize::MAX).await;
     let body = body.map_err(|_| ApiFailure::bad_request("the request body could not be read"))?;
     let parameters = ApiParameters::read(head.uri.query());
-    let request = ApiRequest { path, parameters, headers: head.headers, body };
+    let caller = head.extensions.get().cloned();
+    let request = ApiRequest { path, parameters, headers: head.headers, body, caller };
     objects(face, &head.method, &request).await
 }
 

@@ -92,18 +92,40 @@ pub(crate) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
 async fn refused_in_form(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     match response.extensions().get::<RequestProblem>() {
-        Some(problem) => {
-            let failure = failure::ApiFailure::of_code(problem.status, problem.detail.clone());
-            problem.retry_after.into_iter().fold(failure, failure::ApiFailure::retried_after).into_response()
-        }
+        Some(problem) => refused(problem),
         None => response,
     }
+}
+
+/// Returns a refusal in the form of Kubernetes.
+pub(crate) fn refused(problem: &RequestProblem) -> Response {
+    let failure = failure::ApiFailure::of_code(problem.status, problem.detail.clone());
+    problem.retry_after.into_iter().fold(failure, failure::ApiFailure::retried_after).into_response()
 }
 
 fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
     let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     failure::ApiFailure::internal(&format!("panic: {}", text.unwrap_or_default())).into_response()
+}
+
+/// Returns the method and the path of every operation.
+#[cfg(test)]
+pub(crate) fn operations() -> Vec<(String, String)> {
+    let mut operations = ["/version", "/healthz", "/api", "/apis", "/openapi/v2", "/openapi/v3"]
+        .map(|path| (format!("{PREFIX}{path}"), "GET".to_owned()))
+        .to_vec();
+    for kind in kinds::KINDS {
+        let root = if kind.is_core() { "api" } else { "apis" };
+        let within = if kind.is_namespaced { "/namespaces/namespace" } else { "" };
+        let all = format!("{PREFIX}/{root}/{}{within}/{}", kind.api_version(), kind.plural);
+        for verb in kind.verbs {
+            let is_single = matches!(*verb, "get" | "update" | "patch" | "delete");
+            let path = if is_single { format!("{all}/name") } else { all.clone() };
+            operations.push((path, reviews::method(verb).unwrap().to_owned()));
+        }
+    }
+    operations
 }
 
 /// Answers a probe.

@@ -31,6 +31,7 @@ use tonic::{Request, Response, Status, async_trait};
 pub(crate) struct Registry {
     said: Arc<Mutex<Vec<String>>>,
     request_id: Arc<Mutex<Option<String>>>,
+    client: Arc<Mutex<Option<String>>>,
 }
 
 impl Registry {
@@ -48,6 +49,10 @@ impl Registry {
         self.said.lock().unwrap().iter().map(|line| format!("{line}\n")).collect()
     }
 
+    pub(crate) fn last_client(&self) -> Option<String> {
+        self.client.lock().unwrap().clone()
+    }
+
     pub(crate) fn last_request_id(&self) -> Option<String> {
         self.request_id.lock().unwrap().clone()
     }
@@ -55,6 +60,8 @@ impl Registry {
     fn hear<T: std::fmt::Debug>(&self, request: Request<T>) -> T {
         let id = request.metadata().get("x-request-id").map(|value| value.to_str().unwrap().to_owned());
         *self.request_id.lock().unwrap() = id;
+        let client = request.metadata().get("x-reveille-client");
+        *self.client.lock().unwrap() = client.map(|value| value.to_str().unwrap().to_owned());
         let message = request.into_inner();
         self.said.lock().unwrap().push(format!("{message:?}"));
         message

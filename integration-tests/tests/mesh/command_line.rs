@@ -16,7 +16,7 @@ use tokio::{
     time::timeout,
 };
 
-const COMMANDS: &str = "serve demo import export status get watch plan boot reboot shutdown session template options events \
+const COMMANDS: &str = "serve demo import export status get watch plan boot reboot shutdown session template options events policy \
                         context completions man --help --version";
 
 const COMMON_FLAGS: &str = "--profile --config --set --data-dir --log --print-config --help";

@@ -24,13 +24,14 @@ fn services_do_not_know_each_other() {
     let mut lines: Vec<_> = metadata["packages"].as_array().unwrap().iter().map(dependencies).collect();
     lines.sort_unstable();
     expect![[r#"
+        access-policy: domain
         chassis: domain proto; tests: test-databases
-        command: domain
+        command: access-policy domain
         component-registry: chassis domain proto upstream; tests: test-databases
         config-coordinator: chassis domain proto upstream; tests: test-databases test-registry
         domain:
         fleet-manager: chassis domain proto; tests: status-evaluator test-databases test-registry
-        gateway: chassis proto; tests: fleet-manager test-registry
+        gateway: access-policy chassis proto; tests: fleet-manager test-registry
         host-provisioner: chassis domain proto redfish upstream; tests: simulator status-evaluator test-registry
         insight: chassis domain proto
         integration-tests: chassis proto reveille test-databases upstreams; tests: component-registry domain gateway session-manager simulator

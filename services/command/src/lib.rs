@@ -23,6 +23,7 @@ mod options;
 mod outcome;
 mod output;
 mod plan;
+mod policy;
 mod record;
 mod session_table;
 mod sessions;
@@ -78,6 +79,9 @@ pub enum OperatorCommand {
     /// Show who did what to nodes or a session, when and why
     #[command(after_help = timeline::EXAMPLES)]
     Timeline(Box<timeline::TimelineFlags>),
+    /// Show the policy of the gateway, or say which of its rules decides
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
     /// Keep the addresses of gateways
     #[command(subcommand)]
     Context(contexts::ContextCommand),
@@ -113,6 +117,7 @@ async fn execute(command: &OperatorCommand) -> Result<error::ExitReason, Command
         OperatorCommand::Options(command) => options::run(command).await,
         OperatorCommand::Events(flags) => events::run(flags).await,
         OperatorCommand::Timeline(flags) => timeline::run(flags).await,
+        OperatorCommand::Policy(command) => policy::run(command),
         OperatorCommand::Context(command) => contexts::run(command),
     }
 }

@@ -5,9 +5,10 @@
 //! missing knowledge is an observation, not an error.
 //!
 //! - `core`: values and rules that every capability needs. `core` knows nothing of the other folders.
+//! - `access`: who may do what at the gateway.
 //! - `boot`: machines that boot.
 //! - `host`: bare-metal hosts.
-//! - `device`: devices that look after themselves. `boot`, `host` and `device` know nothing of one another.
+//! - `device`: devices that look after themselves. `access`, `boot`, `host` and `device` know nothing of one another.
 //!
 //! Where a rule follows the Boot Orchestration Service, its documentation names the section of the BOS
 //! reference that describes it, such as "BOS reference 5.3"; where it follows the life cycle of Metal3's hosts, such as
@@ -15,6 +16,7 @@
 
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+pub mod access;
 pub mod boot;
 pub mod core;
 pub mod device;

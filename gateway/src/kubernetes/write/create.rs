@@ -35,7 +35,12 @@ pub(crate) async fn create(face: &KubernetesFace, request: &ApiRequest) -> Resul
     let ApiBody { value, repeated } = ApiBody::read(&request.headers, &request.body)?;
     let mut object = object_of(kind, value)?;
     if kind.source == ObjectSource::Question {
-        return Ok(one(form, kind, reviews::answered(kind, object), StatusCode::CREATED));
+        return Ok(one(
+            form,
+            kind,
+            reviews::answered(kind, object, request.caller.as_ref()),
+            StatusCode::CREATED,
+        ));
     }
     place(&mut object, request.path.namespace.as_deref())?;
     if !object::metadata_text(&object, "resourceVersion").is_empty() {

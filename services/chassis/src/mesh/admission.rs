@@ -34,7 +34,7 @@ use crate::{
         bodies::{BodyBudget, IncompleteBody},
         call_class::CallClass,
         channel::LARGEST_MESSAGE,
-        request_id,
+        client_name, request_id,
         streams::{self, StreamBudget},
     },
     process::pause,
@@ -157,7 +157,14 @@ async fn admitted(
         streams::trust_current();
     }
     let id = head.headers.get(request_id::HEADER).and_then(|id| id.to_str().ok()).map(str::to_owned);
+    let client = client_name::of(&head.headers);
     let work = next.run(Request::from_parts(head, arrived.bytes.into()));
+    let work = async {
+        match client {
+            Some(client) => client_name::scope(client, work).await,
+            None => work.await,
+        }
+    };
     let work = async {
         match id {
             Some(id) => request_id::scope(id, work).await,

@@ -12,7 +12,7 @@ use tonic::{
 
 use self::addresses::{AddressConnector, is_encrypted};
 use crate::{
-    mesh::{call_class, request_id, tls::ClientTls},
+    mesh::{call_class, client_name, request_id, tls::ClientTls},
     process::failpoint::FailpointClient,
     settings::TlsSettings,
 };
@@ -22,7 +22,7 @@ mod addresses;
 /// A connection that forwards request ids. It connects at its first use, and reconnects when it broke.
 pub type Channel = FailpointClient<InterceptedService<transport::Channel, HeaderInterceptor>>;
 
-/// Puts the current request id and the class on every outgoing call.
+/// Puts the current request id, the name of the client and the class on every outgoing call.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HeaderInterceptor;
 
@@ -31,6 +31,7 @@ impl Interceptor for HeaderInterceptor {
         if let Some(value) = request_id::current().and_then(|id| MetadataValue::try_from(id).ok()) {
             request.metadata_mut().insert(request_id::HEADER, value);
         }
+        client_name::mark(request.metadata_mut());
         call_class::mark(request.metadata_mut());
         Ok(request)
     }

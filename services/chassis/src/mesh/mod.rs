@@ -4,6 +4,7 @@ pub mod admission;
 pub mod bodies;
 pub mod call_class;
 pub mod channel;
+pub mod client_name;
 pub(crate) mod context;
 pub(crate) mod fault;
 pub mod health;

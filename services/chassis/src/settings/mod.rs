@@ -13,6 +13,7 @@ mod device_records;
 mod duration;
 mod host_operations;
 mod host_records;
+mod identity;
 mod leases;
 mod limits;
 mod profile;
@@ -25,6 +26,7 @@ pub use device_records::{CertificateSettings, DeviceSettings};
 pub use duration::seconds;
 pub use host_operations::{HostDriverName, HostOperationSettings, IronicBackendSettings, IronicSettings};
 pub use host_records::{HostSettings, SecretKeys};
+pub use identity::{IdentitySettings, IssuerSettings};
 pub use leases::LeaseSettings;
 pub use limits::LimitSettings;
 pub use profile::DriverProfile;
@@ -145,7 +147,7 @@ pub struct SessionSettings {
     pub complete_applied: bool,
 }
 
-/// The HTTP gateway. It stores nothing and authenticates no caller.
+/// The HTTP gateway. It stores nothing, and authenticates callers once `identity` has a source of credentials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GatewaySettings {
@@ -190,6 +192,8 @@ pub struct GatewaySettings {
     pub flightctl: FaceSettings,
     /// Agents of edge devices, each of which speaks for the device of its certificate.
     pub agents: AgentPortSettings,
+    /// Credentials of callers, and the policy about them.
+    pub identity: IdentitySettings,
 }
 
 /// Port of the gateway for the agents of edge devices.
@@ -472,6 +476,7 @@ impl GatewaySettings {
             kubernetes: FaceSettings::under_the_gateway(),
             flightctl: FaceSettings::under_the_gateway(),
             agents: AgentPortSettings::default(),
+            identity: IdentitySettings::default(),
         }
     }
 }

@@ -9,8 +9,11 @@ use crate::process::watched_file::WatchedFile;
 /// Most readings of files that are replaced while they are read. A replacement is over within one or two.
 const MOST_READINGS: usize = 5;
 
-/// Value made from files. A check costs a system call for each file, little beside the handshake that needs the value.
+/// Value made from files. A check costs a system call for each file, little beside the handshake or the request that needs
+/// the value.
 pub struct ReloadedValue<T> {
+    /// Word for the files in the log.
+    what: &'static str,
     make: Box<dyn Fn() -> anyhow::Result<T> + Send + Sync>,
     state: Mutex<ReloadState<T>>,
 }
@@ -21,7 +24,7 @@ struct ReloadState<T> {
 }
 
 impl<T> ReloadedValue<T> {
-    /// Makes the value for the first time.
+    /// Makes the value of certificates for the first time.
     ///
     /// # Errors
     /// As `make`.
@@ -29,11 +32,23 @@ impl<T> ReloadedValue<T> {
         files: impl IntoIterator<Item = PathBuf>,
         make: impl Fn() -> anyhow::Result<T> + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
+        Self::named("certificates", files, make)
+    }
+
+    /// Makes the value of files that the log calls `what` for the first time.
+    ///
+    /// # Errors
+    /// As `make`.
+    pub fn named(
+        what: &'static str,
+        files: impl IntoIterator<Item = PathBuf>,
+        make: impl Fn() -> anyhow::Result<T> + Send + Sync + 'static,
+    ) -> anyhow::Result<Self> {
         let mut files: Vec<_> = files.into_iter().map(WatchedFile::new).collect();
         // The stamps come before the content, so that the first use notices a change in between.
         have_changed(&mut files);
         let current = Arc::new(make_consistent(&mut files, &make)?);
-        Ok(Self { make: Box::new(make), state: Mutex::new(ReloadState { files, current }) })
+        Ok(Self { what, make: Box::new(make), state: Mutex::new(ReloadState { files, current }) })
     }
 
     /// Returns the value of the files as they are now. While they cannot be used, as in the middle of a replacement, the
@@ -44,11 +59,11 @@ impl<T> ReloadedValue<T> {
             match make_consistent(&mut state.files, &self.make) {
                 Ok(value) => {
                     state.current = Arc::new(value);
-                    tracing::info!("certificates read again");
+                    tracing::info!("{} read again", self.what);
                 }
                 Err(error) => {
                     let reason = crate::cause_first(&error).to_string();
-                    tracing::warn!(reason, "certificates cannot be used, the previous ones stay in use");
+                    tracing::warn!(reason, "{} cannot be used, the previous ones stay in use", self.what);
                 }
             }
         }

@@ -78,19 +78,38 @@ mod event {
 /// Author of a change, and the request that made it.
 pub(super) struct ChangeOrigin {
     pub(super) actor: Actor,
+    /// Name of the client on whose behalf the change was made, where it is known.
+    pub(super) client: Option<String>,
     /// Id of the request; empty: none.
     pub(super) request_id: String,
 }
 
+/// Letter between the word for clients and the name of one. No word of a service has it.
+const NAME_FOLLOWS: char = ':';
+
 impl ChangeOrigin {
+    /// Returns the word for the author, with the name of the client if a client is the author.
+    fn author(&self) -> String {
+        let word = self.actor.word();
+        match (self.actor, &self.client) {
+            (Actor::Client, Some(name)) => format!("{word}{NAME_FOLLOWS}{name}"),
+            (Actor::Client, None) | (Actor::Service(_), _) => word.to_owned(),
+        }
+    }
+
     fn encode(&self, events: Vec<EventContent>) -> Arc<[u8]> {
         let stored = wire::StoredEvents {
             events: events.into_iter().map(body).collect(),
-            actor: self.actor.word().to_owned(),
+            actor: self.author(),
             request_id: self.request_id.clone(),
         };
         stored.encode_to_vec().into()
     }
+}
+
+/// Returns the word for the kind of an author, without the name of the client.
+pub(super) fn author_kind(author: &str) -> &str {
+    author.split_once(NAME_FOLLOWS).map_or(author, |(kind, _)| kind)
 }
 
 fn body(event: EventContent) -> wire::EventBody {

@@ -66,7 +66,7 @@ pub use watching::LedgerWatch;
 
 use crate::{
     Context, Fault,
-    mesh::request_id,
+    mesh::{client_name, request_id},
     process::pause,
     store::{
         fence::Fence,
@@ -217,7 +217,8 @@ impl<T: Table> Ledger<T> {
             }))
         });
         let stopping = || Fault::unavailable(T::Kind::KIND, "the service is stopping");
-        let origin = ChangeOrigin { actor, request_id: request_id::current().unwrap_or_default() };
+        let request_id = request_id::current().unwrap_or_default();
+        let origin = ChangeOrigin { actor, client: client_name::current(), request_id };
         self.commands.send(WriteCommand { fence, origin, run }).await.map_err(|_| stopping())?;
         answered.await.map_err(|_| stopping())?
     }

@@ -9,7 +9,7 @@ use crate::{
     Fault,
     mesh::time,
     process::clock,
-    store::ledger::events::{ANY_TIME, KEPT_FOR, StoredChange, StoredRow},
+    store::ledger::events::{ANY_TIME, KEPT_FOR, StoredChange, StoredRow, author_kind},
 };
 
 /// Most keys of a filter: the story of each is read by itself.
@@ -91,11 +91,16 @@ impl WantedEvents {
         events
     }
 
+    /// Returns whether an author is wanted, by name or by its kind.
+    fn wants_author(&self, author: &str) -> bool {
+        self.actors.contains(author) || self.actors.contains(author_kind(author))
+    }
+
     fn takes(&self, body: &EventBody, actor: &str) -> bool {
         let session = self.session.as_ref();
         (self.kinds.is_empty() || self.kinds.contains(&body.kind))
             && (self.reasons.is_empty() || self.reasons.contains(&body.reason))
-            && (self.actors.is_empty() || self.actors.contains(actor))
+            && (self.actors.is_empty() || self.wants_author(actor))
             && session.is_none_or(|(name, tenant)| body.session == *name && body.session_tenant == *tenant)
     }
 }

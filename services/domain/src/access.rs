@@ -1,0 +1,22 @@
+//! Access: may this caller do this operation, and which rule says so?
+//!
+//! A policy is an ordered list of named rules, and the first that fits decides. What no rule allows is denied. A rule names
+//! callers, methods and paths. A rule that allows also says what becomes of the tenant of the request, may bind a path to
+//! the node that the caller is, and may bind the body to a report of the actual state.
+//!
+//! - `caller`: callers, and the nodes that some of them are
+//! - `operation`: requests as rules see them
+//! - `pattern`: patterns of paths and of subjects
+//! - `policy`: rules
+//! - `decision`: the decision
+//! - `keys`: for how long the keys of an issuer count, and when they are fetched again
+
+pub mod caller;
+pub mod decision;
+pub mod keys;
+pub mod operation;
+pub mod pattern;
+pub mod policy;
+
+#[cfg(test)]
+mod tests;
