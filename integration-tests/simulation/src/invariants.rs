@@ -6,6 +6,7 @@ use chassis::kinds::component::action_to_wire;
 use domain::{
     boot::{
         component::{Component, InventoryPresence, Phase, status},
+        evaluation::RULES_VERSION,
         power::transition::{PowerTransition, TransitionDelivery},
     },
     core::decision::DecisionVersion,
@@ -252,6 +253,32 @@ pub fn in_order(seen: &Acceptance) -> Result<(), String> {
             seen.configured
         )),
     }
+}
+
+/// I4: a node is switched off only after its configuration was read in the generation of the action. `read` are the
+/// generations in which it was; `older` are the nodes and generations that older rules have decided about.
+pub fn off_after_configuration(
+    seen: &Acceptance,
+    read: &BTreeSet<u64>,
+    older: &BTreeSet<(String, u64)>,
+) -> Result<(), String> {
+    let Some(asked) = seen.asked.as_ref().filter(|_| seen.action != Action::PoweringOn) else {
+        return Ok(());
+    };
+    let is_read = read.range(asked.generation..).next().is_some();
+    if is_read || older.contains(&(seen.node.clone(), asked.generation)) {
+        return Ok(());
+    }
+    Err(format!(
+        "{}: {:?} for generation {} although its configuration was read for {read:?}",
+        seen.node, seen.action, asked.generation
+    ))
+}
+
+/// Returns whether rules older than those of this version decided about the component last.
+pub fn is_decided_by_older_rules(component: &Component) -> bool {
+    let by = component.evaluation.decided_by;
+    by != DecisionVersion::default() && by.rules < RULES_VERSION
 }
 
 /// I5: an action rests on a reading of the node in the generation of the action.

@@ -23,6 +23,7 @@ use domain::boot::{
 use parking_lot::Mutex;
 use proto::{
     component::Action,
+    configuration::{ConfigurationReading, ConfigurationState},
     power::{PowerReading, PowerState},
 };
 use session_manager::SessionRecord;
@@ -65,6 +66,10 @@ struct State {
     took: BTreeMap<String, (Action, BTreeSet<String>)>,
     /// Starts that have read the power of each node.
     readers: BTreeMap<String, BTreeSet<u64>>,
+    /// Generations of each node for which its configuration was read.
+    configurations_read: BTreeMap<String, BTreeSet<u64>>,
+    /// Generations of each node that older rules have decided about, which the present ones do not bind.
+    decided_by_older: BTreeSet<(String, u64)>,
     /// Start that was about to send each transition last: a call that arrives late is its call.
     senders: BTreeMap<String, u64>,
     /// Times at which the inventory lacked each node.
@@ -133,6 +138,9 @@ impl Journal {
                 let lacked = state.lacked.get(one.id.as_str()).into_iter().flatten();
                 let ages: Vec<_> = lacked.map(Instant::elapsed).collect();
                 state.judge("I15", invariants::absence_is_confirmed(one, &ages));
+                if invariants::is_decided_by_older_rules(one) {
+                    state.decided_by_older.insert((one.id.as_str().to_owned(), one.generation));
+                }
             }
             note(&mut state.components, batch);
         } else if let Some(batch) = batch.downcast_ref::<Batch<PowerState>>() {
@@ -143,6 +151,14 @@ impl Journal {
                 }
             }
             note(&mut state.powers, batch);
+        } else if let Some(batch) = batch.downcast_ref::<Batch<ConfigurationState>>() {
+            state.told(part, batch);
+            for one in &batch.changed {
+                if one.reading() != ConfigurationReading::Unspecified {
+                    let read = state.configurations_read.entry(one.id.clone()).or_default();
+                    read.insert(one.generation);
+                }
+            }
         } else if let Some(batch) = batch.downcast_ref::<Batch<PowerTransition>>() {
             state.told(part, batch);
             for deletion in &batch.deleted {
@@ -220,6 +236,9 @@ impl Journal {
             for (name, checked) in invariants::of_acceptance(&acceptance, times) {
                 state.judge(name, checked);
             }
+            let read = state.configurations_read.get(node).cloned().unwrap_or_default();
+            let checked = invariants::off_after_configuration(&acceptance, &read, &state.decided_by_older);
+            state.judge("I4", checked);
             if let Some(actor) = state.actor(node, action) {
                 let readers = state.readers.get(node).cloned().unwrap_or_default();
                 state.judge("I5", invariants::read_by_actor(node, actor, &readers));

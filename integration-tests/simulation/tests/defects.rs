@@ -36,6 +36,7 @@ fn what_never_ends_or_is_told_of_another_node_is_found() {
 #[test]
 fn what_was_not_known_is_found() {
     finds("old-readings", "I5", "0..4", &["crash"]);
+    finds("old-configurations", "I4", "0..8", &["upstream"]);
     finds("guessed-power", "I5", "0..8", &["upstream"]);
     finds("inherited-readings", "I5", "25..32", &["crash", "upstream"]);
     finds("old-reports", "I5", "62..66", &["old-reports"]);

@@ -165,6 +165,7 @@ pub(crate) fn status_reports(
             status_override: interner.share(&report.status_override),
             settled: report.settled,
             action_failed: report.action_failed,
+            awaits_evidence: report.awaits_evidence,
             error: error_change(report.error.as_deref(), report.error_kind, interner),
             decided_by: report.decided_by.map(decided_by_from_wire).unwrap_or_default(),
             reason: interner.share(&report.reason),

@@ -108,7 +108,7 @@ impl<K: Clone + Eq + Hash> VerdictState<K> {
         }
         let witness = self.refusals.blame(item, within, now.into_std())?;
         Some(match witness {
-            Witness::Alone => "nothing else was there to compare",
+            Witness::Before => "others were taken before",
             Witness::Nobody | Witness::Elsewhere | Witness::Within => "others are taken",
         })
     }
@@ -183,7 +183,7 @@ mod tests {
             71 s: [(2, Refused("Error encountered setting CFS information: CFS (503)"))]
             100 s: [(1, Refusing("waiting for CFS (400)"))]
             159 s: [(1, Refusing("waiting for CFS (400)"))]
-            160 s: [(1, Refused("Error encountered setting CFS information: CFS (400)"))]
+            160 s: [(1, Refusing("waiting for CFS (400)"))]
             161 s: [(1, Refusing("waiting for CFS (400)")), (2, Refusing("waiting for CFS (400)"))]
             162 s: [(1, Refusing("waiting for CFS (403)"))]
             300 s: [(1, Refusing("waiting for CFS (400)")), (2, Refusing("waiting for CFS (400)"))]

@@ -10,7 +10,7 @@ use domain::{
     boot::{
         component::{Action, Component},
         power::{
-            self, Reach, Shown,
+            self, OrphanedWait, Reach, Shown,
             transition::{PowerTransition, TaskOutcome, TransitionDelivery, TransitionMember},
         },
     },
@@ -301,6 +301,22 @@ pub(crate) fn failures<'a>(
 ) -> Vec<ActionReport> {
     let failed = failed.into_iter().map(|(member, error)| (member, Trouble::failed(error)));
     failed.map(|(member, trouble)| report(transition.action, member, trouble.as_ref(), true)).collect()
+}
+
+/// Returns the report that an attempt was given up of which nobody knows that it was sent.
+pub(crate) fn unsent(transition: &PowerTransition, member: &TransitionMember) -> ActionReport {
+    report(transition.action, member, None, true)
+}
+
+/// Returns the report that ends a `wait` which the component shows.
+pub(crate) fn end_of_wait(component: &Component, wait: OrphanedWait) -> ActionReport {
+    let member = TransitionMember {
+        id: component.id.as_str().to_owned(),
+        generation: component.generation,
+        attempt: wait.attempt,
+        ..TransitionMember::default()
+    };
+    report(Some(wait.action), &member, None, wait.has_failed)
 }
 
 fn report(

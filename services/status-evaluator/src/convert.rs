@@ -40,6 +40,7 @@ pub(crate) fn report(report: &StatusReport) -> component::StatusReport {
         decided_by: decided_by_to_wire(report.decided_by),
         error_kind: trouble::kind_to_wire(report.error.trouble()).into(),
         reason: report.reason.to_string(),
+        awaits_evidence: report.awaits_evidence,
     }
 }
 
@@ -88,6 +89,7 @@ mod tests {
                 ),
                 error_kind: Failed,
                 reason: "configuration_failed",
+                awaits_evidence: false,
             }
         "#]]
         .assert_debug_eq(&report(

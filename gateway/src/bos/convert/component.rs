@@ -263,6 +263,8 @@ mod tests {
             late_report: Some(message::LateReport::default()),
             error_kind: 0,
             power_error_kind: 0,
+            undecided: true,
+            acted_before: true,
         }
     }
 

@@ -128,6 +128,30 @@ fn every_bad_action_breaks_what_it_should() {
 }
 
 #[test]
+fn shutdown_before_the_configuration_was_read_is_found() {
+    let asked = open(Action::PoweringOffGracefully, Stage::Asked);
+    let off = Acceptance {
+        action: Action::PoweringOffGracefully,
+        asked: Some(asked.asked(NODE)),
+        open: vec![asked],
+        ..good()
+    };
+    let none = BTreeSet::new();
+    for (read, is_ok) in [(&[3][..], true), (&[2, 4], true), (&[2], false), (&[], false)] {
+        let read = read.iter().copied().collect();
+        assert_eq!(off_after_configuration(&off, &read, &none).is_ok(), is_ok, "{read:?}");
+    }
+    let nothing = BTreeSet::new();
+    assert!(off_after_configuration(&good(), &nothing, &none).is_ok(), "a power-on sets it");
+    let older = BTreeSet::from([(NODE.to_owned(), 3)]);
+    assert!(off_after_configuration(&off, &nothing, &older).is_ok());
+    let by = |rules, options| component(|one| one.evaluation.decided_by = DecisionVersion { rules, options });
+    let versions = [(0, 0), (0, 1), (RULES_VERSION - 1, 7), (RULES_VERSION, 7)];
+    let found = versions.map(|(rules, options)| is_decided_by_older_rules(&by(rules, options)));
+    assert_eq!(found, [false, true, true, false]);
+}
+
+#[test]
 fn attempts_beyond_the_policy_are_found() {
     let member = |attempt| TransitionMember { id: NODE.to_owned(), attempt, ..TransitionMember::default() };
     let transition =

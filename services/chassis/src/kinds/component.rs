@@ -117,6 +117,7 @@ fn evaluation_from_wire(component: &mut wire::Component, interner: &mut Interner
             .error_begin
             .take()
             .map(|begin| Arc::new(trouble::begin_from_wire(begin, &shown))),
+        is_undecided: component.undecided,
     }
 }
 
@@ -130,6 +131,7 @@ fn power_from_wire(component: &mut wire::Component, interner: &mut Interner) -> 
         }),
         trouble: interner.trouble(component.power_error_kind, &component.power_error),
         turns: component.turns.map(turns_from_wire).unwrap_or_default(),
+        acted_before: component.acted_before,
     }
 }
 
@@ -276,6 +278,8 @@ fn with_artifacts(
             .error_begin
             .as_deref()
             .map(|begin| trouble::begin_to_wire(begin, component.error_text())),
+        undecided: evaluation.is_undecided,
+        acted_before: power.acted_before,
     }
 }
 

@@ -89,6 +89,10 @@ pub fn power_evidence(state: Option<&PowerState>, generation: u64) -> PowerEvide
 pub fn configuration(state: Option<&ConfigurationState>, generation: u64) -> ConfigurationObservation {
     let Some(state) = state else { return ConfigurationObservation::Unknown };
     let (desired, status) = (state.desired_configuration.clone(), state.status.clone());
+    #[cfg(feature = "simulation")]
+    if crate::simulation::PlantedDefect::OldConfigurations.is_planted() {
+        return configuration_read(state.reading(), desired, status);
+    }
     configuration_read(state.reading(), desired, status).of(state.generation, generation)
 }
 

@@ -15,6 +15,8 @@ pub enum PlantedDefect {
     FalsePromises,
     /// Readings of any generation count for every other.
     OldReadings,
+    /// Configurations that were read for any generation count for every other.
+    OldConfigurations,
     /// A node with an unknown power counts as off.
     GuessedPower,
     /// The power service acts without a request.
@@ -47,12 +49,13 @@ pub enum PlantedDefect {
 
 impl PlantedDefect {
     /// All defects, each with its name.
-    pub const ALL: [(&'static str, Self); 19] = [
+    pub const ALL: [(&'static str, Self); 20] = [
         ("unfenced-writes", Self::UnfencedWrites),
         ("lost-role", Self::LostRole),
         ("same-epochs", Self::SameEpochs),
         ("false-promises", Self::FalsePromises),
         ("old-readings", Self::OldReadings),
+        ("old-configurations", Self::OldConfigurations),
         ("guessed-power", Self::GuessedPower),
         ("own-initiative", Self::OwnInitiative),
         ("repeated-calls", Self::RepeatedCalls),

@@ -32,6 +32,7 @@ mod patch;
 mod presence;
 pub mod repetition;
 pub mod report;
+mod shutdown;
 pub mod status;
 pub mod turns;
 pub mod write;
@@ -208,7 +209,13 @@ impl Component {
             .filter(|action| matches!(action, Action::PoweringOffGracefully | Action::PoweringOffForcefully));
         self.phase() == Phase::PoweringOff
             && !self.last_action_failed()
+            && !self.power.acted_before
             && action.is_some_and(|action| self.attempts(action) > 0)
+    }
+
+    /// Returns whether the node was asked to shut down, or its power was cut, in this generation.
+    pub fn was_asked_to_shut_down(&self) -> bool {
+        shutdown::was_asked_to_shut_down(self)
     }
 
     /// Returns whether the node should be on.

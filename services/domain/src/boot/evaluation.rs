@@ -145,6 +145,7 @@ impl Decision {
             status_override: text(&self.status_override),
             settled: self.settled,
             action_failed: self.action_failed,
+            awaits_evidence: self.reason.awaits_evidence(),
             error: self.error.clone(),
             decided_by,
             reason: text(self.reason.word()),
@@ -318,6 +319,11 @@ fn give_up_when_exhausted(
         // Force follows only a shutdown that the node was asked for.
         ComponentProgress::PowerOffGracefullyCalled if component.last_action_failed() => {
             exhausted(Action::PoweringOffGracefully)
+        }
+        ComponentProgress::PowerOffGracefullyCalled | ComponentProgress::PowerOffForcefullyCalled
+            if !component.was_asked_to_shut_down() =>
+        {
+            exhausted(Action::PoweringOffForcefully).or_else(|| exhausted(Action::PoweringOffGracefully))
         }
         ComponentProgress::PowerOffGracefullyCalled | ComponentProgress::PowerOffForcefullyCalled => {
             match last_force(component, evidence, options, now) {

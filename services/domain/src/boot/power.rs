@@ -17,10 +17,12 @@ use crate::{
 pub mod claim;
 pub mod event;
 pub mod foreign;
+mod orphan;
 mod reading;
 pub mod standing;
 pub mod transition;
 
+pub use orphan::{AttemptFate, OrphanedWait, orphaned_wait};
 pub(crate) use reading::off_is_doubted_until;
 pub use reading::{PowerObservation, PowerReading, Shown, is_newer, is_outdated};
 
@@ -70,6 +72,8 @@ pub enum PowerIdle {
     NotListed,
     /// The power was switched off and on in turn too often for one wish.
     TurnedTooOften,
+    /// Nothing was decided yet by evidence of this generation.
+    Undecided,
 }
 
 /// Pause before an action is repeated that was refused or failed, for each attempt that was made. An obstacle such as a
@@ -253,6 +257,9 @@ fn due(component: &Component, options: &Options, now: Timestamp) -> PowerDecisio
     if !component.status_override().is_empty() {
         return nothing(PowerIdle::Overridden);
     }
+    if component.evaluation.is_undecided {
+        return nothing(PowerIdle::Undecided);
+    }
     if component.inventory.locked {
         return nothing(PowerIdle::Locked);
     }
@@ -304,13 +311,14 @@ fn retry_at(component: &Component, action: Action, options: &Options) -> Option<
 }
 
 /// Decides about a power-off that had its time without effect: it is forced, again and again. A power-off from before
-/// the node was as wanted belongs to the past, so a running node is asked first, where BOS cuts it off. A node is also
-/// asked first if the upstream refused to ask it or [failed](has_failed) at it.
+/// the node was as wanted, or from before the present wish, belongs to the past, so a running node is asked first, where
+/// BOS cuts it off. A node is also asked first if the upstream refused to ask it or [failed](has_failed) at it.
 fn force_off(component: &Component, options: &Options, now: Timestamp) -> PowerDecision {
-    let asked =
-        [Action::PoweringOffGracefully, Action::PoweringOffForcefully].map(|one| component.attempts(one));
-    if asked == [0, 0] {
-        return attempt(component, Action::PoweringOffGracefully, options);
+    if !component.was_asked_to_shut_down() {
+        return match attempt(component, Action::PoweringOffForcefully, options) {
+            PowerDecision::Act { .. } => attempt(component, Action::PoweringOffGracefully, options),
+            left @ (PowerDecision::Wait { .. } | PowerDecision::Nothing { .. }) => left,
+        };
     }
     let not_asked =
         component.last_action() == Some(Action::PoweringOffGracefully) && component.last_action_failed();

@@ -1,10 +1,9 @@
 //! Consequences of a refused call about several nodes: whether the nodes are to blame, or the service.
 //!
 //! Services refuse a whole call when they mind one node of it, and a service in trouble may refuse every call. A
-//! refusal blames no node unless the service took other nodes at the same time. So a batch of which the service takes
-//! no node waits for the service, and a node is set aside only when it is refused while others are taken. A node that
-//! is alone cannot be compared with others, so it loses an attempt only after a long time, and the next one only after
-//! as long again.
+//! refusal blames no node unless the service took others: nodes of the same batch, or any nodes between two refusals of
+//! this one. So a batch of which the service takes no node waits for the service, and so does a node that is alone,
+//! however long that takes. A node that was blamed once stays so until it gets another generation.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -14,9 +13,9 @@ mod memory;
 pub use batch::RefusedBatch;
 pub use memory::RefusalMemory;
 
-/// Time of refusals for which a single node loses an attempt, where no other call shows whether the node or the service
-/// is at fault.
-pub const REFUSED_ALONE: Duration = Duration::from_secs(60);
+/// Time after which other nodes of a batch are probed whose first probes were refused, and after which a refusal that
+/// was not repeated is forgotten.
+const LONG: Duration = Duration::from_secs(60);
 
 /// Nodes of a refused call that are asked for alone before all of them are blamed or cleared. When each of them is
 /// refused, splitting thousands would take thousands of calls to learn nothing more.
@@ -28,19 +27,15 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause: work goes on within seconds after the service takes calls again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-/// Calls that the service took shortly before the first refusal count as taken at the same time: calls about one session
-/// are made together, and their answers arrive in any order.
-const MEANWHILE: Duration = Duration::from_secs(1);
-
 /// Evidence that the service takes calls of the refused kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Witness {
     /// The service has taken no other node since.
     Nobody,
-    /// The service was asked for no other node, and has refused this one for long.
-    Alone,
-    /// The service has taken nodes of other batches since.
+    /// The service has taken nodes of other batches between two refusals of this one.
     Elsewhere,
+    /// The service took others while it refused this node, earlier in the same generation.
+    Before,
     /// The service has taken nodes of the same batch since, for example one that was probed.
     Within,
 }
@@ -59,15 +54,14 @@ pub enum RefusalStep {
 }
 
 /// Evidence about nodes that were first refused `refused_for` ago. `within`: the service has taken others of their
-/// batch. `taken_ago`: time since the service last took any other node. A call taken long before the first refusal
-/// proves nothing: the trouble of the service may have begun in between. `alone`: the service refuses no other node at
-/// present, so only time can tell.
+/// batch. `taken_ago`: time since the service last took any other node. A call taken before the first refusal proves
+/// nothing: the trouble of the service may have begun in between. So does one refusal: a second one shows that the service
+/// still minds the nodes after it took others, or after calls that it answered together with the first refusal.
 #[must_use]
-pub fn witness(within: bool, refused_for: Duration, taken_ago: Option<Duration>, alone: bool) -> Witness {
+pub fn witness(within: bool, refused_for: Duration, taken_ago: Option<Duration>) -> Witness {
     match taken_ago {
         _ if within => Witness::Within,
-        Some(ago) if ago <= refused_for.saturating_add(MEANWHILE) => Witness::Elsewhere,
-        Some(_) | None if alone && refused_for >= REFUSED_ALONE => Witness::Alone,
+        Some(ago) if refused_for > Duration::ZERO && ago <= refused_for => Witness::Elsewhere,
         Some(_) | None => Witness::Nobody,
     }
 }
@@ -78,11 +72,12 @@ pub fn witness(within: bool, refused_for: Duration, taken_ago: Option<Duration>,
 pub fn next_step(nodes: usize, witness: Witness, probed: bool) -> RefusalStep {
     match witness {
         Witness::Within if nodes > 1 => RefusalStep::Halve,
-        Witness::Within | Witness::Alone => RefusalStep::SetAside,
+        Witness::Within => RefusalStep::SetAside,
         // A call about one node is its own probe.
-        Witness::Elsewhere if nodes <= 1 => RefusalStep::SetAside,
-        Witness::Nobody if probed || nodes <= 1 => RefusalStep::BackOff,
-        Witness::Elsewhere | Witness::Nobody => RefusalStep::Probe(PROBES.min(nodes)),
+        Witness::Elsewhere | Witness::Before if nodes <= 1 => RefusalStep::SetAside,
+        // One that was blamed before says nothing about the others.
+        Witness::Nobody | Witness::Before if probed || nodes <= 1 => RefusalStep::BackOff,
+        Witness::Elsewhere | Witness::Before | Witness::Nobody => RefusalStep::Probe(PROBES.min(nodes)),
     }
 }
 
@@ -134,7 +129,9 @@ mod tests {
         for (nodes, witness, probed, expected) in [
             (1, Nobody, false, BackOff),
             (1, Elsewhere, false, SetAside),
-            (1, Alone, true, SetAside),
+            (1, Before, false, SetAside),
+            (2000, Before, false, Probe(3)),
+            (2000, Before, true, BackOff),
             (1, Within, true, SetAside),
             (2, Nobody, false, Probe(2)),
             (2000, Nobody, false, Probe(3)),
@@ -157,22 +154,21 @@ mod tests {
     }
 
     #[test]
-    fn only_nodes_taken_since_the_refusal_are_evidence() {
+    fn only_nodes_taken_between_two_refusals_are_evidence() {
         let ms = Duration::from_millis;
-        for (within, refused_for, taken_ago, alone, expected) in [
-            (true, ms(0), None, false, Witness::Within),
-            (false, ms(0), None, false, Witness::Nobody),
-            (false, ms(0), Some(ms(0)), false, Witness::Elsewhere),
-            (false, ms(0), Some(ms(1_000)), false, Witness::Elsewhere),
-            (false, ms(0), Some(ms(1_001)), false, Witness::Nobody),
-            (false, ms(30_000), Some(ms(100)), false, Witness::Elsewhere),
-            (false, ms(30_000), Some(ms(40_000)), true, Witness::Nobody),
-            (false, ms(60_000), Some(ms(70_000)), true, Witness::Alone),
-            (false, ms(60_000), None, true, Witness::Alone),
-            (false, ms(600_000), None, false, Witness::Nobody),
+        for (within, refused_for, taken_ago, expected) in [
+            (true, ms(0), None, Witness::Within),
+            (false, ms(0), None, Witness::Nobody),
+            (false, ms(0), Some(ms(0)), Witness::Nobody),
+            (false, ms(0), Some(ms(1)), Witness::Nobody),
+            (false, ms(30_000), Some(ms(100)), Witness::Elsewhere),
+            (false, ms(30_000), Some(ms(30_000)), Witness::Elsewhere),
+            (false, ms(30_000), Some(ms(30_001)), Witness::Nobody),
+            (false, ms(30_000), Some(ms(40_000)), Witness::Nobody),
+            (false, ms(600_000), None, Witness::Nobody),
         ] {
-            let found = witness(within, refused_for, taken_ago, alone);
-            assert_eq!(found, expected, "{refused_for:?} {taken_ago:?} {alone}");
+            let found = witness(within, refused_for, taken_ago);
+            assert_eq!(found, expected, "{refused_for:?} {taken_ago:?}");
         }
     }
 

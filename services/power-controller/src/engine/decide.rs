@@ -3,9 +3,13 @@
 use std::{collections::HashSet, time::Duration};
 
 use domain::{
-    boot::power::{self, PowerDecision, transition::PowerTransition},
+    boot::{
+        component::{Action, Component},
+        power::{self, PowerDecision, PowerObservation, transition::PowerTransition},
+    },
     core::id::ComponentId,
 };
+use proto::component::ActionReport;
 
 use super::{
     AttemptOpening, BEHIND, EngineCommand, EventContext, PowerAttempt, PowerEngine, TransitionId, attempts,
@@ -22,13 +26,17 @@ impl PowerEngine {
         let mut due = Vec::new();
         let mut idle = Vec::new();
         let mut commands = Vec::new();
+        let mut ends = Vec::new();
         for id in ids {
             let Some(component) = seen.facts.component(id.as_str()) else {
                 self.nodes.forget(id);
+                self.transitions.forget_refusals(id);
                 continue;
             };
             self.nodes.note_report(&component);
-            match power::decide(&component, &self.power(&component, seen), &options, seen.now.at) {
+            let power = self.power(&component, seen);
+            ends.extend(self.end_of_wait(&component, &power));
+            match power::decide(&component, &power, &options, seen.now.at) {
                 PowerDecision::Act { action, attempt } => {
                     let attempt = PowerAttempt { generation: component.generation, action, number: attempt };
                     match self.nodes.open(&component.id, attempt) {
@@ -43,6 +51,7 @@ impl PowerEngine {
                 PowerDecision::Nothing { .. } => idle.push(id.clone()),
             }
         }
+        commands.push(EngineCommand::Report(ends));
         commands.push(EngineCommand::Rest(idle));
         if !due.is_empty() {
             let batches = plan::batches(due, &options, seen.facts.most_nodes()).into_iter();
@@ -50,6 +59,16 @@ impl PowerEngine {
             commands.push(EngineCommand::Begin(begin.collect()));
         }
         commands
+    }
+
+    /// Returns the report that ends a wait which the component shows although its attempt is not open.
+    fn end_of_wait(&self, component: &Component, power: &PowerObservation) -> Option<ActionReport> {
+        let fate = |action: Action, number: u32| {
+            let attempt = PowerAttempt { generation: component.generation, action, number };
+            self.nodes.fate(component.id.as_str(), attempt)
+        };
+        let wait = power::orphaned_wait(component, fate, power)?;
+        Some(convert::end_of_wait(component, wait))
     }
 
     /// Continues transitions that are on record. Members that were not recorded are decided on again: another attempt

@@ -133,7 +133,13 @@ impl PowerEngine {
         commands.extend(self.withdraw(gone));
         commands.extend(later.iter().map(|transition| self.postpone(&transition.id)));
         due.into_iter().for_each(|transition| commands.extend(self.call(transition, seen)));
-        abandoned.iter().for_each(|transition| commands.extend(self.abandon(&transition.id, seen)));
+        for transition in &abandoned {
+            // The records of these attempts may not have arrived here yet.
+            let counted = transition.members.iter().filter(|member| !stale.contains(&member.id));
+            let reports = counted.map(|member| convert::unsent(transition, member)).collect();
+            commands.push(EngineCommand::Report(reports));
+            commands.extend(self.abandon(&transition.id, seen));
+        }
         commands
     }
 

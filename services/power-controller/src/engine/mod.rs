@@ -156,6 +156,7 @@ impl PowerEngine {
         let mut transitions = TransitionRecords::default();
         let open = recorded.iter().filter(|transition| is_open(transition));
         open.for_each(|transition| transitions.inherit(PowerTransition::clone(transition)));
+        transitions.recall_refusals(recorded);
         Self {
             upstream,
             transitions,

@@ -13,7 +13,7 @@ use domain::{
     boot::{
         component::Action,
         power::{
-            Course,
+            AttemptFate, Course,
             transition::{PowerTransition, TransitionDelivery},
         },
     },
@@ -55,6 +55,8 @@ struct LatestAttempt {
     attempt: PowerAttempt,
     /// Whether its outcome is unknown.
     is_open: bool,
+    /// Whether the upstream is known to have taken it.
+    was_taken: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -131,16 +133,17 @@ impl NodeRecords {
     /// Recalls the actions of one recorded transition.
     fn recall_one(&mut self, transition: &PowerTransition) {
         for (id, attempt) in attempts(transition) {
-            self.recall_attempt(id, attempt, is_open(transition));
+            let (is_open, was_taken) = (is_open(transition), transition.accepted_at.is_some());
+            self.recall_attempt(id, LatestAttempt { attempt, is_open, was_taken });
         }
         self.recall_effects(transition);
     }
 
     /// Recalls an attempt. The open attempt of a component counts, or else the one recalled last.
-    fn recall_attempt(&mut self, id: ComponentId, attempt: PowerAttempt, is_open: bool) {
+    fn recall_attempt(&mut self, id: ComponentId, attempt: LatestAttempt) {
         let record = self.records.entry(id).or_default();
-        if is_open || !record.latest.is_some_and(|latest| latest.is_open) {
-            record.latest = Some(LatestAttempt { attempt, is_open });
+        if attempt.is_open || !record.latest.is_some_and(|latest| latest.is_open) {
+            record.latest = Some(attempt);
         }
     }
 
@@ -170,16 +173,27 @@ impl NodeRecords {
             Some(latest) if latest.is_open => return AttemptOpening::Blocked,
             Some(_) | None => {}
         }
-        record.latest = Some(LatestAttempt { attempt, is_open: true });
+        record.latest = Some(LatestAttempt { attempt, is_open: true, was_taken: false });
         AttemptOpening::Opened
     }
 
-    /// Closes the attempt: its outcome is known, and the upstream does not hold the node for it any more.
-    pub(crate) fn close(&mut self, id: &ComponentId, attempt: PowerAttempt) {
+    /// Closes the attempt: its outcome is known, and the upstream does not hold the node for it any more. `was_taken`:
+    /// whether the upstream is known to have taken it.
+    pub(crate) fn close(&mut self, id: &ComponentId, attempt: PowerAttempt, was_taken: bool) {
         let Some(record) = self.records.get_mut(id) else { return };
         if let Some(latest) = record.latest.as_mut().filter(|latest| latest.attempt == attempt) {
-            latest.is_open = false;
+            (latest.is_open, latest.was_taken) = (false, was_taken);
             record.holder = None;
+        }
+    }
+
+    /// Returns what became of that attempt.
+    pub(crate) fn fate(&self, id: &str, attempt: PowerAttempt) -> AttemptFate {
+        let latest = self.records.get(id).and_then(|record| record.latest);
+        match latest.filter(|latest| latest.attempt == attempt) {
+            Some(LatestAttempt { is_open: true, .. }) => AttemptFate::Open,
+            Some(LatestAttempt { was_taken: true, .. }) => AttemptFate::Taken,
+            Some(_) | None => AttemptFate::Dropped,
         }
     }
 

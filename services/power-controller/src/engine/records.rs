@@ -18,7 +18,8 @@ use domain::{
         },
     },
     core::{
-        refusal::{RefusalMemory, RefusalStep, RefusedBatch, Witness},
+        id::ComponentId,
+        refusal::{RefusalMemory, RefusalStep, RefusedBatch},
         time::Timestamp,
         trouble::Trouble,
     },
@@ -370,10 +371,31 @@ impl TransitionRecords {
             // Each probe is judged by calls that the upstream takes from now on.
             refusals.forget(members.iter().map(|member| &member.id));
         }
-        if witness == Witness::Alone {
-            refusals.restart_suspicion(&first.id, now);
+        if step == RefusalStep::SetAside {
+            for member in members {
+                refusals.blame(&member.id, batch.is_taken(), now);
+            }
         }
         step
+    }
+
+    /// Recalls which nodes an earlier term has blamed for refusals that the upstream has not taken since, and in which
+    /// generation. `recorded` are all transitions, the oldest first.
+    pub(crate) fn recall_refusals(&mut self, recorded: &[Arc<PowerTransition>]) {
+        for transition in recorded {
+            if transition.delivery == TransitionDelivery::Refused {
+                for member in &transition.members {
+                    self.refusals.recall_blame(member.id.clone(), member.generation);
+                }
+            } else if transition.accepted_at.is_some() {
+                self.refusals.forget(transition.members.iter().map(|member| &member.id));
+            }
+        }
+    }
+
+    /// Forgets the refusals of a node that is gone.
+    pub(crate) fn forget_refusals(&mut self, node: &ComponentId) {
+        self.refusals.forget([&node.as_str().to_owned()]);
     }
 
     /// Returns the number of the next split of a transition into probes and others.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use domain::{
-    boot::power::transition::{PowerTransition, TransitionDelivery},
+    boot::power::transition::{PowerTransition, TransitionDelivery, TransitionMember},
     core::{refusal, trouble::Trouble},
 };
 use proto::component::ActionReport;
@@ -82,8 +82,8 @@ impl PowerEngine {
         if !self.upstream.follows {
             self.nodes.accepted(&accepted, seen.now.at);
             let finished = PowerTransition { delivery: TransitionDelivery::Finished, ..accepted };
-            let mut commands = self.finish(finished, seen.now).commands();
-            commands.push(clear);
+            let mut commands = vec![clear];
+            commands.extend(self.finish(finished, seen.now).commands());
             return commands;
         }
         self.transitions.begin_anew(accepted.clone());
@@ -149,12 +149,19 @@ impl PowerEngine {
         EndingCommands { reports, ..self.finish(finished, seen.now) }
     }
 
-    /// Ends a transition that an operator has abandoned. Only new readings show the power of its nodes.
+    /// Ends a transition that an operator has abandoned. Only new readings show the power of its nodes. Attempts that are
+    /// not known to have been sent have failed: a node that nobody asked to shut down is not forced off.
     pub(super) fn abandon(&mut self, id: &str, seen: EventContext<'_>) -> Vec<EngineCommand> {
         let Some(mut transition) = self.transitions.get(id).cloned() else { return Vec::new() };
         let upstream_id = transition.upstream_id.clone();
         tracing::warn!(transition = transition.id, upstream_id, "transition abandoned");
-        let mut commands = vec![EngineCommand::Report(self.clear_silence(&transition, seen))];
+        let mut reports = self.clear_silence(&transition, seen);
+        let is_sent = transition.delivery == TransitionDelivery::Accepted;
+        if !is_sent {
+            let counted = transition.members.iter().filter(|member| is_counted(&transition, member, seen));
+            reports.extend(counted.map(|member| convert::unsent(&transition, member)));
+        }
+        let mut commands = vec![EngineCommand::Report(reports)];
         if !upstream_id.is_empty() {
             commands.push(EngineCommand::GiveUp(upstream_id));
         }
@@ -163,7 +170,9 @@ impl PowerEngine {
             member.held_by.clear();
             member.reservations = 0;
         }
-        commands.extend(self.end(transition, "an operator gave it up", seen).commands());
+        let mut ending = self.end(transition, "an operator gave it up", seen);
+        ending.reports.retain(|_| is_sent);
+        commands.extend(ending.commands());
         commands
     }
 
@@ -176,7 +185,7 @@ impl PowerEngine {
         let over = attempts(&transition).filter(|attempt| !goes_on.contains(attempt));
         let mut ids = Vec::new();
         for (id, attempt) in over {
-            self.nodes.close(&id, attempt);
+            self.nodes.close(&id, attempt, transition.accepted_at.is_some());
             ids.push(id);
         }
         self.transitions.forget(&transition.id);
@@ -201,4 +210,13 @@ impl PowerEngine {
         };
         step_after(&id, pause)
     }
+}
+
+/// Returns whether the registry has counted the attempt as the last action on the node.
+fn is_counted(transition: &PowerTransition, member: &TransitionMember, seen: EventContext<'_>) -> bool {
+    let (Some(action), Some(component)) = (transition.action, seen.facts.component(&member.id)) else {
+        return false;
+    };
+    (component.generation, component.attempts(action)) == (member.generation, member.attempt)
+        && component.last_action() == Some(action)
 }

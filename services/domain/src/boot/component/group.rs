@@ -50,6 +50,16 @@ impl ComponentWish {
         self.session.as_deref().unwrap_or_default()
     }
 
+    /// Returns whether `other` wants the node to run the same, whoever enabled it how often.
+    pub(crate) fn wants_the_same(&self, other: &Self) -> bool {
+        let (ours, theirs) = (self.desired_state.as_ref(), other.desired_state.as_ref());
+        let artifacts = |desired: Option<&DesiredState>| desired?.boot_artifacts.clone();
+        let configuration = |desired: Option<&DesiredState>| desired?.configuration.clone();
+        let (one, another) = (artifacts(ours).unwrap_or_default(), artifacts(theirs).unwrap_or_default());
+        one.same_texts(&another)
+            && configuration(ours).unwrap_or_default() == configuration(theirs).unwrap_or_default()
+    }
+
     /// Returns the name of the session that staged a state; empty: none.
     pub(crate) fn staged_session_name(&self) -> &str {
         self.staged_state.as_ref().and_then(|staged| staged.session.as_deref()).unwrap_or_default()
@@ -69,6 +79,9 @@ pub struct ComponentEvaluation {
     pub error_kind: TroubleKind,
     /// Begin of that trouble; `None`: there is no trouble, or an earlier version recorded it.
     pub error_begin: Option<Arc<TroubleBegin>>,
+    /// Whether nothing was decided yet by evidence of this generation, so that no action on the node may begin. The
+    /// phase is of the wish before.
+    pub is_undecided: bool,
 }
 
 impl ComponentEvaluation {
@@ -101,6 +114,8 @@ pub struct ComponentPower {
     pub trouble: Option<Arc<Trouble>>,
     /// Number of turns of the power for the current wish.
     pub turns: PowerTurns,
+    /// Whether the last action on the power began before this generation.
+    pub acted_before: bool,
 }
 
 /// Preparation of the boots of a component. Author: the config coordinator.

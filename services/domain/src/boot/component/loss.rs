@@ -3,8 +3,8 @@
 
 use crate::{
     boot::component::{
-        Action, Component, EventStats, LastAction,
-        status::{ComponentProgress, computed_progress},
+        Action, Component, LastAction,
+        shutdown::{forget_shutdown_attempts, is_shutdown_called},
         write::begin_generation,
     },
     core::decision::DecisionVersion,
@@ -28,8 +28,8 @@ pub fn may_have_been_sent(
 /// Returns the record of a component after a loss of commits, in a database that was advanced to `revision`, above all
 /// revisions ever shown. Any later change of the record may be lost.
 ///
-/// Actions of the lost changes have happened, for unknown attempts. So a new generation begins, and later decisions
-/// about the node rest on new observations.
+/// Actions of the lost changes have happened, for unknown attempts. So a new generation begins, and nothing is done to the
+/// node before its power and its configuration were observed again.
 ///
 /// A shutdown on record as called may have had its effect, and the node may have booted again since. So the shutdown
 /// counts as not called, by its attempts and as the last action: a node that is on is asked to shut down at once, rather
@@ -38,26 +38,14 @@ pub fn begin_anew(component: &Component, revision: u64) -> Component {
     let mut anew = component.clone();
     anew.generation = anew.generation.max(revision);
     anew.evaluation.decided_by = DecisionVersion::default();
-    if is_shutdown_under_way(component) {
-        let power_on_attempts = Some(component.attempts(Action::PoweringOn));
-        anew.power.event_stats = Some(EventStats { power_on_attempts, ..EventStats::zeros() });
+    anew.evaluation.is_undecided = true;
+    if component.is_enabled() && is_shutdown_called(component) {
+        forget_shutdown_attempts(&mut anew);
         let last_updated = component.last_action_at();
         anew.power.last_action = Some(LastAction { action: None, failed: Some(false), last_updated });
     }
     begin_generation(&mut anew);
     anew
-}
-
-fn is_shutdown_under_way(component: &Component) -> bool {
-    let is_called = match computed_progress(component) {
-        ComponentProgress::PowerOffGracefullyCalled | ComponentProgress::PowerOffForcefullyCalled => true,
-        ComponentProgress::PowerOnPending
-        | ComponentProgress::PowerOnCalled
-        | ComponentProgress::PowerOffPending
-        | ComponentProgress::Configuring
-        | ComponentProgress::Stable => false,
-    };
-    component.is_enabled() && is_called
 }
 
 #[cfg(test)]
@@ -68,10 +56,11 @@ mod tests {
             bos::options::Options,
             component::{
                 BootPreparation, ComponentEvaluation, ComponentPower, ComponentPreparation, ComponentWish,
-                InventoryPresence, Phase, Status,
+                EventStats, InventoryPresence, Phase, Status,
+                status::{ComponentProgress, computed_progress},
                 view::{bare, trouble},
             },
-            power::{self, PowerDecision, PowerObservation},
+            power::{self, PowerDecision, PowerIdle, PowerObservation},
         },
         core::time::Timestamp,
     };
@@ -119,6 +108,8 @@ mod tests {
                 one.power.trouble = None;
                 one.inventory.presence = InventoryPresence::default();
                 one.evaluation.decided_by = DecisionVersion::default();
+                one.evaluation.is_undecided = true;
+                one.power.acted_before = true;
                 one.generation = generation;
             });
             assert_eq!(begin_anew(&known, revision), expected, "{revision}");
@@ -168,8 +159,12 @@ mod tests {
             assert_eq!(computed_progress(&anew), ComponentProgress::PowerOffPending, "{name}");
             assert_eq!(power::effect_due(&anew, &Options::default()), None, "{name}: nothing is waited for");
             let listed = anew.with(|one| one.inventory.presence = InventoryPresence::Listed);
-            let decision = power::decide(&listed, &PowerObservation::On, &Options::default(), NOW);
-            assert_eq!(decision, PowerDecision::Act { action: ask, attempt: 1 }, "{name}");
+            let decide =
+                |one: &Component| power::decide(one, &PowerObservation::On, &Options::default(), NOW);
+            let undecided = PowerDecision::Nothing { reason: PowerIdle::Undecided };
+            assert_eq!(decide(&listed), undecided, "{name}: its configuration may be unknown");
+            let decided = listed.with(|one| one.evaluation.is_undecided = false);
+            assert_eq!(decide(&decided), PowerDecision::Act { action: ask, attempt: 1 }, "{name}");
         }
         let disabled = called(off, ask, 1, stats(0, 1, 0)).with(|one| one.wish.enabled = Some(false));
         for (name, known) in [

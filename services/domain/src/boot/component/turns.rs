@@ -1,4 +1,5 @@
-//! The number of times that the power of a node was turned against its last action under one wish.
+//! The number of times that the power of a node was turned against its last action under one wish. Enabling a component
+//! again wants nothing else of it, so its turns go on.
 //!
 //! Failed boots turn a node off and on again, as often as its retry policy allows. More turns mean that two parties
 //! decide about the node, such as two versions with different rules, or this mesh and a system outside it.
@@ -23,11 +24,12 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 
 /// The node was switched off and on in turn too often.
 pub const ERROR_TURNED_TOO_OFTEN: &str = "the node was switched off and on in turn too often although nothing else was \
-     wanted of it; it is held until it is enabled or given to a session again";
+     wanted of it; it is held until something else is wanted of it or it is given to a session again";
 
 /// Every turn is spent, and the effect of the last one is awaited.
 pub const ERROR_TURNS_SPENT: &str = "the node was switched off and on in turn as often as one wish can explain; \
-     before it is switched against its last action again, it is held until it is enabled or given to a session again";
+     before it is switched against its last action again, it is held until something else is wanted of it or it is \
+     given to a session again";
 
 /// Returns the turns of `component` once `action` has begun at `now`. Turns before a long pause are forgotten; a node
 /// that is held for its turns begins no action, so it stays held.

@@ -6,9 +6,11 @@ use crate::{
     boot::{
         bos::compatibility::Compatibility,
         component::{
-            Action, ActualState, Component, ComponentEvaluation, ComponentPatch, ComponentWish, DesiredState,
-            InventoryPresence, LastAction, LateReport, PowerTurns, ReportedBoots,
+            Action, ActualState, Component, ComponentEvaluation, ComponentPatch, ComponentPower,
+            ComponentWish, DesiredState, InventoryPresence, LastAction, LateReport, PowerTurns,
+            ReportedBoots,
             artifacts::BootArtifacts,
+            shutdown::{forget_shutdown_attempts, is_shutdown_called},
             status::{ComponentStatus, computed_status},
             write::{
                 hooks::{apply_hooks, sets_what_to_run},
@@ -67,13 +69,16 @@ pub fn put(
         (staged.assignment, staged.applied) = (Arc::default(), false);
     }
     keep_tenants(previous.map(|previous| &previous.wish), &mut record.wish, writer);
-    begin_wish(&mut record);
+    match previous {
+        Some(previous) => begin_wish_after(&previous.wish, &mut record),
+        None => begin_wish(&mut record),
+    }
     record
 }
 
 /// Returns the members of `previous` that no client writes.
 fn unwritten(previous: &Component) -> Component {
-    let Component { preparation, reported, inventory, .. } = previous;
+    let Component { preparation, reported, inventory, power, .. } = previous;
     Component {
         revision: previous.revision,
         generation: previous.generation,
@@ -84,6 +89,7 @@ fn unwritten(previous: &Component) -> Component {
         reported: ReportedBoots { actual_state: None, ..reported.clone() },
         inventory: inventory.clone(),
         preparation: preparation.clone(),
+        power: ComponentPower { turns: power.turns, ..ComponentPower::default() },
         ..Component::new(previous.id.clone())
     }
 }
@@ -91,7 +97,7 @@ fn unwritten(previous: &Component) -> Component {
 /// Returns `stored` with `patch` merged into it (BOS reference 2.6.5).
 ///
 /// A patch that sets the wanted state or the counters of actions begins a generation; a node report or an error text
-/// does not. A report of a boot that was over before the last power-on began is noted as late and leaves the actual
+/// does not. A shutdown that was called before has no attempts under the new wish, unless the patch says so. A report of a boot that was over before the last power-on began is noted as late and leaves the actual
 /// state unchanged. A component that an operator gives to a session belongs to it by its name, not by its id.
 pub fn patch(
     stored: &Component,
@@ -109,6 +115,7 @@ pub fn patch(
     let (wants, stages) = (patch.desired_state.is_some(), patch.staged_state.is_some());
     let writer = patch.session_tenant.clone();
     apply_hooks(&mut patch, tokens, now);
+    let counts = patch.event_stats.is_some();
     let mut merged = stored.clone();
     merge(&mut merged, patch, error_kind);
     if wants || merged.session_name() != stored.session_name() {
@@ -120,7 +127,10 @@ pub fn patch(
     keep_tenants(Some(&stored.wish), &mut merged.wish, writer);
     evidence.note(&mut merged.reported);
     if begins {
-        begin_wish(&mut merged);
+        if !counts && is_shutdown_called(stored) {
+            forget_shutdown_attempts(&mut merged);
+        }
+        begin_wish_after(&stored.wish, &mut merged);
     }
     // No decision about the component follows that would clear the text.
     if !merged.is_enabled() && merged.error_passes_when_left_alone() {
@@ -318,20 +328,37 @@ pub(crate) fn cleared_actual_state() -> ActualState {
     }
 }
 
-/// Begins a generation because an operator or a session has set a new wish: any version of the rules may decide about
-/// it, and turns of the power are counted from here.
+/// Begins a generation because a session has set a new wish, or a staged one is applied: turns of the power are counted
+/// from here.
 pub(crate) fn begin_wish(component: &mut Component) {
-    component.evaluation.decided_by = DecisionVersion::default();
     component.power.turns = PowerTurns::default();
+    ask_anew(component);
+}
+
+/// Begins a generation because an operator has written a wish in the place of `before`. Turns of the power go on unless
+/// something else is wanted: two parties that turn a node do not stop because it is enabled again.
+fn begin_wish_after(before: &ComponentWish, component: &mut Component) {
+    match before.wants_the_same(&component.wish) {
+        true => ask_anew(component),
+        false => begin_wish(component),
+    }
+}
+
+/// Begins a generation in which any version of the rules may decide, and in which nothing is done before power and
+/// configuration were observed.
+fn ask_anew(component: &mut Component) {
+    component.evaluation.decided_by = DecisionVersion::default();
+    component.evaluation.is_undecided = true;
     begin_generation(component);
 }
 
-/// Begins a generation: evidence, preparations and refusals of the old one no longer count.
+/// Begins a generation: evidence, preparations, refusals and actions of the old one no longer count.
 pub(crate) fn begin_generation(component: &mut Component) {
     component.generation += 1;
     component.preparation.outcome = None;
     component.inventory.presence = InventoryPresence::default();
     component.power.trouble = None;
+    component.power.acted_before = true;
 }
 
 /// Returns whether a patch sets the wanted state of the node or the counters of its actions.

@@ -85,6 +85,8 @@ pub struct Preparation {
 pub enum PreparationIdle {
     /// The component is not enabled.
     NotEnabled,
+    /// Nothing was decided yet by evidence of this generation.
+    Undecided,
     /// The component does not wait to be switched on.
     NotPending,
     /// The desired state has nothing to boot, so the node is wanted off. An evaluator of another version may still have
@@ -144,6 +146,9 @@ pub fn decide(
     let is_pending = computed_progress(component) == ComponentProgress::PowerOnPending;
     if !component.status_override().is_empty() || !is_pending {
         return nothing(PreparationIdle::NotPending);
+    }
+    if component.evaluation.is_undecided {
+        return nothing(PreparationIdle::Undecided);
     }
     let Some(desired) = component.wish.desired_state.as_ref() else {
         return nothing(PreparationIdle::NothingToBoot);
@@ -312,6 +317,11 @@ mod tests {
         let rows = [
             ("disabled", pending().with(|one| one.wish.enabled = Some(false)), PreparationIdle::NotEnabled),
             ("held", at(Phase::PoweringOn, "on_hold"), PreparationIdle::NotPending),
+            (
+                "not decided about",
+                pending().with(|one| one.evaluation.is_undecided = true),
+                PreparationIdle::Undecided,
+            ),
             ("misleading", at(Phase::None, "power_on_pending"), PreparationIdle::NotPending),
             ("being switched off", at(Phase::PoweringOff, ""), PreparationIdle::NotPending),
             ("stable", at(Phase::None, ""), PreparationIdle::NotPending),

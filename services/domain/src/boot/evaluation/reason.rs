@@ -132,6 +132,11 @@ impl Reason {
         )
     }
 
+    /// Returns whether evidence is missing, so that nothing but the wait for it was decided.
+    pub(super) fn awaits_evidence(self) -> bool {
+        self.is_waiting() || self.is_held()
+    }
+
     /// Returns whether the component is held because an upstream left it out.
     pub(crate) fn is_held(self) -> bool {
         matches!(self, Self::PowerMissing | Self::ConfigurationMissing)

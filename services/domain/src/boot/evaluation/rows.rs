@@ -178,12 +178,10 @@ fn on(component: &Component, evidence: &Evidence, options: &Options, now: Timest
 }
 
 /// Switches off a node, but not before the configuration upstream was asked about it in this generation: a node that
-/// the upstream does not list is left running and held. A shutdown that was begun goes on without the upstream.
+/// the upstream does not list is left running and held. A shutdown that was begun in the generation goes on without the
+/// upstream.
 fn switch_off(component: &Component, evidence: &Evidence, reason: Reason) -> Decision {
-    let asked = [Action::PoweringOffGracefully, Action::PoweringOffForcefully]
-        .into_iter()
-        .any(|action| component.attempts(action) > 0);
-    let begun = asked && component.phase() == Phase::PoweringOff;
+    let begun = component.was_asked_to_shut_down() && component.phase() == Phase::PoweringOff;
     if evidence.configuration == ConfigurationObservation::Unknown && !begun {
         return await_peer(component, Reason::AwaitingConfiguration, evidence.configuration_trouble.as_ref());
     }

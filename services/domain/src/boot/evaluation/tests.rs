@@ -26,7 +26,7 @@ const NOW: Timestamp = Timestamp(10_000_000);
 /// `want` a kernel, `match` it; `token:name` prepared, `reported:token:age in ms`;
 /// `boot:generation.attempt` begun under the token `begun`, `+` behind it when its actual state was reported; `cfg:name` wanted, `cfg:-` missing (else empty);
 /// `cfs:desired:status`, `cfs:-:status`, `cfs:missing` (else configuration is unknown);
-/// `last:action:age in ms`, `failed`; `phase:word`, `over:word`; `tries:on/graceful/forceful`, `limit:n`;
+/// `last:action:age in ms`, `failed`, `of-before` for an action of an earlier generation; `phase:word`, `over:word`; `tries:on/graceful/forceful`, `limit:n`;
 /// `error:text`, `waited:for`, `unsent:because-of`, `refused:text`, `prepared:attempt:text`; `disabled`, `locked`;
 /// `unasked:trouble`, `doubtful`, `absent` for the answer of the inventory, `was-absent` for an error that reports it,
 /// `turns:count:last action`;
@@ -117,6 +117,7 @@ fn describe(component: &mut Component, name: &str, value: &str) {
         "cfg" => desired.configuration = (value != "-").then(|| value.into()),
         "last" => *last = last_action(value),
         "failed" => last.failed = Some(true),
+        "of-before" => component.power.acted_before = true,
         "phase" => status.phase = Some(phase(value)),
         "over" => status.status_override = Some(value.into()),
         "tries" => component.power.event_stats = Some(stats(value)),

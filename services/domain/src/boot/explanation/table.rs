@@ -197,7 +197,7 @@ impl CauseReason {
                 outcome: CauseOutcome::Held,
                 missing: Some(BootStage::PowerAccepted),
                 sentence: "{node} was switched off and on in turn too often{since}, so it is held",
-                advice: "Find who else switches the node, then enable it again.",
+                advice: "Find who else switches the node, then begin a session with it.",
                 command: CommandText::Own(
                     "reveille events {node} --kind power_action_began,power_action_failed",
                 ),

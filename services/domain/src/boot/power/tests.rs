@@ -439,3 +439,26 @@ fn a_call_in_doubt_is_made_again_only_when_nobody_can_still_be_making_it() {
     "#]]
     .assert_eq(&table);
 }
+
+#[test]
+fn a_shutdown_counts_only_in_its_generation() {
+    let called = |last, tries, before| {
+        component(Phase::PoweringOff, last, 300_001, tries).with(|one| one.power.acted_before = before)
+    };
+    let (ask, force) = (Action::PoweringOffGracefully, Action::PoweringOffForcefully);
+    let rows = [
+        ("asked in this one", called(ask, [0, 1, 0], false), act(force, 1)),
+        ("asked before", called(ask, [0, 1, 0], true), act(ask, 2)),
+        ("forced before", called(force, [0, 1, 1], true), act(ask, 2)),
+        ("asked before as often as allowed", called(ask, [0, 3, 0], true), nothing(PowerIdle::Exhausted)),
+        ("forced before as often as allowed", called(force, [0, 1, 3], true), nothing(PowerIdle::Exhausted)),
+    ];
+    for (name, component, expected) in rows {
+        assert_eq!(decide(&component, &PowerObservation::On, &Options::default(), NOW), expected, "{name}");
+        let undecided = component.with(|one| one.evaluation.is_undecided = true);
+        for power in readings() {
+            let decision = decide(&undecided, &power, &Options::default(), NOW);
+            assert_eq!(decision, nothing(PowerIdle::Undecided), "{name}, {power:?}");
+        }
+    }
+}

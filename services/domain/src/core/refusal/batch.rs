@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{REFUSED_ALONE, RefusalStep, Witness, next_step};
+use super::{LONG, RefusalStep, Witness, next_step};
 
 /// Calls about a batch that was one call at first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl RefusedBatch {
     }
 
     fn is_probed(&self, now: Instant) -> bool {
-        let pause = REFUSED_ALONE.saturating_mul(1 << self.probings.saturating_sub(1).min(16));
+        let pause = LONG.saturating_mul(1 << self.probings.saturating_sub(1).min(16));
         self.probed_at.is_some_and(|at| now.saturating_duration_since(at) < pause)
     }
 }

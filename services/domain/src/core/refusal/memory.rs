@@ -6,12 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{REFUSED_ALONE, RefusalStep, Witness, next_step, witness};
+use super::{LONG, RefusalStep, Witness, next_step, witness};
 
 /// Items that a service refused, each with the times of its refusals, and the time when the service last took any.
 ///
-/// A refusal counts for [`REFUSED_ALONE`] after the last one of its item, and is forgotten then: every refused call is
-/// repeated more often than that, so the item was not asked for in between.
+/// A refusal counts for a minute after the last one of its item, and is forgotten then: every refused call is repeated
+/// more often than that, so the item was not asked for in between. An item that was blamed stays so until the service
+/// takes it, or until it has another generation.
 #[derive(Debug)]
 pub struct RefusalMemory<K> {
     suspects: HashMap<K, Suspect>,
@@ -19,12 +20,25 @@ pub struct RefusalMemory<K> {
     rounds: u32,
 }
 
-/// First and last refusal of an item. The refusals of an older generation do not count for a newer one.
+/// Refusals of an item. Those of an older generation do not count for a newer one.
 #[derive(Debug, Clone, Copy)]
 struct Suspect {
     generation: u64,
-    since: Instant,
-    last: Instant,
+    suspicion: Suspicion,
+}
+
+/// Verdict on an item that was refused.
+#[derive(Debug, Clone, Copy)]
+enum Suspicion {
+    /// Nothing shows whether the item or the service is at fault.
+    Open {
+        /// First refusal.
+        since: Instant,
+        /// Last refusal.
+        last: Instant,
+    },
+    /// The item was refused while others were taken.
+    Blamed,
 }
 
 impl<K> Default for RefusalMemory<K> {
@@ -54,11 +68,26 @@ impl<K: Clone + Eq + Hash> RefusalMemory<K> {
     where
         K: 'a,
     {
-        self.suspects.retain(|_, suspect| now.saturating_duration_since(suspect.last) < REFUSED_ALONE);
+        self.suspects.retain(|_, suspect| match suspect.suspicion {
+            Suspicion::Open { last, .. } => now.saturating_duration_since(last) < LONG,
+            Suspicion::Blamed => true,
+        });
         for (item, generation) in items {
             let known = self.suspects.get(item).filter(|known| known.generation == generation);
-            let since = known.map_or(now, |known| known.since);
-            self.suspects.insert(item.clone(), Suspect { generation, since, last: now });
+            let suspicion = match known.map(|known| known.suspicion) {
+                Some(Suspicion::Blamed) => Suspicion::Blamed,
+                Some(Suspicion::Open { since, .. }) => Suspicion::Open { since, last: now },
+                None => Suspicion::Open { since: now, last: now },
+            };
+            self.suspects.insert(item.clone(), Suspect { generation, suspicion });
+        }
+    }
+
+    /// Recalls that an item was blamed in that generation, before the process began.
+    pub fn recall_blame(&mut self, item: K, generation: u64) {
+        let known = self.suspects.get(&item);
+        if known.is_none_or(|known| known.generation <= generation) {
+            self.suspects.insert(item, Suspect { generation, suspicion: Suspicion::Blamed });
         }
     }
 
@@ -75,29 +104,24 @@ impl<K: Clone + Eq + Hash> RefusalMemory<K> {
     /// Evidence about an item that was refused just now. `within`: the service has taken others of its batch.
     #[must_use]
     pub fn witness(&self, item: &K, within: bool, now: Instant) -> Witness {
-        let since = self.suspects.get(item).map(|suspect| suspect.since);
-        let refused_for = since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        let refused_for = match self.suspects.get(item).map(|suspect| suspect.suspicion) {
+            Some(Suspicion::Blamed) if !within => return Witness::Before,
+            Some(Suspicion::Open { since, .. }) => now.saturating_duration_since(since),
+            Some(Suspicion::Blamed) | None => Duration::ZERO,
+        };
         let taken_ago = self.taken_at.map(|taken_at| now.saturating_duration_since(taken_at));
-        let alone = self.suspects.len() <= usize::from(since.is_some());
-        witness(within, refused_for, taken_ago, alone)
+        witness(within, refused_for, taken_ago)
     }
 
-    /// Evidence by which an item that was refused just now is set aside; `None`: the item waits. Where only time can
-    /// tell, the same time has to pass before the item is set aside once more.
+    /// Evidence by which an item that was refused just now is set aside, from now on at each refusal of the generation;
+    /// `None`: the item waits.
     pub fn blame(&mut self, item: &K, within: bool, now: Instant) -> Option<Witness> {
         let witness = self.witness(item, within, now);
         let is_blamed = next_step(1, witness, true) == RefusalStep::SetAside;
-        if witness == Witness::Alone {
-            self.restart_suspicion(item, now);
+        if let Some(suspect) = self.suspects.get_mut(item).filter(|_| is_blamed) {
+            suspect.suspicion = Suspicion::Blamed;
         }
         is_blamed.then_some(witness)
-    }
-
-    /// Notes that only time was the reason to set an item aside. Its refusals before do not count again.
-    pub fn restart_suspicion(&mut self, item: &K, now: Instant) {
-        if let Some(suspect) = self.suspects.get_mut(item) {
-            suspect.since = now;
-        }
     }
 }
 
@@ -121,7 +145,7 @@ mod tests {
             }
             let verdicts = items.iter().map(|item| match memory.blame(item, false, now) {
                 _ if *outcome == "+" => "taken",
-                Some(Witness::Alone) => "set aside alone",
+                Some(Witness::Before) => "set aside as before",
                 Some(_) => "set aside",
                 None => "waits",
             });
@@ -133,56 +157,64 @@ mod tests {
     }
 
     #[test]
-    fn items_are_set_aside_only_while_others_are_taken() {
+    fn items_are_set_aside_only_when_others_were_taken_between_two_refusals() {
         expect![[r#"
+            0 s c: taken, 0 remembered
             0 s ab: waits waits, 2 remembered
             5 s c: taken, 2 remembered
             9 s a: set aside, 2 remembered
             10 s a: waits, 2 remembered
             11 s b: set aside, 2 remembered
             12 s b: taken, 1 remembered
+            13 s b: waits, 2 remembered
+            14 s b: waits, 2 remembered
         "#]]
         .assert_eq(&play(&[
+            (0, "c", "+"),
             (0, "ab", "1"),
             (5, "c", "+"),
             (9, "a", "1"),
             (10, "a", "2"),
             (11, "b", "1"),
             (12, "b", "+"),
+            (13, "b", "1"),
+            (14, "b", "1"),
         ]));
     }
 
     #[test]
-    fn lone_item_is_set_aside_after_a_while_each_time() {
+    fn lone_item_waits_however_long_it_is_refused() {
         expect![[r#"
             0 s a: waits, 1 remembered
             30 s a: waits, 1 remembered
-            60 s a: set aside alone, 1 remembered
-            70 s a: waits, 1 remembered
+            60 s a: waits, 1 remembered
             119 s a: waits, 1 remembered
-            120 s a: set aside alone, 1 remembered
-            179 s a: waits, 1 remembered
-            180 s a: set aside alone, 1 remembered
-            181 s a: waits, 1 remembered
-            201 s b: waits, 2 remembered
-            220 s a: waits, 2 remembered
-            241 s a: waits, 2 remembered
-            262 s a: set aside alone, 1 remembered
+            178 s a: waits, 1 remembered
+        "#]]
+        .assert_eq(&play(&[(0, "a", "1"), (30, "a", "1"), (60, "a", "1"), (119, "a", "1"), (178, "a", "1")]));
+    }
+
+    #[test]
+    fn blamed_item_stays_blamed_in_its_generation() {
+        expect![[r#"
+            0 s a: waits, 1 remembered
+            5 s b: taken, 1 remembered
+            9 s a: set aside, 1 remembered
+            200 s a: set aside as before, 1 remembered
+            201 s c: waits, 2 remembered
+            300 s a: set aside as before, 1 remembered
+            301 s a: waits, 1 remembered
+            302 s a: waits, 1 remembered
         "#]]
         .assert_eq(&play(&[
             (0, "a", "1"),
-            (30, "a", "1"),
-            (60, "a", "1"),
-            (70, "a", "1"),
-            (119, "a", "1"),
-            (120, "a", "1"),
-            (179, "a", "1"),
-            (180, "a", "1"),
-            (181, "a", "2"),
-            (201, "b", "1"),
-            (220, "a", "2"),
-            (241, "a", "2"),
-            (262, "a", "2"),
+            (5, "b", "+"),
+            (9, "a", "1"),
+            (200, "a", "1"),
+            (201, "c", "1"),
+            (300, "a", "1"),
+            (301, "a", "2"),
+            (302, "a", "2"),
         ]));
     }
 
@@ -192,17 +224,28 @@ mod tests {
             0 s abc: waits waits waits, 3 remembered
             59 s d: waits, 4 remembered
             60 s d: waits, 1 remembered
+            61 s e: taken, 1 remembered
             120 s a: waits, 1 remembered
-            179 s a: waits, 1 remembered
-            180 s a: set aside alone, 1 remembered
+            121 s d: waits, 2 remembered
         "#]]
         .assert_eq(&play(&[
             (0, "abc", "1"),
             (59, "d", "1"),
             (60, "d", "1"),
+            (61, "e", "+"),
             (120, "a", "1"),
-            (179, "a", "1"),
-            (180, "a", "1"),
+            (121, "d", "1"),
         ]));
+    }
+
+    #[test]
+    fn recalled_blame_counts_for_its_generation() {
+        let (mut memory, now) = (RefusalMemory::default(), Instant::now());
+        memory.recall_blame('a', 3);
+        memory.recall_blame('a', 2);
+        memory.refuse([(&'a', 3)], now);
+        assert_eq!(memory.blame(&'a', false, now), Some(Witness::Before));
+        memory.refuse([(&'a', 4)], now);
+        assert_eq!(memory.blame(&'a', false, now), None);
     }
 }

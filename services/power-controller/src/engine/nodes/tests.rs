@@ -339,9 +339,12 @@ fn an_attempt_is_opened_once_and_none_while_another_is_open() {
     assert_eq!(nodes.open(&node, attempt(2, ON, 1)), Blocked);
     nodes.forget(&node);
     assert_eq!(nodes.open(&node, attempt(2, ON, 1)), Blocked, "the component went and came back");
-    nodes.close(&node, attempt(2, ON, 1));
+    nodes.close(&node, attempt(2, ON, 1), false);
     assert_eq!(nodes.open(&node, attempt(2, ON, 1)), Blocked, "that is not the one that is open");
-    nodes.close(&node, first);
+    assert_eq!(nodes.fate("x1", first), AttemptFate::Open);
+    nodes.close(&node, first, true);
+    assert_eq!(nodes.fate("x1", first), AttemptFate::Taken);
+    assert_eq!(nodes.fate("x1", attempt(2, ON, 1)), AttemptFate::Dropped);
     assert_eq!(nodes.open(&node, first), Repeated, "it was made");
     assert_eq!(nodes.open(&node, attempt(2, ON, 1)), Opened);
     nodes.withdraw(&node);
@@ -359,7 +362,7 @@ fn only_open_attempts_are_withdrawn() {
     for name in ["x1", "x2", "x3"] {
         nodes.open(&node_id(name), attempt(1, ON, 1));
     }
-    nodes.close(&node_id("x1"), attempt(1, ON, 1));
+    nodes.close(&node_id("x1"), attempt(1, ON, 1), true);
     ["x1", "x2"].iter().for_each(|name| nodes.withdraw_attempt(&node_id(name), attempt(1, ON, 1)));
     assert_eq!(nodes.open(&node_id("x1"), attempt(1, ON, 1)), Repeated, "it was made");
     assert_eq!(nodes.open(&node_id("x2"), attempt(1, ON, 1)), Opened);
@@ -374,9 +377,11 @@ fn the_open_attempt_is_recalled_whatever_the_order() {
         if !open_first {
             recalled.reverse();
         }
-        recalled.into_iter().for_each(|(attempt, open)| nodes.recall_attempt(node_id("x1"), attempt, open));
+        for (attempt, is_open) in recalled {
+            nodes.recall_attempt(node_id("x1"), LatestAttempt { attempt, is_open, was_taken: false });
+        }
         assert_eq!(nodes.open(&node_id("x1"), attempt(1, ON, 3)), AttemptOpening::Blocked);
-        nodes.close(&node_id("x1"), attempt(1, ON, 2));
+        nodes.close(&node_id("x1"), attempt(1, ON, 2), true);
         assert_eq!(nodes.open(&node_id("x1"), attempt(1, ON, 2)), AttemptOpening::Repeated);
     }
 }
@@ -391,7 +396,9 @@ fn older_transition_holds_its_node_until_it_ends_or_is_seen() {
     let ends: [(&str, NodeChange); 5] = [
         ("effect seen", |nodes, _| assert_eq!(settle(nodes, PowerReading::On), Some(1))),
         ("ended", |nodes, one| nodes.ended(one, NOW)),
-        ("outcome on record", |nodes, one| attempts(one).for_each(|(id, attempt)| nodes.close(&id, attempt))),
+        ("outcome on record", |nodes, one| {
+            attempts(one).for_each(|(id, attempt)| nodes.close(&id, attempt, true));
+        }),
         ("in doubt again", |nodes, one| {
             nodes.follow(&PowerTransition { upstream_id: String::new(), ..one.clone() }, false);
         }),

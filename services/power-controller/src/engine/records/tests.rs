@@ -69,29 +69,51 @@ fn nodes_that_are_left_are_probed_again() {
 }
 
 #[test]
-fn lone_node_is_blamed_unless_others_are_refused() {
+fn lone_node_waits_until_others_are_taken_and_is_blamed_from_then_on() {
     let start = Instant::now();
     let at = |seconds| start + Duration::from_secs(seconds);
-    for (name, other_refused_at, expected) in
-        [("alone", None, RefusalStep::SetAside), ("not alone", Some(30), RefusalStep::BackOff)]
-    {
-        let mut records = records();
-        let lone = transition("lone", 0..1);
-        for second in [0, 59] {
-            assert_eq!(records.refused(&lone, at(second)), RefusalStep::BackOff, "{name}");
-        }
-        if let Some(second) = other_refused_at {
-            records.refused(&transition("other", 1..2), at(second));
-        }
-        assert_eq!(records.refused(&lone, at(60)), expected, "{name}");
-        if other_refused_at.is_some() {
-            continue;
-        }
-        let next = transition("next attempt", 0..1);
-        for (second, expected) in [(70, RefusalStep::BackOff), (119, RefusalStep::BackOff), (120, expected)] {
-            assert_eq!(records.refused(&next, at(second)), expected, "{name}, {second} s");
-        }
+    let mut records = records();
+    let lone = |generation| {
+        let mut lone = transition("lone", 0..1);
+        lone.members[0].generation = generation;
+        lone
+    };
+    records.taken(&transition("other", 1..2), at(0));
+    for second in [0, 50, 100, 150, 200] {
+        assert_eq!(records.refused(&lone(1), at(second)), RefusalStep::BackOff, "{second} s");
     }
+    records.taken(&transition("other", 1..2), at(201));
+    for second in [202, 400, 900] {
+        assert_eq!(records.refused(&lone(1), at(second)), RefusalStep::SetAside, "{second} s");
+    }
+    assert_eq!(records.refused(&lone(2), at(901)), RefusalStep::BackOff, "another generation");
+}
+
+#[test]
+fn blame_on_record_outlives_the_process() {
+    let recorded = |generation, delivery| {
+        let mut one = transition("before", 0..1);
+        one.members[0].generation = generation;
+        Arc::new(PowerTransition { delivery, ..one })
+    };
+    for (name, before, expected) in [
+        ("blamed", recorded(0, TransitionDelivery::Refused), RefusalStep::SetAside),
+        ("blamed in another generation", recorded(7, TransitionDelivery::Refused), RefusalStep::BackOff),
+        ("not blamed", recorded(0, TransitionDelivery::Finished), RefusalStep::BackOff),
+    ] {
+        let mut records = records();
+        records.recall_refusals(&[before]);
+        assert_eq!(records.refused(&transition("lone", 0..1), Instant::now()), expected, "{name}");
+    }
+    let taken = Arc::new(PowerTransition {
+        delivery: TransitionDelivery::Finished,
+        accepted_at: Some(Timestamp(1)),
+        ..transition("after", 0..1)
+    });
+    let mut records = records();
+    records.recall_refusals(&[recorded(0, TransitionDelivery::Refused), taken]);
+    let step = records.refused(&transition("lone", 0..1), Instant::now());
+    assert_eq!(step, RefusalStep::BackOff, "taken since");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use domain::{
     boot::power::{Outlook, transition::TaskOutcome},
-    core::clock_offset::ClockOffset,
+    core::{clock_offset::ClockOffset, trouble::TroubleKind},
 };
 use expect_test::{Expect, expect};
 use proto::power::{PowerReading, PowerState};
@@ -720,4 +720,121 @@ fn abandoned_transition_ends_whatever_its_state() {
             decide on x1 in 0 s
     "#]]
     .assert_eq(&log);
+}
+
+/// Returns a shutdown that the upstream never got, with the mark of an operator who gave it up. `in_doubt`: the upstream
+/// may have got it; `restart`: another process goes on with it.
+fn given_up(in_doubt: bool, restart: bool) -> EngineScene {
+    let mut scene = EngineScene::power_off(&["x1"]);
+    scene.decide();
+    scene.due(1);
+    let away = || "PCS is away".to_owned();
+    let failure =
+        if in_doubt { DriverFailure::Ambiguous(away()) } else { DriverFailure::Unreachable(away()) };
+    scene.answer(1, Err(failure));
+    let marked = Arc::new(PowerTransition { abandoned_at: Some(scene.now.at), ..scene.transition(1) });
+    if restart {
+        let polls = PollSchedule::new(Duration::from_secs(1), Duration::from_secs(5), None);
+        scene.engine = PowerEngine::new(&[Arc::clone(&marked)], polls, scene.engine.upstream);
+        let begins = EngineEvent::TookOver { follows_another: false, is_told: true, is_after_loss: false };
+        scene.tell("another term begins", begins);
+    }
+    scene.tell("T1 is abandoned", EngineEvent::Abandoned(marked));
+    scene
+}
+
+/// Reads the power of the node, and lets a second pass before.
+fn read(scene: &mut EngineScene) {
+    scene.pass(1);
+    let id = ComponentId::parse("x1").unwrap();
+    scene.engine.nodes.read(&id, scene.now.instant, None, None);
+}
+
+#[test]
+fn an_unsent_shutdown_that_was_given_up_is_asked_for_again_and_never_forced() {
+    for (in_doubt, restart) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut scene = given_up(in_doubt, restart);
+        scene.due(1);
+        let component = &scene.facts.components["x1"];
+        assert!(component.last_action_failed() && component.power.trouble.is_none(), "{in_doubt} {restart}");
+        read(&mut scene);
+        scene.pass(1_000);
+        scene.log.clear();
+        scene.decide();
+        scene.due(2);
+        check(
+            &scene,
+            &expect![[r#"
+                nodes changed:
+                    begin T2 Prepared [x1]
+                    step T2 in 0 s
+                T2 is due:
+                    announce x1 attempt 2
+                    write T2 Sent [x1]
+                    ask for powering_off_gracefully of x1
+            "#]],
+        );
+    }
+}
+
+#[test]
+fn a_wait_that_arrives_after_the_end_of_its_transition_goes_away() {
+    for (restart, kind, failed) in [
+        (false, TroubleKind::Waiting, true),
+        (true, TroubleKind::Waiting, true),
+        (false, TroubleKind::NoResults, true),
+    ] {
+        let mut scene = given_up(false, restart);
+        scene.due(1);
+        let late = Trouble::own(kind, "waiting for transition t-1 of the power upstream to end");
+        scene.change("x1", |one| one.power.trouble = Some(late.into()));
+        scene.log.clear();
+        scene.decide();
+        let component = &scene.facts.components["x1"];
+        assert_eq!((component.power.trouble.as_ref(), component.last_action_failed()), (None, failed));
+        assert_eq!(scene.log, "nodes changed:\n    report x1 attempt 1 failed\n");
+        scene.log.clear();
+        scene.decide();
+        assert_eq!(scene.log, "nodes changed:\n", "once");
+    }
+}
+
+#[test]
+fn a_wait_for_an_attempt_that_is_open_or_was_taken_fails_nothing() {
+    let mut scene = EngineScene::power_off(&["x1"]);
+    scene.decide();
+    scene.due(1);
+    scene.answer(1, Err(DriverFailure::Unreachable("PCS is away".to_owned())));
+    scene.log.clear();
+    scene.decide();
+    assert!(!scene.log.contains("report"), "it is open: {}", scene.log);
+    scene.due(1);
+    scene.answer(1, Ok("t-1".to_owned()));
+    scene.poll(1, Ok(progress("x1:succeeded", true)));
+    // The record of the component arrives late.
+    scene.change("x1", |one| one.power.trouble = Some(Trouble::waiting_for("PCS is away").into()));
+    scene.log.clear();
+    scene.decide();
+    assert!(scene.log.contains("report x1 attempt 1\n"), "it has not failed: {}", scene.log);
+}
+
+#[test]
+fn a_service_that_refuses_everybody_spends_no_attempt_of_a_lone_node() {
+    let refused = || Err(DriverFailure::Refused("no".to_owned()));
+    let mut scene = EngineScene::power_off(&["x1"]);
+    scene.decide();
+    for _ in 0..20 {
+        scene.due(1);
+        scene.answer(1, refused());
+        scene.pass(30);
+    }
+    let waiting = &scene.facts.components["x1"];
+    assert_eq!((waiting.attempts(Action::PoweringOffGracefully), waiting.last_action_failed()), (1, false));
+    assert!(waiting.waits_for_power_upstream());
+    // Another client's node is taken, and this one is refused again: it is to blame, in this generation and process.
+    scene.engine.transitions.taken(&PowerTransition::default(), scene.now.instant);
+    scene.pass(1);
+    scene.due(1);
+    scene.answer(1, refused());
+    assert!(scene.facts.components["x1"].last_action_failed());
 }

@@ -35,7 +35,8 @@ pub struct ActionReport {
 /// an attempt that fails counts from its beginning.
 ///
 /// A report is stale when the generation has passed, when other attempts have followed, or when an attempt would begin
-/// on a component that is disabled, locked, not listed, held or in a phase that does not ask for the action.
+/// on a component that is disabled, locked, not listed, held, not decided about yet in its generation, or in a phase that
+/// does not ask for the action.
 impl AuthorReport for ActionReport {
     type Group = ComponentPower;
 
@@ -63,11 +64,12 @@ impl AuthorReport for ActionReport {
         if self.begins(before) {
             self.count(power);
             power.turns = turns_with(before, self.action, now);
+            power.acted_before = false;
             let (action, failed) = (Some(self.action), Some(self.failed));
             power.last_action = Some(LastAction { action, failed, last_updated: Some(now) });
         } else if self.fails_now(before) {
             power.last_action.get_or_insert_default().failed = Some(true);
-        } else if before.waits_for_power_upstream() && self.trouble.is_none() {
+        } else if before.waits_for_power_upstream() && self.trouble.is_none() && !self.failed {
             let last = power.last_action.get_or_insert_default();
             (last.failed, last.last_updated) = (Some(false), Some(now));
         }
@@ -119,6 +121,7 @@ fn asks_for(component: &Component, action: Action) -> bool {
         }
     };
     component.is_enabled()
+        && !component.evaluation.is_undecided
         && component.may_be_switched()
         && component.status_override().is_empty()
         && component.phase() == phase

@@ -30,6 +30,8 @@ pub struct StatusReport {
     pub settled: bool,
     /// Whether the last action is known not to have had its effect.
     pub action_failed: bool,
+    /// Whether evidence of the generation is missing, so that nothing but the wait for it was decided.
+    pub awaits_evidence: bool,
     /// Change of the error that the component shows.
     pub error: ErrorChange,
     /// Rules and options that the decision was made with.
@@ -46,6 +48,12 @@ impl StatusReport {
             || self.settled && component.is_enabled()
             || self.action_failed && !component.last_action_failed()
             || self.shows_other_error(component)
+            || self.decides_first(component)
+    }
+
+    /// Returns whether this is the first decision in the generation that rests on evidence.
+    fn decides_first(&self, component: &Component) -> bool {
+        component.evaluation.is_undecided && component.is_enabled() && !self.awaits_evidence
     }
 
     /// Returns whether `component` shows another error. Errors of different kinds differ even if their texts are equal.
@@ -90,6 +98,7 @@ impl AuthorReport for StatusReport {
             evaluation.error_kind = self.error.trouble().map_or(TroubleKind::default(), Trouble::kind);
         }
         evaluation.decided_by = self.decided_by;
+        evaluation.is_undecided &= self.awaits_evidence;
     }
 
     fn consequences(&self, before: &Component) -> Vec<Consequence> {

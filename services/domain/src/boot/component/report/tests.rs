@@ -238,6 +238,7 @@ fn status_report(phase: Phase) -> StatusReport {
         status_override: std::sync::Arc::default(),
         settled: false,
         action_failed: false,
+        awaits_evidence: false,
         error: ErrorChange::Keep,
         decided_by: DecisionVersion::default(),
         reason: std::sync::Arc::default(),
@@ -602,4 +603,42 @@ fn a_power_on_begins_a_boot_that_is_not_reported_yet() {
     assert_eq!(begins(Action::PoweringOffGracefully, &off), before.reported.boot);
     let unprepared = before.with(|one| one.preparation.token = None);
     assert_eq!(begins(Action::PoweringOn, &unprepared), None, "a record of an older version");
+}
+
+#[test]
+fn no_action_begins_before_the_first_decision_of_a_generation() {
+    let undecided = stored(Phase::PoweringOff, Action::PoweringOffGracefully).with(|one| {
+        one.evaluation.is_undecided = true;
+        one.power.acted_before = true;
+    });
+    let ask = action_report(Action::PoweringOffGracefully, 2, "");
+    assert_eq!(record(&undecided, &ask, NOW), Err(Stale));
+    let waits = StatusReport {
+        awaits_evidence: true,
+        error: ErrorChange::Show(Trouble::waiting_for("PCS")),
+        ..status_report(Phase::PoweringOff)
+    };
+    let waiting = record(&undecided, &waits, NOW).unwrap().unwrap();
+    assert!(waiting.evaluation.is_undecided, "a wait decides nothing");
+    // The decision changes nothing else.
+    let decided = record(&undecided, &status_report(Phase::PoweringOff), NOW).unwrap().unwrap();
+    assert!(!decided.evaluation.is_undecided);
+    let begun = record(&decided, &ask, NOW).unwrap().unwrap();
+    assert_eq!((decided.power.acted_before, begun.power.acted_before), (true, false));
+    assert_eq!((decided.was_asked_to_shut_down(), begun.was_asked_to_shut_down()), (false, true));
+    let disabled = undecided.with(|one| one.wish.enabled = Some(false));
+    assert_eq!(record(&disabled, &status_report(Phase::PoweringOff), NOW), Ok(None));
+}
+
+#[test]
+fn an_attempt_that_failed_unsent_stays_failed_when_its_wait_ends() {
+    let waiting = stored(Phase::PoweringOff, Action::PoweringOffGracefully).with(|one| {
+        one.power.trouble = Some(Trouble::waiting_for("transition t-1").into());
+        one.power.last_action = last(Action::PoweringOffGracefully, true);
+    });
+    let end = |failed| ActionReport { failed, ..action_report(Action::PoweringOffGracefully, 1, "") };
+    for failed in [true, false] {
+        let ended = record(&waiting, &end(failed), NOW).unwrap().unwrap();
+        assert_eq!((ended.last_action_failed(), ended.power.trouble), (failed, None));
+    }
 }

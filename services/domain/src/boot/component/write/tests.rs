@@ -601,3 +601,79 @@ fn a_put_keeps_the_boot_and_a_late_report_in_it_does_not_count() {
         begun(false).reported.boot
     );
 }
+
+/// Returns a component of which a shutdown was asked for.
+fn asked_to_shut_down() -> Component {
+    stored().with(|one| {
+        one.evaluation.status =
+            Some(Status { phase: Some(Phase::PoweringOff), status_override: Some(Arc::default()) });
+        one.power.last_action = Some(LastAction {
+            action: Some(Action::PoweringOffGracefully),
+            failed: Some(false),
+            last_updated: Some(Timestamp(200)),
+        });
+        one.power.turns = PowerTurns { count: 4, last: Some(Action::PoweringOffGracefully) };
+    })
+}
+
+#[test]
+fn a_shutdown_is_not_the_one_of_a_wish_that_was_written_later() {
+    let asked = asked_to_shut_down();
+    assert!(asked.was_asked_to_shut_down());
+    let given_up = asked.clone().with(|one| {
+        one.evaluation.status.get_or_insert_default().status_override = Some("failed".into());
+    });
+    let enables = ComponentPatch { enabled: Some(true), ..ComponentPatch::default() };
+    let counts = ComponentPatch {
+        event_stats: Some(EventStats { power_off_graceful_attempts: Some(2), ..EventStats::default() }),
+        ..enables.clone()
+    };
+    let phase = ComponentPatch {
+        status: Some(Status { phase: Some(Phase::PoweringOff), status_override: Some(Arc::default()) }),
+        ..ComponentPatch::default()
+    };
+    for (name, stored, change, attempts) in [
+        ("enabled again", &asked, enables.clone(), [1, 0, 0]),
+        ("phase by hand", &asked, phase, [1, 0, 0]),
+        ("enabled again after it was given up", &given_up, enables, [1, 2, 3]),
+        ("counters by hand", &asked, counts, [1, 2, 3]),
+    ] {
+        let patched = patch(stored, change, tokens, NOW);
+        let actions = [Action::PoweringOn, Action::PoweringOffGracefully, Action::PoweringOffForcefully];
+        assert_eq!(actions.map(|action| patched.attempts(action)), attempts, "{name}");
+        assert_eq!(patched.last_action(), Some(Action::PoweringOffGracefully), "{name}: as in BOS");
+        assert!(patched.evaluation.is_undecided && !patched.was_asked_to_shut_down(), "{name}");
+    }
+    let report = ComponentPatch { actual_state: actual(Some("known"), None), ..ComponentPatch::default() };
+    let reported = patch(&asked, report, tokens, NOW);
+    assert!(!reported.evaluation.is_undecided && reported.was_asked_to_shut_down());
+}
+
+#[test]
+fn only_another_wish_begins_new_turns() {
+    let asked = asked_to_shut_down();
+    let disabled =
+        patch(&asked, ComponentPatch { enabled: Some(false), ..ComponentPatch::default() }, tokens, NOW);
+    let enables = ComponentPatch { enabled: Some(true), ..ComponentPatch::default() };
+    let desired = |configuration: &str| ComponentPatch {
+        desired_state: Some(DesiredState {
+            configuration: Some(configuration.into()),
+            ..DesiredState::default()
+        }),
+        ..ComponentPatch::default()
+    };
+    let whole = ComponentPatch::repeating(&asked);
+    for (name, record, count) in [
+        ("disabled and enabled", patch(&disabled, enables, tokens, NOW), 4),
+        ("the same written again", patch(&asked, desired("conf"), tokens, NOW), 4),
+        ("another configuration", patch(&asked, desired("other"), tokens, NOW), 0),
+        ("put as it was", put(Some(&asked), asked.id.clone(), whole.clone(), tokens, NOW), 4),
+        (
+            "put with another desired state",
+            put(Some(&asked), asked.id.clone(), ComponentPatch { desired_state: None, ..whole }, tokens, NOW),
+            0,
+        ),
+    ] {
+        assert_eq!(record.power.turns.count, count, "{name}");
+    }
+}

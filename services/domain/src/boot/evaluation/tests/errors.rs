@@ -137,17 +137,17 @@ fn spent_turns_are_shown_while_the_last_action_is_awaited() {
             off want last:powering_on:5 phase:powering_on turns:11:powering_on
                 power_on_awaited: 'powering_on' error '' until +119996
             off want last:powering_on:5 phase:powering_on turns:12:powering_on
-                power_on_awaited: 'powering_on' error 'the node was switched off and on in turn as often as one wish can explain; before it is switched against its last action again, it is held until it is enabled or given to a session again' until +119996
+                power_on_awaited: 'powering_on' error 'the node was switched off and on in turn as often as one wish can explain; before it is switched against its last action again, it is held until something else is wanted of it or it is given to a session again' until +119996
             on want last:powering_on:5 phase:powering_on turns:12:powering_on
-                boot_awaited: 'powering_on' error 'the node was switched off and on in turn as often as one wish can explain; before it is switched against its last action again, it is held until it is enabled or given to a session again' until +1199996
+                boot_awaited: 'powering_on' error 'the node was switched off and on in turn as often as one wish can explain; before it is switched against its last action again, it is held until something else is wanted of it or it is given to a session again' until +1199996
             last:powering_on:5 phase:powering_on turns:12:powering_on
-                awaiting_power: 'powering_on' error 'the node was switched off and on in turn as often as one wish can explain; before it is switched against its last action again, it is held until it is enabled or given to a session again'
+                awaiting_power: 'powering_on' error 'the node was switched off and on in turn as often as one wish can explain; before it is switched against its last action again, it is held until something else is wanted of it or it is given to a session again'
             silent:pcs last:powering_on:5 phase:powering_on turns:12:powering_on
                 awaiting_power: 'powering_on' error 'waiting for pcs'
             off want last:powering_on:5 phase:powering_on turns:12:powering_on absent
                 power_on_awaited: 'powering_on' error 'the inventory does not list the node, so its power is left alone; it goes on once the node is listed' until +119996
             on last:powering_off_gracefully:5 phase:powering_off turns:12:powering_off_gracefully cfs:-:
-                power_off_needed: 'powering_off' error 'the node was switched off and on in turn as often as one wish can explain; before it is switched against its last action again, it is held until it is enabled or given to a session again'
+                power_off_needed: 'powering_off' error 'the node was switched off and on in turn as often as one wish can explain; before it is switched against its last action again, it is held until something else is wanted of it or it is given to a session again'
             on want match cfs::x phase:powering_on last:powering_on:5 turns:12:powering_on
                 booted: '' settled
             disabled off want last:powering_on:5 phase:powering_on turns:12:powering_on
@@ -173,15 +173,15 @@ fn a_node_turned_too_often_is_held_until_a_new_wish() {
             off want turns:11:powering_off_gracefully
                 power_on_needed: 'powering_on'
             off want turns:12:powering_off_gracefully
-                turned_too_often: '' on_hold error 'the node was switched off and on in turn too often although nothing else was wanted of it; it is held until it is enabled or given to a session again'
+                turned_too_often: '' on_hold error 'the node was switched off and on in turn too often although nothing else was wanted of it; it is held until something else is wanted of it or it is given to a session again'
             off want turns:12:powering_on
-                power_on_needed: 'powering_on' error 'the node was switched off and on in turn as often as one wish can explain; before it is switched against its last action again, it is held until it is enabled or given to a session again'
+                power_on_needed: 'powering_on' error 'the node was switched off and on in turn as often as one wish can explain; before it is switched against its last action again, it is held until something else is wanted of it or it is given to a session again'
             off want turns:12:powering_off_gracefully limit:4
                 power_on_needed: 'powering_on'
             on turns:12:powering_on cfs:-:
-                turned_too_often: '' on_hold error 'the node was switched off and on in turn too often although nothing else was wanted of it; it is held until it is enabled or given to a session again'
+                turned_too_often: '' on_hold error 'the node was switched off and on in turn too often although nothing else was wanted of it; it is held until something else is wanted of it or it is given to a session again'
             on turns:12:powering_off_gracefully cfs:-:
-                power_off_needed: 'powering_off' error 'the node was switched off and on in turn as often as one wish can explain; before it is switched against its last action again, it is held until it is enabled or given to a session again'
+                power_off_needed: 'powering_off' error 'the node was switched off and on in turn as often as one wish can explain; before it is switched against its last action again, it is held until something else is wanted of it or it is given to a session again'
             on want match cfs::x turns:99:powering_on over:on_hold
                 booted: '' settled
             on last:powering_on:5 turns:12:powering_on over:failed cfs:-:

@@ -355,3 +355,54 @@ fn nothing_is_switched_off_before_configuration_was_asked_for() {
         "#]],
     );
 }
+
+#[test]
+fn a_shutdown_of_an_earlier_generation_does_not_go_on() {
+    check(
+        &[
+            "on phase:powering_off last:powering_off_gracefully:300001 tries:0/1/0",
+            "on phase:powering_off last:powering_off_gracefully:300001 tries:0/1/0 of-before",
+            "on phase:powering_off last:powering_off_gracefully:300001 tries:0/1/0 of-before cfs:-:",
+            "on phase:powering_off last:powering_off_gracefully:300001 tries:0/3/0 of-before cfs:-:",
+            "on phase:powering_off last:powering_off_forcefully:300001 tries:0/1/3 of-before cfs:-:",
+            "on phase:powering_off last:powering_off_forcefully:1 tries:0/1/3 of-before cfs:-:",
+            "on want match phase:powering_off last:powering_off_gracefully:5 tries:0/1/0 cfs::x",
+            "on want match phase:powering_off last:powering_off_gracefully:5 tries:0/1/0 of-before cfs::x",
+        ],
+        expect![[r#"
+            on phase:powering_off last:powering_off_gracefully:300001 tries:0/1/0
+                power_off_needed: 'powering_off' error ''
+            on phase:powering_off last:powering_off_gracefully:300001 tries:0/1/0 of-before
+                awaiting_configuration: 'powering_off'
+            on phase:powering_off last:powering_off_gracefully:300001 tries:0/1/0 of-before cfs:-:
+                power_off_needed: 'powering_off' error ''
+            on phase:powering_off last:powering_off_gracefully:300001 tries:0/3/0 of-before cfs:-:
+                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached: the node is on (requests to shut down: 3), and no service reported a failure'
+            on phase:powering_off last:powering_off_forcefully:300001 tries:0/1/3 of-before cfs:-:
+                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached: the node is on (forced power-offs: 3), and no service reported a failure'
+            on phase:powering_off last:powering_off_forcefully:1 tries:0/1/3 of-before cfs:-:
+                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached: the node is on (forced power-offs: 3), and no service reported a failure'
+            on want match phase:powering_off last:powering_off_gracefully:5 tries:0/1/0 cfs::x
+                reboot_needed: 'powering_off' error ''
+            on want match phase:powering_off last:powering_off_gracefully:5 tries:0/1/0 of-before cfs::x
+                booted: '' settled
+        "#]],
+    );
+}
+
+#[test]
+fn the_first_decision_of_a_generation_is_reported_although_it_changes_nothing() {
+    let report = |words: &str| {
+        let (component, evidence) = scene(words);
+        let component = component.with(|one| one.evaluation.is_undecided = true);
+        evaluate(&component, &evidence, &Options::default(), NOW)
+            .report(&component, DecisionVersion::default())
+    };
+    let decided = report("on phase:powering_off last:powering_off_gracefully:5 of-before cfs:-:");
+    assert_eq!(decided.map(|report| report.awaits_evidence), Some(false));
+    for waiting in ["on phase:powering_off", "phase:powering_off", "disabled on phase:powering_off cfs:-:"] {
+        assert_eq!(report(waiting), None, "{waiting}");
+    }
+    let held = report("on phase:powering_off cfs:missing");
+    assert_eq!(held.map(|report| report.awaits_evidence), Some(true));
+}
