@@ -14,7 +14,7 @@ use domain::{
         component::Action,
         power::{
             Course,
-            transition::{PowerTransition, TransitionDelivery},
+            transition::{NO_GENERATION, PowerTransition, TransitionDelivery},
         },
     },
     core::{id::ComponentId, time::Timestamp},
@@ -59,7 +59,8 @@ struct LatestAttempt {
 
 #[derive(Debug, Clone)]
 struct AwaitedEffect {
-    action: Action,
+    /// Action; `None`: another operation of another client, such as a restart.
+    action: Option<Action>,
     generation: u64,
     course: Course,
     /// Whether the upstream reports the outcome of the transition. Otherwise the power of the node has to be read.
@@ -179,7 +180,7 @@ impl NodeRecords {
         let Some(record) = self.records.get_mut(id) else { return };
         if let Some(latest) = record.latest.as_mut().filter(|latest| latest.attempt == attempt) {
             latest.is_open = false;
-            record.holder = None;
+            record.holder.take_if(|holder| !holder.is_of_another());
         }
     }
 
@@ -219,6 +220,20 @@ impl NodeRecords {
             self.records.remove(id);
             leave_room(&mut self.records);
         }
+    }
+}
+
+impl NodeHolder {
+    /// Returns whether the transition is not on record.
+    fn is_of_another(&self) -> bool {
+        self.generation == NO_GENERATION
+    }
+}
+
+impl AwaitedEffect {
+    /// Returns whether the action is that of a transition that is not on record.
+    fn is_of_another(&self) -> bool {
+        self.generation == NO_GENERATION
     }
 }
 
