@@ -215,6 +215,14 @@ pub(crate) fn waiting_for_transition(
     ))
 }
 
+/// Returns the trouble of a node whose power is open until a transition has ended that is not on record, and that is open
+/// `since` this time.
+pub(crate) fn waiting_for_another(upstream_id: &str, since: &str) -> Trouble {
+    Trouble::waiting_for(format_args!(
+        "transition {upstream_id} of the power upstream to end, which is not on record here and began at {since}"
+    ))
+}
+
 /// Returns the trouble of a node that another transition of the upstream holds; an empty `holder`: the holder is
 /// unknown.
 pub(crate) fn waiting_for_holder(holder: &str) -> Trouble {

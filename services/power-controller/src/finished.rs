@@ -1,7 +1,7 @@
 //! Selects the finished transitions that are kept: for operators to see, and to recognise them among the upstream's
 //! transitions.
 
-use std::{cmp::Reverse, sync::Arc, time::Duration};
+use std::{cmp::Reverse, collections::HashSet, sync::Arc, time::Duration};
 
 use domain::{boot::power::transition::PowerTransition, core::time::Timestamp};
 
@@ -17,10 +17,18 @@ const MOST_MEMBERS: usize = 100_000;
 /// (Setting the clock forward by as much forgets all of them.)
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Returns the ids of those `finished` transitions that are deleted at `now`: all that are too old, and those that
+/// Returns the ids of those `finished` transitions that are deleted at `now`. An abandoned one stays as long as the upstream
+/// may list it, since it would be waited for again: `listed` are the ids that the upstream listed last; `None`: not known. Of
+/// the others go all that are too old, and those that
 /// ended first when there are too many or they have too many members. A transition that ends in this very transaction,
 /// and so has no revision yet, stays however slow it was: others have to learn how it ended.
-pub(crate) fn surplus(mut finished: Vec<Arc<PowerTransition>>, now: Timestamp) -> Vec<String> {
+pub(crate) fn surplus(
+    mut finished: Vec<Arc<PowerTransition>>,
+    listed: Option<&HashSet<String>>,
+    now: Timestamp,
+) -> Vec<String> {
+    let may_be_listed = |one: &PowerTransition| listed.is_none_or(|listed| listed.contains(&one.upstream_id));
+    finished.retain(|one| one.abandoned_at.is_none() || one.upstream_id.is_empty() || !may_be_listed(one));
     // Finishing is the last change of a transition.
     let order = |one: &PowerTransition| if one.revision == 0 { u64::MAX } else { one.revision };
     finished.sort_by_key(|one| Reverse(order(one)));
@@ -80,7 +88,7 @@ mod tests {
         ];
         for (name, mut finished, expected) in rows {
             finished.reverse();
-            let mut surplus = surplus(finished, NOW);
+            let mut surplus = surplus(finished, None, NOW);
             surplus.sort_by_key(|id| id.parse::<usize>().unwrap());
             let oldest: Vec<_> = (1..=expected).map(|number| number.to_string()).collect();
             assert_eq!(surplus, oldest, "{name}");
@@ -93,8 +101,8 @@ mod tests {
             let at = Timestamp(NOW.0 - i64::try_from(age.as_millis()).unwrap());
             Arc::new(PowerTransition { created_at: Some(at), revision: 1, ..PowerTransition::default() })
         };
-        assert!(surplus(vec![recorded(LONGEST - Duration::from_secs(1))], NOW).is_empty());
-        assert_eq!(surplus(vec![recorded(LONGEST)], NOW).len(), 1);
+        assert!(surplus(vec![recorded(LONGEST - Duration::from_secs(1))], None, NOW).is_empty());
+        assert_eq!(surplus(vec![recorded(LONGEST)], None, NOW).len(), 1);
     }
 
     #[test]
@@ -102,6 +110,20 @@ mod tests {
         let mut finished = transitions(MOST_TRANSITIONS as u64, 1, Duration::ZERO);
         let slow = PowerTransition { id: "slow".into(), revision: 0, ..PowerTransition::default() };
         finished.push(Arc::new(slow));
-        assert_eq!(surplus(finished, NOW), ["1"]);
+        assert_eq!(surplus(finished, None, NOW), ["1"]);
+    }
+
+    #[test]
+    fn abandoned_one_stays_as_long_as_the_upstream_may_list_it() {
+        let mut finished = transitions(MOST_TRANSITIONS as u64 + 3, 1, LONGEST);
+        for one in &mut finished {
+            let one = Arc::make_mut(one);
+            (one.upstream_id, one.abandoned_at) = (format!("t-{}", one.id), Some(NOW));
+        }
+        let listed = HashSet::from(["t-1".to_owned(), "t-3".to_owned()]);
+        assert!(surplus(finished.clone(), None, NOW).is_empty(), "it is not known what the upstream lists");
+        let surplus = surplus(finished, Some(&listed), NOW);
+        assert_eq!(surplus.len(), MOST_TRANSITIONS + 1);
+        assert!(!surplus.contains(&"1".to_owned()) && !surplus.contains(&"3".to_owned()));
     }
 }

@@ -16,6 +16,7 @@ use domain::{
     core::time::Timestamp,
 };
 use futures_util::Stream;
+use parking_lot::Mutex;
 
 use crate::{convert, finished::surplus, store::TransitionTable};
 
@@ -32,6 +33,8 @@ pub(crate) struct TransitionJournal {
     ledger: Ledger<TransitionTable>,
     /// Term in which the journal is written.
     term: Term,
+    /// Upstream ids that the upstream listed last; `None`: not known.
+    listed: Arc<Mutex<Option<Arc<HashSet<String>>>>>,
 }
 
 /// Changes that are committed together.
@@ -43,7 +46,7 @@ pub(crate) struct JournalChanges {
 
 impl TransitionJournal {
     pub(crate) fn new(ledger: Ledger<TransitionTable>, term: Term) -> Self {
-        let journal = Self { ledger, term };
+        let journal = Self { ledger, term, listed: Arc::default() };
         // Our clock may have been set back before this term, and the time of sent transitions counts from their
         // recorded times.
         if let Some(newest) = journal.all().iter().map(|one| convert::sent_at(one)).max() {
@@ -77,12 +80,17 @@ impl TransitionJournal {
         abandoned.map(|one| one.upstream_id.clone()).collect()
     }
 
+    /// Notes which upstream ids the upstream lists: an abandoned transition is kept until its id is not among them.
+    pub(crate) fn note_listed(&self, listed: &Arc<HashSet<String>>) {
+        *self.listed.lock() = Some(Arc::clone(listed));
+    }
+
     /// Deletes finished transitions at the end of their time without end, even if no others finish.
     pub(crate) async fn keep_clear(&self) -> anyhow::Result<Infallible> {
         loop {
-            let now = clock::now();
+            let (now, listed) = (clock::now(), self.listed.lock().clone());
             let clear = move |draft: &mut Draft<'_, PowerTransition>| {
-                clear(draft, now);
+                clear(draft, listed.as_deref(), now);
                 Ok(())
             };
             if let Err(fault) = self.ledger.write(clear).await {
@@ -101,19 +109,20 @@ impl TransitionJournal {
         if changes.put.is_empty() && changes.delete.is_empty() {
             return Ok(());
         }
-        let now = clock::now();
+        let (now, listed) = (clock::now(), self.listed.lock().clone());
         let write = move |draft: &mut Draft<'_, PowerTransition>,
                           JournalChanges { put: changed, delete }: JournalChanges| {
             let finishes = changed.iter().any(|transition| !is_open(transition));
             delete.iter().for_each(|id| draft.delete(id));
             changed.into_iter().for_each(|transition| put(draft, transition));
             if finishes {
-                clear(draft, now);
+                clear(draft, listed.as_deref(), now);
             }
         };
         let recorded: Vec<_> = changes.put.iter().map(|transition| transition.delivery).collect();
         self.insist(move || {
             let changes = changes.clone();
+            let write = write.clone();
             move |draft: &mut Draft<'_, PowerTransition>| write(draft, changes)
         })
         .await?;
@@ -190,9 +199,9 @@ fn put(draft: &mut Draft<'_, PowerTransition>, mut transition: PowerTransition) 
 
 /// Deletes surplus finished transitions. Any replica may do so, because no replica changes a finished transition any
 /// more.
-fn clear(draft: &mut Draft<'_, PowerTransition>, now: Timestamp) {
+fn clear(draft: &mut Draft<'_, PowerTransition>, listed: Option<&HashSet<String>>, now: Timestamp) {
     let finished = draft.select(|transition| !is_open(transition));
-    surplus(finished, now).iter().for_each(|id| draft.delete(id));
+    surplus(finished, listed, now).iter().for_each(|id| draft.delete(id));
 }
 
 /// Passes the failpoints of these durable steps.

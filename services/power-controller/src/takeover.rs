@@ -22,8 +22,8 @@ use crate::{
     known::{DecisionData, complete},
     queues::EngineQueues,
     reporter::ActionReporter,
-    runtime::{PowerInbox, PowerOutbox, PowerRuntime},
-    sense::PowerPoller,
+    runtime::{LatestLook, PowerInbox, PowerOutbox, PowerRuntime},
+    sense::{PowerPoller, ReadingGuard},
     store::{PowerStateTable, TransitionTable},
 };
 
@@ -137,16 +137,19 @@ impl PowerSources {
         let upstream = UpstreamTraits {
             follows: driver.follows(),
             aborts: driver.aborts(),
+            lists: driver.lists(),
             task_deadline: driver.task_deadline(),
         };
         let polls = PollSchedule::new(follow, longest, step);
         let engine = Arc::new(Mutex::new(PowerEngine::new(&journal.all(), polls, upstream)));
         let (results, shown) = mpsc::channel(MOST_RESULTS);
-        let poller =
-            PowerPoller::new(known.clone(), driver.clone(), queues.clone(), Arc::clone(&engine), shown, poll);
         let reporter = ActionReporter::new(self.registry.clone(), known.term.clone());
         let (outbox, inbox) = PowerOutbox::new();
-        let runtime = PowerRuntime { known, queues, journal, driver, reporter, engine, results, outbox };
+        let guard = ReadingGuard::new(known.clone(), driver.clone(), Arc::clone(&engine), outbox.looks());
+        let poller = PowerPoller::new(guard, queues.clone(), shown, poll);
+        let latest_look = LatestLook::default();
+        let runtime =
+            PowerRuntime { known, queues, journal, driver, reporter, engine, results, outbox, latest_look };
         (runtime, inbox, poller)
     }
 }

@@ -109,6 +109,12 @@ impl SessionMembers {
         index.named.get(session).into_iter().flat_map(HashMap::values).cloned().collect()
     }
 
+    /// Returns the components that `session` owns or has staged a state for, whether or not they keep it, in no order.
+    pub(crate) fn last_of(&self, session: &Session) -> Vec<Arc<Component>> {
+        let is_its_own = |one: &Arc<Component>| owns(session, one) || stages(session, one);
+        self.named(&session.name).into_iter().filter(is_its_own).collect()
+    }
+
     /// Returns the components in which `session` has a stake, in no order.
     pub(crate) fn held_by(&self, session: &Session) -> Vec<(ComponentId, Stake)> {
         let index = self.index.lock();

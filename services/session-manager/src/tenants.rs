@@ -1,6 +1,10 @@
 //! Nodes of tenants (BOS reference 6.6, 9).
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use chassis::{
@@ -23,6 +27,7 @@ use tokio::sync::Notify;
 use upstream::{CredentialUse, Peer};
 
 use crate::{
+    departures::LEFT,
     dependency::{Dependency, DependencyError, DependencyOutage},
     members::SessionMembers,
     store::SessionTable,
@@ -87,7 +92,8 @@ pub(crate) struct TenantLookup {
 }
 
 impl TenantLookup {
-    /// Creates the source that the settings name. The nodes that hold running `sessions` are expected in its answers.
+    /// Creates the source that the settings name. The nodes that hold running `sessions` are expected in its answers, and
+    /// the nodes of all its sessions in the first one.
     ///
     /// # Errors
     /// Names the setting that cannot be used.
@@ -184,15 +190,39 @@ impl TenantLookup {
         self.sessions.view().all().iter().any(|record| record.session.tenant == *tenant)
     }
 
-    fn believe(&self, tenant: &Tenant, answer: SetAnswer<ComponentId>) -> Arc<TenantNodes> {
+    /// Returns the nodes that hold running sessions of the tenant.
+    fn held_now(&self, tenant: &Tenant) -> BTreeSet<ComponentId> {
         let sessions = self.sessions.view().all();
         let running = sessions.iter().map(|record| &record.session);
         let own = running.filter(|one| one.progress == Progress::Running && one.tenant == *tenant);
-        let expected = own.flat_map(|session| self.members.held_by(session)).map(|(id, _)| id);
+        own.flat_map(|session| self.members.held_by(session)).map(|(id, _)| id).collect()
+    }
+
+    /// Returns the nodes that are the tenant's by what is on record: those whose session, now or last, is one of the tenant,
+    /// and the members of its sessions that have yet to begin. A process that remembers no answer misses them in the first
+    /// one. Nodes that were released because they had left their tenant are left out.
+    fn held_last(&self, tenant: &Tenant) -> BTreeSet<ComponentId> {
+        let mut held = BTreeSet::new();
+        for record in self.sessions.view().all().iter().filter(|record| record.session.tenant == *tenant) {
+            let last = self.members.last_of(&record.session).into_iter();
+            held.extend(last.filter(|one| one.error_text() != LEFT).map(|one| one.id.clone()));
+            if record.session.progress == Progress::Pending {
+                held.extend(record.session.components.iter().cloned());
+            }
+        }
+        held
+    }
+
+    fn believe(&self, tenant: &Tenant, answer: SetAnswer<ComponentId>) -> Arc<TenantNodes> {
+        let mut expected = self.held_now(tenant);
         let mut all = self.believed.lock();
-        let before = all.remove(tenant).unwrap_or_default();
+        let before = all.remove(tenant).unwrap_or_else(|| {
+            expected.extend(self.held_last(tenant));
+            Arc::default()
+        });
         let believed = Arc::new(before.believe(answer, expected, now()));
-        let is_kept = !believed.is_empty() || believed.is_denied() && self.has_sessions(tenant);
+        // A set that is remembered as empty is not compared with the records once more.
+        let is_kept = !believed.is_empty() || self.has_sessions(tenant);
         if is_kept {
             all.insert(tenant.clone(), Arc::clone(&believed));
         }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use domain::core::time::Timestamp;
+use domain::core::{bos_time, time::Timestamp};
 use http::StatusCode;
 use parking_lot::Mutex;
 
@@ -13,7 +13,7 @@ use crate::{
     breaker::{BreakerPermit, CallVerdict, CircuitBreaker},
     failure::PeerTrouble,
     meter::CallMeter,
-    outage::PeerOutage,
+    outage::{CircuitNumber, PeerOutage},
 };
 
 /// Most different errors that are logged between two successful calls. A peer that words its error differently each
@@ -29,6 +29,7 @@ pub(crate) struct OperationCircuit {
     peer: Arc<str>,
     /// Outage of the peer, shared by all its circuits.
     outage: Arc<PeerOutage>,
+    number: CircuitNumber,
     state: Mutex<CircuitHistory>,
     pub(crate) meter: CallMeter,
 }
@@ -45,14 +46,12 @@ struct CircuitHistory {
     denial: Option<LastingDenial>,
     /// Kinds of errors in this outage.
     kinds: Vec<String>,
-    /// Whether this circuit logged one of the errors, so that it has to log the recovery too.
-    is_logged: bool,
 }
 
 /// An error, with the beginning of its outage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LastingTrouble {
-    /// Time of the first failure since the last success.
+    /// Beginning of the outage of the peer, whichever operation failed first.
     pub since: Timestamp,
     pub trouble: PeerTrouble,
 }
@@ -60,7 +59,7 @@ pub(crate) struct LastingTrouble {
 /// A refusal of all calls of one kind by a peer that works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LastingDenial {
-    /// Time of the first denied call since the last accepted one.
+    /// Beginning of the outage of the peer, whichever operation failed or was denied first.
     pub since: Timestamp,
     /// Status of the answer.
     pub status: StatusCode,
@@ -85,9 +84,9 @@ impl OperationCircuit {
             trouble: None,
             denial: None,
             kinds: Vec::new(),
-            is_logged: false,
         };
-        Self { peer, outage, state: Mutex::new(state), meter }
+        let number = outage.join();
+        Self { peer, outage, number, state: Mutex::new(state), meter }
     }
 
     /// Returns the error of an open circuit.
@@ -154,7 +153,6 @@ impl OperationCircuit {
                 error,
                 "upstream call failed"
             );
-            state.is_logged = true;
         }
         state.kinds.push(kind);
     }
@@ -163,10 +161,11 @@ impl OperationCircuit {
     /// first.
     fn failed(&self, state: &mut CircuitHistory, now: Instant) {
         if state.has_worked && state.is_quiet(now) {
-            self.end_outage(state);
+            self.end_outage(state, now);
         }
         state.failed_at = Some(now);
         state.has_worked = false;
+        self.outage.fails(self.number, now);
     }
 
     /// Ends the outage at `now`, unless calls failed just before.
@@ -177,21 +176,23 @@ impl OperationCircuit {
         }
         state.has_worked = true;
         if state.is_quiet(now) {
-            self.end_outage(&mut state);
+            self.end_outage(&mut state, now);
         }
     }
 
-    /// Forgets the outage, and logs the recovery if an error was logged.
-    fn end_outage(&self, state: &mut CircuitHistory) {
+    /// Ends the outage of this circuit at `now`. The recovery of the peer is logged once no other circuit fails, if an error
+    /// was logged.
+    fn end_outage(&self, state: &mut CircuitHistory, now: Instant) {
         state.failed_at = None;
         state.has_worked = false;
         state.trouble = None;
         state.denial = None;
         state.kinds.clear();
-        if std::mem::take(&mut state.is_logged) {
-            tracing::info!(peer = &*self.peer, operation = self.meter.operation(), "upstream recovered");
+        if let Some(since) = self.outage.recovers(self.number, now) {
+            let failed_since = format!("{}Z", bos_time::text(since));
+            let operation = self.meter.operation();
+            tracing::info!(peer = &*self.peer, operation, failed_since, "upstream recovered");
         }
-        self.outage.ends();
     }
 }
 
@@ -210,7 +211,7 @@ impl CircuitHistory {
                 since: known.since,
             },
             Some(known) => LastingTrouble { trouble, since: known.since },
-            None => LastingTrouble { trouble, since: outage.failing_since() },
+            None => LastingTrouble { trouble, since: outage.since() },
         };
         self.trouble.insert(lasting).clone()
     }
@@ -220,7 +221,7 @@ impl CircuitHistory {
         let denial = match self.denial.take() {
             Some(known) if known.status == status => known,
             Some(known) => LastingDenial { since: known.since, status, words },
-            None => LastingDenial { since: outage.denied_since(), status, words },
+            None => LastingDenial { since: outage.since(), status, words },
         };
         self.denial.insert(denial).clone()
     }
@@ -253,7 +254,7 @@ impl OperationPermit<'_> {
             .permit
             .take()
             .and_then(|permit| self.circuit.release(permit, verdict, Some(trouble.clone())));
-        lasting.unwrap_or_else(|| LastingTrouble { since: self.circuit.outage.failing_since(), trouble })
+        lasting.unwrap_or_else(|| LastingTrouble { since: self.circuit.outage.since(), trouble })
     }
 }
 
@@ -267,6 +268,7 @@ impl Drop for OperationPermit<'_> {
 
 impl Drop for OperationCircuit {
     fn drop(&mut self) {
+        self.outage.leave(self.number);
         if self.state.get_mut().breaker.is_closed() {
             self.meter.circuit_opened();
         }
@@ -285,8 +287,13 @@ mod tests {
         circuit.acquire().unwrap().fails(PeerTrouble::unreachable("connection refused")).since
     }
 
+    /// Returns whether an error of that kind was logged in the present outage. It counts as logged from then on.
+    fn logged(outage: &PeerOutage, kind: &str) -> bool {
+        !outage.is_new(kind)
+    }
+
     #[test]
-    fn an_outage_has_one_beginning_for_all_operations() {
+    fn outage_has_one_beginning_until_all_operations_work() {
         let outage = Arc::<PeerOutage>::default();
         let [list, patch, get] = ["list", "patch", "get"].map(|operation| circuit(&outage, operation));
         let began = failed(&list);
@@ -294,7 +301,13 @@ mod tests {
         while chassis::process::clock::now() <= began {}
         assert_eq!([failed(&patch), failed(&list)], [began, began]);
         get.acquire().unwrap().works();
-        assert_eq!(failed(&patch), began, "this operation has not worked since");
+        assert_eq!([failed(&patch), failed(&get)], [began, began], "two others still fail");
+        let denied = get.acquire().unwrap().denied(StatusCode::UNAUTHORIZED, String::new());
+        assert_eq!(denied.since, began, "a denial belongs to the same outage");
+        for (recovered, expected) in [(&list, true), (&get, true), (&patch, false)] {
+            recovered.recover(Instant::now() + QUIET);
+            assert_eq!(logged(&outage, "connection refused"), expected, "the outage goes on");
+        }
         assert!(failed(&get) > began, "another outage");
     }
 
@@ -304,32 +317,30 @@ mod tests {
         let [list, patch] = ["list", "patch"].map(|operation| circuit(&outage, operation));
         failed(&list);
         failed(&patch);
-        let logged = |circuit: &OperationCircuit| std::mem::take(&mut circuit.state.lock().is_logged);
-        assert_eq!([logged(&list), logged(&patch)], [true, false]);
-        failed(&list);
-        assert!(!logged(&list), "the same trouble");
         patch.acquire().unwrap().denied(StatusCode::UNAUTHORIZED, String::new());
-        assert!(logged(&patch), "other trouble");
+        for kind in ["connection refused", "401 Unauthorized"] {
+            assert!(logged(&outage, kind), "{kind}");
+        }
         patch.recover(Instant::now() + QUIET);
-        failed(&patch);
-        assert!(logged(&patch), "another outage");
+        assert!(logged(&outage, "401 Unauthorized"), "the list still fails");
+        list.recover(Instant::now() + QUIET);
+        assert!(!logged(&outage, "connection refused"), "another outage");
     }
 
     #[test]
     fn an_outage_of_some_calls_begins_and_ends_once() {
-        let circuit = circuit(&Arc::default(), "boot_data");
-        let is_logged = || circuit.state.lock().is_logged;
+        let outage = Arc::<PeerOutage>::default();
+        let circuit = circuit(&outage, "boot_data");
         let began = failed(&circuit);
-        assert!(is_logged());
         for _ in 0..3 {
             circuit.acquire().unwrap().works();
-            assert!(is_logged(), "recovered although calls still fail");
+            assert!(logged(&outage, "connection refused"), "recovered although calls still fail");
             while chassis::process::clock::now() <= began {}
             assert_eq!(failed(&circuit), began);
         }
         assert_eq!(circuit.state.lock().kinds.len(), 1);
         circuit.recover(Instant::now() + QUIET);
-        assert!(!is_logged());
+        assert!(!logged(&outage, "connection refused"));
         assert!(circuit.trouble().is_none());
         assert!(failed(&circuit) > began, "another outage");
     }

@@ -1,6 +1,11 @@
 //! Outage of a peer across all its operations.
 
-use chassis::process::clock::now;
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use chassis::process::clock;
 use domain::core::time::Timestamp;
 use parking_lot::Mutex;
 
@@ -8,8 +13,16 @@ use parking_lot::Mutex;
 /// call.
 const MOST_KINDS: usize = 32;
 
-/// The outage of a peer: its beginning and the kinds of errors that were logged. An outage begins with the first
-/// failed call and ends with the first successful one.
+/// Time after its last failed call for which an operation keeps the outage of its peer from ending. An operation that was
+/// not called for so long says nothing about the peer any more; every operation that somebody waits for is called more often.
+const SILENT: Duration = Duration::from_secs(5 * 60);
+
+/// Number of one circuit among those of its peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct CircuitNumber(u64);
+
+/// The outage of a peer: its beginning, the circuits whose calls fail, and the kinds of errors that were logged. An outage
+/// begins with the first failed call, and ends once no circuit fails any more.
 #[derive(Default)]
 pub(crate) struct PeerOutage {
     state: Mutex<OutageState>,
@@ -17,20 +30,31 @@ pub(crate) struct PeerOutage {
 
 #[derive(Default)]
 struct OutageState {
-    failing_since: Option<Timestamp>,
-    denied_since: Option<Timestamp>,
+    circuits: u64,
+    since: Option<Timestamp>,
+    /// Circuits whose calls fail or are denied, each with the time of its last such call.
+    failing: HashMap<CircuitNumber, Instant>,
     logged: Vec<String>,
 }
 
 impl PeerOutage {
-    /// Returns the time of the first failure since the last success.
-    pub(crate) fn failing_since(&self) -> Timestamp {
-        *self.state.lock().failing_since.get_or_insert_with(now)
+    /// Returns the number of a new circuit.
+    pub(crate) fn join(&self) -> CircuitNumber {
+        let mut state = self.state.lock();
+        state.circuits += 1;
+        CircuitNumber(state.circuits)
     }
 
-    /// Returns the time of the first denial since the last accepted call.
-    pub(crate) fn denied_since(&self) -> Timestamp {
-        *self.state.lock().denied_since.get_or_insert_with(now)
+    /// Notes a failed or denied call of the circuit at `now`, with which the outage begins if there is none.
+    pub(crate) fn fails(&self, circuit: CircuitNumber, now: Instant) {
+        let mut state = self.state.lock();
+        state.failing.insert(circuit, now);
+        state.since.get_or_insert_with(clock::now);
+    }
+
+    /// Returns the beginning of the outage, which begins now if there is none.
+    pub(crate) fn since(&self) -> Timestamp {
+        *self.state.lock().since.get_or_insert_with(clock::now)
     }
 
     /// Returns whether an error of that kind has to be logged: no operation has logged it in this outage.
@@ -43,8 +67,57 @@ impl PeerOutage {
         is_new
     }
 
-    /// Ends the outage: a call succeeded.
-    pub(crate) fn ends(&self) {
-        *self.state.lock() = OutageState::default();
+    /// Notes at `now` that the calls of the circuit do not fail any more. Returns the beginning of the outage that ends with
+    /// that, if an error of it was logged; `None` while other circuits fail, or if there is nothing to log.
+    pub(crate) fn recovers(&self, circuit: CircuitNumber, now: Instant) -> Option<Timestamp> {
+        let mut state = self.state.lock();
+        state.failing.remove(&circuit);
+        state.failing.retain(|_, last| now.saturating_duration_since(*last) < SILENT);
+        if !state.failing.is_empty() {
+            return None;
+        }
+        let logged = !std::mem::take(&mut state.logged).is_empty();
+        state.since.take().filter(|_| logged)
+    }
+
+    /// Forgets a circuit that is dropped.
+    pub(crate) fn leave(&self, circuit: CircuitNumber) {
+        let mut state = self.state.lock();
+        if state.failing.remove(&circuit).is_some() && state.failing.is_empty() {
+            state.since = None;
+            state.logged.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn circuit_that_is_not_called_any_more_keeps_no_outage_going() {
+        let outage = PeerOutage::default();
+        let (rare, other) = (outage.join(), outage.join());
+        let began = Instant::now();
+        outage.fails(rare, began);
+        let since = outage.since();
+        outage.is_new("refused");
+        outage.fails(other, began);
+        let later = began + SILENT;
+        assert_eq!(outage.recovers(other, later.checked_sub(Duration::from_secs(1)).unwrap()), None);
+        outage.fails(other, later);
+        assert_eq!(outage.recovers(other, later), Some(since));
+    }
+
+    #[test]
+    fn dropped_circuit_ends_its_outage() {
+        let outage = PeerOutage::default();
+        let [one, other] = [outage.join(), outage.join()];
+        outage.fails(one, Instant::now());
+        assert!(outage.is_new("refused"));
+        outage.leave(other);
+        assert!(!outage.is_new("refused"), "the outage goes on");
+        outage.leave(one);
+        assert!(outage.is_new("refused"), "another outage");
     }
 }

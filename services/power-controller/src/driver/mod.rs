@@ -5,7 +5,7 @@ pub(crate) mod progress;
 mod redfish;
 mod simulated;
 
-use std::{collections::HashSet, pin::Pin, time::Duration};
+use std::{collections::HashSet, pin::Pin, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{Channel, Context, Settings, settings::PowerDriver};
@@ -106,6 +106,39 @@ pub(crate) struct FoundTransitions {
     pub(crate) clock: Option<ClockOffset>,
 }
 
+/// Question for the transitions of the upstream that are not on record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ForeignQuery {
+    /// Upstream ids of the transitions on record.
+    pub(crate) known: HashSet<String>,
+    /// Upstream ids that the last answer of this term listed as ended; `None`: there was none.
+    pub(crate) ended: Option<Arc<HashSet<String>>>,
+    /// Time before which transitions were created that are of no interest once they have ended. It counts only for the
+    /// first answer.
+    pub(crate) ended_since: Timestamp,
+}
+
+impl ForeignQuery {
+    /// Returns whether an ended transition is of interest: it may have ended since the last answer. `is_recent`: it may have
+    /// been created since [`Self::ended_since`].
+    fn wants_ended(&self, id: &str, is_recent: impl FnOnce(Timestamp) -> bool) -> bool {
+        self.ended.as_ref().map_or_else(|| is_recent(self.ended_since), |ended| !ended.contains(id))
+    }
+}
+
+/// Transitions of the upstream that are not on record.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct ForeignAnswer {
+    /// Transitions that are open, or have ended since the last answer.
+    pub(crate) found: Vec<UpstreamTransition>,
+    /// Offset of the clock by which their times are; `None`: unknown.
+    pub(crate) clock: Option<ClockOffset>,
+    /// Upstream ids of all transitions that the upstream lists.
+    pub(crate) listed: Arc<HashSet<String>>,
+    /// Upstream ids of those that are not on record and have ended.
+    pub(crate) ended: Arc<HashSet<String>>,
+}
+
 /// Reason why a call failed, by the known state of the upstream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DriverFailure {
@@ -124,6 +157,21 @@ pub(crate) enum DriverFailure {
     /// The upstream may have carried the call out or not, or may still do it.
     #[error("{0}")]
     Ambiguous(String),
+}
+
+impl DriverFailure {
+    /// Returns the failure with the id of the upstream's transition that could not be read, by which an operator can abandon
+    /// it.
+    fn about(self, id: &str) -> Self {
+        let about = |text: String| format!("{text}, about transition {id}");
+        match self {
+            Self::Refused(text) => Self::Refused(about(text)),
+            Self::TooLarge(text) => Self::TooLarge(about(text)),
+            Self::Denied(text) => Self::Denied(about(text)),
+            Self::Unreachable(text) => Self::Unreachable(about(text)),
+            Self::Ambiguous(text) => Self::Ambiguous(about(text)),
+        }
+    }
 }
 
 impl From<upstream::Failure> for DriverFailure {
@@ -192,6 +240,16 @@ impl PowerUpstream {
         match self {
             Self::Simulated(simulated) => simulated.follows(),
             Self::Pcs(_) | Self::Redfish(_) => true,
+        }
+    }
+
+    /// Returns whether the upstream lists its transitions, whoever requested them.
+    pub(crate) fn lists(&self) -> bool {
+        match self {
+            Self::Pcs(_) => true,
+            Self::Simulated(simulated) => simulated.follows(),
+            // What BMCs were asked for is not on a record of theirs.
+            Self::Redfish(_) => false,
         }
     }
 
@@ -374,21 +432,17 @@ impl PowerUpstream {
         }
     }
 
-    /// Returns the transitions, whoever requested them, that the upstream works on, except those with `known` ids.
-    /// `ended_since`: also those that have ended and may have been created at this time or later, with the nodes whose
-    /// power they may have changed.
+    /// Returns the transitions, whoever requested them, that the upstream works on, and those that have ended since the last
+    /// answer, with the nodes whose power they may have changed. Transitions on record are left out.
     pub(crate) async fn foreign(
         &self,
-        known: &HashSet<String>,
-        ended_since: Option<Timestamp>,
+        query: &ForeignQuery,
         deadline: Duration,
-    ) -> Result<FoundTransitions, DriverFailure> {
+    ) -> Result<ForeignAnswer, DriverFailure> {
         match self {
-            Self::Pcs(pcs) => pcs.foreign(known, ended_since, deadline).await,
-            // The readings of the fleet show an effect at once.
-            Self::Simulated(fleet) => fleet.foreign(known, deadline).await,
-            // What BMCs were asked for is not on a record of theirs.
-            Self::Redfish(_) => Ok(FoundTransitions { accepted: Vec::new(), clock: None }),
+            Self::Pcs(pcs) => pcs.foreign(query, deadline).await,
+            Self::Simulated(fleet) => fleet.foreign(query, deadline).await,
+            Self::Redfish(_) => Ok(ForeignAnswer::default()),
         }
     }
 

@@ -26,7 +26,8 @@ use proto::{
 use tonic::{Code, ConnectError, Status};
 
 use super::{
-    DriverFailure, FoundTransitions, NodeReading, ReadingStream, UpstreamSearch, UpstreamTransition,
+    DriverFailure, ForeignAnswer, ForeignQuery, FoundTransitions, NodeReading, ReadingStream, UpstreamSearch,
+    UpstreamTransition,
 };
 use crate::driver::progress::{TaskState, TransitionProgress, UpstreamTask};
 
@@ -182,18 +183,28 @@ impl SimulatedPowerDriver {
         Ok(holders)
     }
 
-    /// Returns the transitions that the fleet works on, except those with `known` ids.
+    /// Returns the transitions without a record that the fleet works on, or that have ended since the last answer. The
+    /// readings of the fleet show an effect at once, so the first answer has no ended ones.
     pub(crate) async fn foreign(
         &self,
-        known: &HashSet<String>,
+        query: &ForeignQuery,
         deadline: Duration,
-    ) -> Result<FoundTransitions, DriverFailure> {
+    ) -> Result<ForeignAnswer, DriverFailure> {
         if !self.follows {
-            return Ok(FoundTransitions { accepted: Vec::new(), clock: None });
+            return Ok(ForeignAnswer::default());
         }
-        let FoundTransitions { mut accepted, clock } = self.list(deadline).await?;
-        accepted.retain(|one| !known.contains(&one.id));
-        Ok(FoundTransitions { accepted: self.open_among(accepted, deadline).await?, clock })
+        let FoundTransitions { accepted: mut all, clock } = self.list(deadline).await?;
+        let listed = all.iter().map(|one| one.id.clone()).collect();
+        all.retain(|one| !query.known.contains(&one.id));
+        let mut ended: HashSet<String> = all.iter().map(|one| one.id.clone()).collect();
+        all.retain(|one| query.wants_ended(&one.id, |_| true));
+        let mut found = self.open_among(all.clone(), deadline).await?;
+        ended.retain(|id| found.iter().all(|one| one.id != *id));
+        if query.ended.is_some() {
+            all.retain(|one| ended.contains(&one.id));
+            found.extend(all);
+        }
+        Ok(ForeignAnswer { found, clock, listed: Arc::new(listed), ended: Arc::new(ended) })
     }
 
     /// Returns the record of the transition with this id; `None`: there is none.

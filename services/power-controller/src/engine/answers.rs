@@ -100,7 +100,7 @@ impl PowerEngine {
     }
 
     /// Sends a transition again after a pause; until then its members show why.
-    fn wait(
+    pub(super) fn wait(
         &mut self,
         transition: PowerTransition,
         error: &str,

@@ -4,7 +4,11 @@
 //! the registry counts the attempt, the count is durable before the upstream is called, and a lost answer leaves the
 //! transition unknown until `resolve` has searched the upstream. A restart at any point continues from the record.
 
-use std::{collections::HashSet, mem};
+use std::{
+    collections::HashSet,
+    mem,
+    time::{Duration, Instant},
+};
 
 use domain::{
     boot::{
@@ -16,15 +20,21 @@ use domain::{
 use proto::component::ActionReport;
 
 use super::{
-    EngineCommand, EventContext, PowerEngine, TransitionId, UpstreamCall,
+    BEHIND, EngineCommand, EventContext, ForeignListing, PowerEngine, StepPause, TransitionId, UpstreamCall,
     plan::{self, AttemptStep},
     step_after, step_now,
 };
-use crate::{convert, journal::JournalChanges};
+use crate::{convert, driver::DriverFailure, journal::JournalChanges};
+
+/// Longest time between the question whether other clients' transitions are in the way and the call. It is only that long
+/// if the registry or the database are slow.
+const LOOK_LASTS: Duration = Duration::from_secs(10);
 
 /// Prepared transitions, sorted by the next step of their members.
 #[derive(Debug, Default)]
 pub(crate) struct AttemptAnnouncement {
+    /// Time at which the upstream was asked for transitions of other clients; `None`: it lists none.
+    looked_at: Option<Instant>,
     /// Transitions as they were before they were sorted.
     before: Vec<PowerTransition>,
     due: Vec<PowerTransition>,
@@ -74,20 +84,73 @@ impl PowerEngine {
             }
         }
         commands.extend(self.search(in_doubt, seen));
-        commands.extend(self.announce(prepared, seen));
+        commands.extend(self.look_or_announce(prepared, seen));
         abandoned.into_iter().for_each(|id| commands.extend(self.abandon(id, seen)));
         commands
     }
 
+    /// Announces transitions, once the upstream has said which of their nodes transitions of other clients hold.
+    fn look_or_announce(
+        &mut self,
+        prepared: Vec<PowerTransition>,
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
+        if prepared.is_empty() || !self.upstream.lists {
+            return self.announce(prepared, None, seen);
+        }
+        let ids: Vec<TransitionId> = prepared.iter().map(|one| one.id.as_str().into()).collect();
+        if self.foreign.listing() == ForeignListing::Awaited {
+            return vec![EngineCommand::Step { ids, pause: StepPause::Fixed(BEHIND) }];
+        }
+        ids.iter().for_each(|id| self.transitions.begin_announcement(id));
+        vec![EngineCommand::Ask(UpstreamCall::Look { ids, asked_at: seen.now.instant })]
+    }
+
+    /// Continues transitions after the question which of their nodes transitions of other clients hold. Nothing is sent
+    /// without an answer, or while the nodes of an open transition are not known.
+    pub(super) fn looked(
+        &mut self,
+        ids: &[TransitionId],
+        asked_at: Instant,
+        outcome: Result<(), DriverFailure>,
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
+        ids.iter().for_each(|id| self.transitions.end_announcement(id));
+        let prepared =
+            ids.iter().filter_map(|id| self.transitions.in_state(id, TransitionDelivery::Prepared));
+        let (abandoned, prepared): (Vec<_>, Vec<_>) =
+            prepared.cloned().partition(|transition| transition.abandoned_at.is_some());
+        let error = outcome.err().map(|failure| failure.to_string()).or_else(|| self.foreign.nameless());
+        let mut commands = Vec::new();
+        match error {
+            None => commands.extend(self.announce(prepared, Some(asked_at), seen)),
+            Some(error) => {
+                for transition in prepared {
+                    self.nodes.begin(&transition);
+                    let failures = self.transitions.failed(&transition.id);
+                    commands.extend(self.wait(transition, &error, StepPause::Backoff { failures }, seen));
+                }
+            }
+        }
+        abandoned.iter().for_each(|transition| commands.extend(self.abandon(&transition.id, seen)));
+        commands
+    }
+
     /// Reports to the registry that attempts begin. Members whose component has moved on are dropped.
-    fn announce(&mut self, prepared: Vec<PowerTransition>, seen: EventContext<'_>) -> Vec<EngineCommand> {
+    fn announce(
+        &mut self,
+        prepared: Vec<PowerTransition>,
+        looked_at: Option<Instant>,
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
         if prepared.is_empty() {
             return Vec::new();
         }
         let Some(options) = seen.facts.options() else {
             return prepared.iter().map(|transition| self.postpone(&transition.id)).collect();
         };
-        let (announcement, mut reports) = self.sort(prepared, &options, seen);
+        let (mut announcement, mut reports) = self.sort(prepared, &options, seen);
+        announcement.looked_at = looked_at;
         // Effects are noted before the report, which a registry with a newer generation refuses: a reader of the newer
         // generation must see these effects too.
         for transition in announcement.all() {
@@ -109,7 +172,7 @@ impl PowerEngine {
         seen: EventContext<'_>,
     ) -> Vec<EngineCommand> {
         announcement.all().for_each(|transition| self.transitions.end_announcement(&transition.id));
-        let AttemptAnnouncement { before, due, later, mut gone } = announcement;
+        let AttemptAnnouncement { looked_at, before, due, mut later, mut gone } = announcement;
         let (abandoned, mut due): (Vec<_>, Vec<_>) =
             due.into_iter().partition(|transition| self.transitions.is_abandoned(&transition.id));
         for transition in &mut due {
@@ -118,10 +181,16 @@ impl PowerEngine {
                 members.into_iter().partition(|member| stale.contains(&member.id));
             transition.members = kept;
             gone.extend(convert::component_ids(&dropped));
+        }
+        due.retain(|transition| !transition.members.is_empty());
+        // Another client may have begun a transition meanwhile, which another look has shown or has yet to show.
+        let is_old = looked_at.is_some_and(|at| seen.now.instant.saturating_duration_since(at) >= LOOK_LASTS);
+        let is_held = |member: &TransitionMember| self.nodes.is_held_by_another(&member.id);
+        later.extend(due.extract_if(.., |transition| is_old || transition.members.iter().any(is_held)));
+        for transition in &mut due {
             transition.delivery = TransitionDelivery::Sent;
             transition.sent_at = Some(seen.now.at);
         }
-        due.retain(|transition| !transition.members.is_empty());
         let goes_on =
             |id: &str| due.iter().chain(&later).chain(&abandoned).any(|transition| transition.id == id);
         let delete: Vec<_> = before.iter().map(|one| one.id.clone()).filter(|id| !goes_on(id)).collect();

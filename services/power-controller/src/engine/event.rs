@@ -15,7 +15,8 @@ use proto::{component::ActionReport, power::PowerState};
 use super::{deliver::AttemptAnnouncement, results::PolledTransition};
 use crate::{
     driver::{
-        DriverFailure, FoundTransitions, UpstreamSearch, UpstreamTransition, progress::TransitionProgress,
+        DriverFailure, ForeignAnswer, FoundTransitions, UpstreamSearch, UpstreamTransition,
+        progress::TransitionProgress,
     },
     journal::JournalChanges,
 };
@@ -37,7 +38,9 @@ pub(crate) enum EngineEvent {
         is_after_loss: bool,
     },
     /// The upstream was asked for its transitions that are not on record.
-    ForeignFound(Result<FoundTransitions, DriverFailure>),
+    ForeignFound(Result<ForeignAnswer, DriverFailure>),
+    /// The upstream was asked for them in a call that began at `asked_at` or later, before these transitions are sent.
+    Looked { ids: Vec<TransitionId>, asked_at: Instant, outcome: Result<(), DriverFailure> },
     /// Components may need an action.
     Changed(Vec<ComponentId>),
     /// `begun` of the `wanted` transitions are on record.
@@ -164,9 +167,11 @@ pub(crate) enum UpstreamCall {
     Start { id: TransitionId, action: Action, nodes: Vec<String> },
     /// Searches for transitions in doubt, and answers with `Searched`.
     Search { ids: Vec<TransitionId>, asked_at: Instant, search: UpstreamSearch },
-    /// Asks after a pause for open transitions that are not on record, and answers with `ForeignFound`. `ended_since`: also
-    /// for those that have ended and may have been created at this time or later.
-    Foreign { pause: StepPause, ended_since: Option<Timestamp> },
+    /// Asks after a pause for transitions that are not on record, and answers with `ForeignFound`. A later schedule replaces
+    /// the earlier ones.
+    Foreign { pause: StepPause, schedule: u64 },
+    /// Asks now for transitions that are not on record, and answers with `ForeignFound` and then with `Looked`.
+    Look { ids: Vec<TransitionId>, asked_at: Instant },
     /// Answers with `HoldersFound`.
     Holders(HolderSearch),
     /// Polls transitions that hold nodes, and answers with `HoldersPolled`.

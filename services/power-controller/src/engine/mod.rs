@@ -5,7 +5,8 @@
 //! back. The story of one transition, and the function that tells each part:
 //!
 //! 1. `decide`: an action is due. The intent is recorded.
-//! 2. `deliver`: the registry counts the attempt, the transition is marked as sent, and the upstream is called.
+//! 2. `deliver`: the upstream is asked whether another client's transition is in the way, the registry counts the
+//!    attempt, the transition is marked as sent, and the upstream is called.
 //! 3. `answers`: a refused transition is split or waits; one without an answer is in doubt.
 //! 4. `resolve`: a transition in doubt is searched for: adopted, or sent again as the same attempt.
 //! 5. `follow`: an accepted transition is polled, and withdrawn once its time is over. `results` spreads what became of
@@ -104,6 +105,8 @@ pub(crate) struct UpstreamTraits {
     pub(crate) follows: bool,
     /// Whether the upstream can end transitions early.
     pub(crate) aborts: bool,
+    /// Whether the upstream lists its transitions, whoever requested them.
+    pub(crate) lists: bool,
     /// Time that the upstream works on a node before it gives the node up.
     pub(crate) task_deadline: Duration,
 }
@@ -187,6 +190,7 @@ impl PowerEngine {
             EngineEvent::Changed(ids) => self.decide(&ids, seen),
             EngineEvent::Begun { wanted, begun } => self.begun(&wanted, begun),
             EngineEvent::Due(ids) => self.step(&ids, seen),
+            EngineEvent::Looked { ids, asked_at, outcome } => self.looked(&ids, asked_at, outcome, seen),
             EngineEvent::Announced { announcement, stale } => self.announced(announcement, &stale, seen),
             EngineEvent::Started { id, answer } => self.started(&id, answer, seen),
             EngineEvent::Searched { ids, asked_at, answer, finished } => {
@@ -270,9 +274,11 @@ impl PowerEngine {
         EngineCommand::Step { ids: vec![id.into()], pause }
     }
 
-    /// Returns the known power of a component: unknown after an action that may have changed it unseen.
+    /// Returns the known power of a component: unknown after an action that may have changed it unseen, and while a
+    /// transition of another client holds the node.
     fn power(&self, component: &Component, seen: EventContext<'_>) -> PowerObservation {
-        if self.nodes.is_left_open(component.id.as_str()) {
+        let id = component.id.as_str();
+        if self.nodes.is_left_open(id) || self.nodes.is_held_by_another(id) {
             return PowerObservation::Unknown;
         }
         seen.facts.reading(component)
@@ -295,6 +301,9 @@ impl PowerEngine {
         let transition = self.transitions.get(&holder.transition);
         let withdrawn_at = transition.and_then(|one| one.withdrawn_at);
         let silence = self.transitions.silence(&holder.transition);
+        if let Some(since) = self.foreign.open_since(&holder.upstream_id) {
+            return convert::waiting_for_another(&holder.upstream_id, &since);
+        }
         convert::waiting_for_transition(&holder.upstream_id, withdrawn_at, self.upstream.aborts, silence)
     }
 }

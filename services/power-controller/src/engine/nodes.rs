@@ -14,7 +14,7 @@ use domain::{
         component::Action,
         power::{
             AttemptFate, Course,
-            transition::{PowerTransition, TransitionDelivery},
+            transition::{NO_GENERATION, PowerTransition, TransitionDelivery},
         },
     },
     core::{id::ComponentId, time::Timestamp},
@@ -61,7 +61,8 @@ struct LatestAttempt {
 
 #[derive(Debug, Clone)]
 struct AwaitedEffect {
-    action: Action,
+    /// Action; `None`: another operation of another client, such as a restart.
+    action: Option<Action>,
     generation: u64,
     course: Course,
     /// Whether the upstream reports the outcome of the transition. Otherwise the power of the node has to be read.
@@ -118,8 +119,8 @@ pub(crate) fn attempts(transition: &PowerTransition) -> impl Iterator<Item = (Co
 }
 
 impl NodeRecords {
-    /// Recalls the actions of recorded transitions, which do not include abandoned ones of other clients. Effects that were seen, or whose time has passed, are settled later
-    /// like any other.
+    /// Recalls the actions of recorded transitions, which do not include abandoned ones of other clients. Effects that
+    /// were seen, or whose time has passed, are settled later like any other.
     pub(crate) fn recall(mut transitions: Vec<Arc<PowerTransition>>) -> Self {
         transitions.retain(|one| !one.is_of_another());
         transitions.sort_by_key(|one| one.created_at);
@@ -183,7 +184,7 @@ impl NodeRecords {
         let Some(record) = self.records.get_mut(id) else { return };
         if let Some(latest) = record.latest.as_mut().filter(|latest| latest.attempt == attempt) {
             (latest.is_open, latest.was_taken) = (false, was_taken);
-            record.holder = None;
+            record.holder.take_if(|holder| !holder.is_of_another());
         }
     }
 
@@ -233,6 +234,20 @@ impl NodeRecords {
             self.records.remove(id);
             leave_room(&mut self.records);
         }
+    }
+}
+
+impl NodeHolder {
+    /// Returns whether the transition is not on record.
+    fn is_of_another(&self) -> bool {
+        self.generation == NO_GENERATION
+    }
+}
+
+impl AwaitedEffect {
+    /// Returns whether the action is that of a transition that is not on record.
+    fn is_of_another(&self) -> bool {
+        self.generation == NO_GENERATION
     }
 }
 

@@ -122,7 +122,8 @@ pub(crate) enum TransitionEvidence<'a> {
     Found(&'a str),
     /// The upstream may have taken it, and is still expanding the request.
     Perhaps,
-    /// The upstream has a transition with the same request under this id, with an unknown time of beginning.
+    /// The upstream has a transition with the same request under this id, of which time or number leave open whether it is
+    /// another client's.
     Undated { id: &'a str, open: bool },
     /// The upstream does not have it.
     Missing,
@@ -141,17 +142,22 @@ pub(crate) struct SearchWindow {
 /// seconds at most, and a process that has ended may have had another clock than this one.
 const AHEAD: Duration = Duration::from_millis(2_500);
 
+/// Granularity from which times of creation do not tell two transitions apart that are requested one after the other.
+const COARSE: Duration = Duration::from_secs(1);
+
 impl SearchWindow {
     /// Returns the earliest moment at which the upstream can have taken the transition, whatever our clock was.
     pub(crate) fn earliest(&self) -> Timestamp {
         self.from.minus(AHEAD)
     }
 
-    /// Returns whether the window allows the upstream's time of the transition; `None`: undecidable.
+    /// Returns whether the window allows the upstream's time of the transition; `None`: undecidable. A time in whole seconds
+    /// that may lie in the window is that of any transition of the same second.
     fn allows(&self, one: &UpstreamTransition) -> Option<bool> {
         let clock = self.clock.filter(|_| one.at < Timestamp(i64::MAX))?;
         let may_be_from = |from| clock.may_be_within(one.at, one.resolution, from, self.until);
         match may_be_from(self.from) {
+            true if one.resolution >= COARSE => None,
             true => Some(true),
             false => (!may_be_from(self.earliest())).then_some(false),
         }
@@ -175,8 +181,10 @@ pub(crate) fn evidence<'a>(
             .filter(|one| one.action == Some(action) && window.allows(one) != Some(false) && !is_claimed(one))
     };
     let same = || candidates().filter(|one| one.complete && one.ids == ids);
-    if let Some(dated) = same().filter(|one| window.allows(one).is_some()).max_by_key(|one| one.at) {
-        return TransitionEvidence::Found(&dated.id);
+    // Of two in the window at most one is ours, and nothing tells which.
+    let mut dated = same().filter(|one| window.allows(one).is_some());
+    if let (Some(only), None) = (dated.next(), dated.next()) {
+        return TransitionEvidence::Found(&only.id);
     }
     let may_become =
         |one: &UpstreamTransition| !one.complete && one.ids.iter().all(|id| ids.contains(&id.as_str()));

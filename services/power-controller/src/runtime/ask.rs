@@ -1,6 +1,6 @@
 //! Makes the upstream calls of the engine.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use domain::boot::{component::Action, power::transition::PowerTransition};
 use tokio::{
@@ -11,7 +11,9 @@ use tokio::{
 use super::{PowerRuntime, wait};
 use crate::{
     driver::{UpstreamSearch, UpstreamTransition},
-    engine::{EngineEvent, HolderSearch, PointInTime, PollAnswer, TransitionId, UpstreamCall},
+    engine::{
+        EngineEvent, ForeignListing, HolderSearch, PointInTime, PollAnswer, TransitionId, UpstreamCall,
+    },
     journal::is_open,
 };
 
@@ -59,11 +61,13 @@ impl PowerRuntime {
                 let _permit = permit(&self.outbox.calls).await;
                 Some(self.search(ids, asked_at, search).await)
             }
-            UpstreamCall::Foreign { pause, ended_since } => {
-                sleep(wait(pause)).await;
-                let _permit = permit(&self.outbox.calls).await;
-                let known = self.journal.upstream_ids();
-                Some(EngineEvent::ForeignFound(self.driver.foreign(&known, ended_since, deadline).await))
+            UpstreamCall::Foreign { pause, schedule } => {
+                self.look_after(wait(pause), schedule).await;
+                None
+            }
+            UpstreamCall::Look { ids, asked_at } => {
+                let outcome = self.look(asked_at).await;
+                Some(EngineEvent::Looked { ids, asked_at, outcome })
             }
             UpstreamCall::Holders(search) => {
                 let _permit = permit(&self.outbox.calls).await;
@@ -74,6 +78,23 @@ impl PowerRuntime {
                 Some(self.poll_holders(id, holders).await)
             }
         }
+    }
+
+    /// Looks for transitions that are not on record after `pause`, unless another look comes first. Where no component is
+    /// enabled there is nothing that one could be in the way of, so only the first look of the term is made.
+    async fn look_after(&self, pause: Duration, schedule: u64) {
+        loop {
+            sleep(pause).await;
+            if self.engine.lock().foreign.is_replaced(schedule) {
+                return;
+            }
+            let is_first = self.engine.lock().foreign.listing() != ForeignListing::Known;
+            if is_first || self.known.components.enabled().next().is_some() {
+                break;
+            }
+        }
+        // The engine logs and shows a failure.
+        let _outcome = self.look(PointInTime::now().instant).await;
     }
 
     async fn start(&self, id: TransitionId, action: Action, nodes: Vec<String>) -> Option<EngineEvent> {

@@ -1,6 +1,7 @@
 //! Carries out the commands of the engine and feeds their outcomes back as events. Nothing is decided here.
 
 mod ask;
+mod look;
 mod polls;
 
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
@@ -19,7 +20,8 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use self::polls::PollAnswers;
+pub(crate) use self::look::{LatestLook, LookRequests, look};
+use self::{look::LookRequest, polls::PollAnswers};
 use crate::{
     driver::PowerUpstream,
     engine::{
@@ -56,6 +58,8 @@ pub(crate) struct PowerRuntime {
     /// Channel for power states that results of actions show.
     pub(crate) results: mpsc::Sender<Vec<PowerState>>,
     pub(crate) outbox: PowerOutbox,
+    /// Newest look at the transitions that are not on record.
+    pub(crate) latest_look: LatestLook,
 }
 
 /// Upstream calls on their way to the task that makes them, and answers on their way back to it.
@@ -64,6 +68,8 @@ pub(crate) struct PowerOutbox {
     upstream_calls: mpsc::UnboundedSender<UpstreamCall>,
     /// Answers to polls that wait for others, at most one for each open transition.
     heard: mpsc::UnboundedSender<PollAnswer>,
+    /// Requests for looks, at most one for each query about power.
+    looks: LookRequests,
     calls: Semaphore,
     polls: Semaphore,
 }
@@ -72,19 +78,27 @@ pub(crate) struct PowerOutbox {
 pub(crate) struct PowerInbox {
     upstream_calls: mpsc::UnboundedReceiver<UpstreamCall>,
     heard: mpsc::UnboundedReceiver<PollAnswer>,
+    looks: mpsc::UnboundedReceiver<LookRequest>,
 }
 
 impl PowerOutbox {
     pub(crate) fn new() -> (Self, PowerInbox) {
         let (upstream_calls, requested) = mpsc::unbounded_channel();
         let (heard, answers) = mpsc::unbounded_channel();
+        let (looks, wanted) = mpsc::unbounded_channel();
         let outbox = Self {
             upstream_calls,
             heard,
+            looks,
             calls: Semaphore::new(MOST_CALLS),
             polls: Semaphore::new(MOST_POLLS),
         };
-        (outbox, PowerInbox { upstream_calls: requested, heard: answers })
+        (outbox, PowerInbox { upstream_calls: requested, heard: answers, looks: wanted })
+    }
+
+    /// Returns the way to ask for looks at transitions that are not on record.
+    pub(crate) fn looks(&self) -> LookRequests {
+        self.looks.clone()
     }
 }
 
@@ -153,6 +167,10 @@ impl PowerRuntime {
                     }
                     other => drop(others.spawn(Arc::clone(&self).pursue(other).in_current_span())),
                 },
+                Some(request) = inbox.looks.recv() => {
+                    let runtime = Arc::clone(&self);
+                    others.spawn(async move { runtime.answer_look(request).await }.in_current_span());
+                }
                 Some(answer) = inbox.heard.recv() => {
                     answers.add(answer, self.engine.lock().polls.patience());
                 }

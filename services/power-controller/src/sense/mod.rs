@@ -4,6 +4,7 @@
 //!
 //! A single task does all of it, so that readings have an order. [`power::standing`] says which of two readings stands.
 
+mod guard;
 mod take;
 
 use std::{
@@ -42,6 +43,7 @@ use tokio::{
 };
 use tracing::Instrument;
 
+pub(crate) use self::guard::ReadingGuard;
 use crate::{
     convert::AskedFor,
     driver::{DriverFailure, NodeReading, PowerUpstream},
@@ -70,6 +72,7 @@ pub(crate) struct PowerPoller {
     driver: PowerUpstream,
     queues: EngineQueues,
     engine: SharedEngine,
+    guard: ReadingGuard,
     /// Power states that results of actions show.
     results: mpsc::Receiver<Vec<PowerState>>,
     /// Moments of polls.
@@ -123,13 +126,12 @@ impl PowerPoller {
     /// Creates the task. `pause`: the time between polls of a node that was just acted on. An idle node is polled less
     /// often, and so is every node where the upstream pushes changes.
     pub(crate) fn new(
-        known: DecisionData,
-        driver: PowerUpstream,
+        guard: ReadingGuard,
         queues: EngineQueues,
-        engine: SharedEngine,
         results: mpsc::Receiver<Vec<PowerState>>,
         pause: Duration,
     ) -> Self {
+        let ReadingGuard { known, driver, engine, .. } = guard.clone();
         let longest = pause.saturating_mul(WHEN_QUIET);
         let pause = if driver.tells() { longest } else { pause.max(SHORTEST_PAUSE) };
         Self {
@@ -137,6 +139,7 @@ impl PowerPoller {
             driver,
             queues,
             engine,
+            guard,
             results,
             beats: PollBeats::new(Instant::now()),
             pause,
@@ -260,10 +263,9 @@ impl PowerPoller {
         let (time, asked_at) = (self.readings.tick(), Instant::now());
         for nodes in self.driver.apart(nodes, |node| node.id.as_str()) {
             let batch = NodeQueryBatch { nodes, time, asked_at };
-            let (driver, deadline) = (self.driver.clone(), self.known.upstream_deadline());
+            let guard = self.guard.clone();
             let ask = async move {
-                let ids = batch.nodes.iter().map(|node| node.id.as_str().to_owned()).collect();
-                let answer = driver.power(ids, deadline).await;
+                let answer = guard.read(&batch.nodes).await;
                 (batch, answer)
             };
             queries.spawn(ask.in_current_span());

@@ -177,6 +177,9 @@ impl PowerPoller {
                 }
                 PushEvent::Began => self.begin_to_listen(),
                 PushEvent::Pushed(readings) => {
+                    let (unguarded, readings): (Vec<_>, Vec<_>) =
+                        readings.into_iter().partition(|(id, reading)| self.guard.is_unguarded(id, reading));
+                    self.read_anew(unguarded.into_iter().map(|(id, _)| id));
                     let (time, origin) = (self.readings.tick(), ReadingOrigin::now());
                     newest.extend(readings.into_iter().map(|(id, reading)| (id, (reading, time, origin))));
                 }
@@ -189,6 +192,15 @@ impl PowerPoller {
         });
         let read = read.collect();
         self.store(read).await;
+    }
+
+    /// Requests the power of nodes, whose readings so far do not count any more for the time of the next one.
+    fn read_anew(&mut self, ids: impl Iterator<Item = String>) {
+        for id in ids {
+            let Some(component) = self.known.components.get(&id) else { continue };
+            self.readings.forget(&component.id);
+            self.queues.unread.mark([component.id.clone()]);
+        }
     }
 
     /// Stores the power that results of actions show. A result belongs to the generation of its action; if a newer

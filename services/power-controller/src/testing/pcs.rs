@@ -36,6 +36,8 @@ struct PcsWorld {
     troubles: BTreeMap<&'static str, PcsTrouble>,
     /// Number of seconds by which the clock of the service is ahead.
     ahead: i64,
+    /// Transitions of other clients that begin when the next call for one arrives.
+    rivals: Vec<Value>,
     /// Ids for the answers to the next calls, in place of those of the transitions.
     mistaken_ids: VecDeque<String>,
 }
@@ -186,6 +188,11 @@ impl FakePcs {
         self.world.lock().transitions.push(transition);
     }
 
+    /// Lets a transition of another client begin right before the next one that is requested.
+    pub(crate) fn add_rival(&self, transition: Value) {
+        self.world.lock().rivals.push(transition);
+    }
+
     pub(crate) fn forget_transitions(&self) {
         self.world.lock().transitions.clear();
     }
@@ -246,6 +253,10 @@ async fn serve_one(
     let (trouble, ahead) = {
         let mut world = world.lock();
         world.calls.push((format!("{method} {uri}"), body.clone()));
+        if kind == "create" {
+            let rivals = std::mem::take(&mut world.rivals);
+            world.transitions.extend(rivals);
+        }
         (world.troubles.get(kind).cloned(), world.ahead)
     };
     match trouble {

@@ -21,9 +21,11 @@ impl ControllerMesh {
     }
 
     /// Waits until the power of the node is unknown because of this transition.
-    async fn until_waiting_for(&self, id: &str, upstream_id: &str) {
-        let text = format!("waiting for transition {upstream_id} of the power upstream to end");
-        until(&text, || async { self.state(id).await.filter(|state| state.error == text) }).await;
+    pub(super) async fn until_waiting_for(&self, id: &str, upstream_id: &str) {
+        let text = format!(
+            "waiting for transition {upstream_id} of the power upstream to end, which is not on record here and began at 2"
+        );
+        until(&text, || async { self.state(id).await.filter(|state| state.error.starts_with(&text)) }).await;
     }
 }
 
@@ -103,6 +105,24 @@ async fn only_a_transition_that_somebody_waits_for_is_given_up() {
     }
     assert!(mesh.transitions().await.is_empty(), "nothing is on record");
     mesh.until_waiting_for("x1", "admin1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transition_that_can_only_be_listed_is_given_up_for_good() {
+    let mut mesh = ControllerMesh::new(Options::default()).await;
+    mesh.pcs.add_transition(foreign("admin", "Soft-Off", "x1"));
+    mesh.pcs.trouble("get", Some(PcsTrouble::Answers(500, "its record cannot be read".to_owned())));
+    mesh.power_off(&["x1"]).await;
+    mesh.start().await;
+    let names = || async { mesh.state("x1").await.filter(|state| state.error.contains("transition admin")) };
+    until("the transition that cannot be read", names).await;
+    let marked = mesh.abandon("admin", "").await.unwrap();
+    assert_eq!((marked.upstream_id.as_str(), marked.members.len()), ("admin", 0));
+    assert_eq!(mesh.until_taken(2).await[1], "Soft-Off x1");
+    mesh.stop().await;
+    mesh.start().await;
+    mesh.until_called("GET /transitions/t-2", 1).await;
+    assert_eq!(mesh.transitions().await.iter().filter(|one| one.upstream_id == "admin").count(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

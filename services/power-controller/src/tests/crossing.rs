@@ -188,14 +188,14 @@ pub(super) fn foreign(id: &str, operation: &str, node: &str) -> serde_json::Valu
 #[tokio::test(flavor = "multi_thread")]
 async fn a_foreign_transition_that_began_before_ours_is_not_adopted() {
     let mesh = ControllerMesh::started().await;
-    mesh.pcs.add_transition(foreign("admin", "On", "x1"));
+    mesh.pcs.add_rival(foreign("admin", "On", "x1"));
     mesh.pcs.trouble("create", Some(PcsTrouble::Hangs));
     mesh.power_on(&["x1"]).await;
     mesh.until_delivery(Delivery::Unknown).await;
     mesh.pcs.trouble("create", None);
-    let ours = mesh.until_delivery(Delivery::Accepted).await;
-    assert_eq!(ours.upstream_id, "t-2");
-    assert_eq!(mesh.pcs.count("DELETE"), 0);
+    mesh.until_waiting_for("x1", "admin").await;
+    assert_eq!(mesh.transitions().await.pop().unwrap().delivery(), Delivery::Prepared);
+    assert_eq!((mesh.pcs.taken(), mesh.pcs.count("DELETE")), (vec!["On x1".to_owned()], 0));
     assert_eq!(attempts(&mesh.registry.get("x1").await, Action::PoweringOn), 1);
 }
 
@@ -218,8 +218,8 @@ async fn shutdown_that_ended_before_the_start_may_have_its_effect() {
 #[tokio::test(flavor = "multi_thread")]
 async fn released_nodes_do_not_wait_for_nodes_that_are_held() {
     let mesh = ControllerMesh::started().await;
-    mesh.pcs.add_transition(foreign("admin1", "Soft-Off", "x1"));
-    mesh.pcs.add_transition(foreign("admin2", "Soft-Off", "x2"));
+    mesh.pcs.add_rival(foreign("admin1", "Soft-Off", "x1"));
+    mesh.pcs.add_rival(foreign("admin2", "Soft-Off", "x2"));
     mesh.power_on(&["x1", "x2"]).await;
     mesh.until_taken(3).await;
     mesh.pcs.set_tasks(
@@ -231,6 +231,7 @@ async fn released_nodes_do_not_wait_for_nodes_that_are_held() {
     mesh.pcs.set_status("completed");
     mesh.until_called("GET /transitions/admin2", 2).await;
     mesh.pcs.set_status_of("admin1", "completed");
+    mesh.pcs.set_power(&["x1", "x2"], "off", &later());
     assert_eq!(mesh.until_taken(4).await[3], "On x1");
     assert_eq!(attempts(&mesh.registry.get("x1").await, Action::PoweringOn), 1);
     mesh.pcs.set_status_of("admin2", "completed");
@@ -241,7 +242,7 @@ async fn released_nodes_do_not_wait_for_nodes_that_are_held() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reservation_by_a_known_transition_spends_no_attempt() {
     let mesh = ControllerMesh::started().await;
-    mesh.pcs.add_transition(foreign("admin", "Soft-Off", "x1"));
+    mesh.pcs.add_rival(foreign("admin", "Soft-Off", "x1"));
     mesh.power_on(&["x1"]).await;
     mesh.until_taken(2).await;
     mesh.pcs.set_tasks(&["x1"], "failed", "Failed to achieve transition", "Unable to reserve component");
@@ -252,6 +253,7 @@ async fn a_reservation_by_a_known_transition_spends_no_attempt() {
     mesh.until_called("GET /transitions/admin", 2).await;
     assert_eq!(mesh.pcs.taken().len(), 2, "it is still held");
     mesh.pcs.set_status_of("admin", "completed");
+    mesh.pcs.set_power(&["x1"], "off", &later());
     assert_eq!(mesh.until_taken(3).await[2], "On x1");
     let node = mesh.until_component("x1", "waits no more", |one| one.power_error().is_empty()).await;
     assert_eq!(attempts(&node, Action::PoweringOn), 1);
@@ -264,7 +266,7 @@ async fn a_wait_that_an_operator_gave_up_is_over() {
     let mut mesh =
         ControllerMesh::new(Options { max_power_on_wait_time: Some(1), ..Options::default() }).await;
     mesh.start().await;
-    mesh.pcs.add_transition(foreign("admin", "Soft-Off", "x1"));
+    mesh.pcs.add_rival(foreign("admin", "Soft-Off", "x1"));
     mesh.power_on(&["x1"]).await;
     mesh.until_taken(2).await;
     mesh.pcs.set_tasks(&["x1"], "failed", "Failed to achieve transition", "Unable to reserve component");
@@ -300,6 +302,7 @@ async fn a_reservation_by_somebody_unknown_spends_no_attempt() {
         mesh.pcs.set_status("completed");
         mesh.until_component("x1", "shows what it waits for", |one| one.power_error() == words).await;
     }
+    mesh.pcs.trouble("list", None);
     mesh.until_taken(3).await;
     mesh.pcs.complete_all();
     let node = mesh.until_component("x1", "waits no more", |one| one.power_error().is_empty()).await;

@@ -2,6 +2,7 @@
 //!
 //! - `follow`: transitions that the upstream takes; `crossing`: actions while another one is under way
 //! - `trouble`: an upstream that does not answer, or answers wrongly; `telling`: one that does not push
+//! - `motion`: transitions of other clients that begin meanwhile
 //! - `evidence`: which readings count; `replicas`: two replicas on one database
 //! - `redfish`: BMCs as the upstream; `abandonment`: operators give up transitions of other clients
 
@@ -9,6 +10,7 @@ mod abandonment;
 mod crossing;
 mod evidence;
 mod follow;
+mod motion;
 mod redfish;
 mod replicas;
 mod telling;

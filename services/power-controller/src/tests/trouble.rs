@@ -12,9 +12,9 @@ use crate::testing::pcs::PcsTrouble;
 async fn a_lost_answer_is_found_and_nothing_is_sent_twice() {
     let mesh = ControllerMesh::started().await;
     mesh.pcs.trouble("create", Some(PcsTrouble::LosesAnswers));
-    mesh.pcs.trouble("list", Some(PcsTrouble::Answers(500, String::new())));
     mesh.power_on(&["x1"]).await;
     mesh.until_taken(1).await;
+    mesh.pcs.trouble("list", Some(PcsTrouble::Answers(500, String::new())));
     let waits = |one: &Component| one.waits_for_power_upstream();
     mesh.until_component("x1", "shows why it waits", waits).await;
     mesh.pcs.trouble("list", None);
@@ -29,16 +29,13 @@ async fn a_lost_answer_is_found_and_nothing_is_sent_twice() {
 async fn report_that_waits_for_the_registry_delays_no_search() {
     let mesh = ControllerMesh::started().await;
     mesh.pcs.trouble("create", Some(PcsTrouble::LosesAnswers));
-    mesh.pcs.trouble("list", Some(PcsTrouble::Answers(500, String::new())));
-    mesh.power_on(&["x2"]).await;
-    mesh.until_taken(1).await;
-    mesh.until_component("x2", "shows why it waits", |one| one.waits_for_power_upstream()).await;
     mesh.registry.proxy.fault("ReportActions", CallFault::HeldAbout("x1".to_owned()));
     mesh.power_on(&["x1"]).await;
     mesh.until_delivery(Delivery::Prepared).await;
     // The announcement of x1 is on its way, and is not answered.
     tokio::time::sleep(Duration::from_millis(500)).await;
-    mesh.pcs.trouble("list", None);
+    mesh.power_on(&["x2"]).await;
+    mesh.until_taken(1).await;
     let is_found = |one: &Transition| one.delivery() == Delivery::Accepted && one.members[0].id == "x2";
     until("the search", || async { mesh.transitions().await.into_iter().find(is_found) }).await;
     assert_eq!(mesh.pcs.taken(), ["On x2"]);
@@ -347,8 +344,9 @@ async fn a_node_whose_transition_goes_on_after_an_outage_is_read_again() {
 async fn who_needs_no_action_after_a_restart_does_not_go_on_waiting() {
     let mut mesh = ControllerMesh::started().await;
     mesh.pcs.trouble("create", Some(PcsTrouble::Hangs));
-    mesh.pcs.trouble("list", Some(PcsTrouble::Answers(500, String::new())));
     mesh.power_on(&["x1"]).await;
+    until("the call", || async { (mesh.pcs.count("POST /transitions") > 0).then_some(()) }).await;
+    mesh.pcs.trouble("list", Some(PcsTrouble::Answers(500, String::new())));
     let waits = |one: &Component| one.waits_for_power_upstream();
     mesh.until_component("x1", "waits", waits).await;
     mesh.stop().await;

@@ -371,6 +371,22 @@ async fn restarted_manager_expects_the_nodes_of_running_sessions() {
 }
 
 #[tokio::test]
+async fn restarted_manager_confirms_an_answer_without_nodes_of_ended_sessions() {
+    let (world, site) = running_session().await;
+    world.registry.settle(["n1", "n2"]).await;
+    world.complete("s").await;
+    let world = world.restart(async |_| has(&site, &["n1"])).await;
+    let told = async || world.tenant("a", &[]).await.unwrap().nodes.unwrap();
+    once(told, |nodes| nodes.in_doubt_ids == ["n2"]).await;
+    assert_eq!(told().await.ids, ["n1", "n2"], "half an answer takes no node away");
+    world.put_template(template("a", "u", &["n1"])).await.unwrap();
+    world.create(owned("a", "begun", "u")).await.unwrap();
+    assert!(in_doubt(&world.waiting("begun").await));
+    world.a_has(&["n1"]).await;
+    assert_eq!(world.running("begun").await.components, ["n1"]);
+}
+
+#[tokio::test]
 async fn nodes_that_left_their_tenant_are_released() {
     let (world, site) = running_session().await;
     has(&site, &["n2"]);

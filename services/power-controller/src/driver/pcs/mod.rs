@@ -24,7 +24,6 @@ use domain::{
     core::{
         clock_offset::ClockOffset,
         refusal::{self, RefusalMemory, RefusalStep, RefusedBatch},
-        time::Timestamp,
     },
 };
 use http::StatusCode;
@@ -33,7 +32,10 @@ use tokio::time::Instant;
 use upstream::{CredentialUse, Peer, Request};
 
 use self::listing::SharedListing;
-use super::{DriverFailure, FoundTransitions, NodeReading, UpstreamSearch, UpstreamTransition};
+use super::{
+    DriverFailure, ForeignAnswer, ForeignQuery, FoundTransitions, NodeReading, UpstreamSearch,
+    UpstreamTransition,
+};
 use crate::driver::progress::TransitionProgress;
 
 /// Time during which a refused node is not requested again while the service took other nodes. Such a node costs the
@@ -272,7 +274,8 @@ impl PcsDriver {
         }
     }
 
-    /// Returns the record of the transition with this id; `None`: there is none.
+    /// Returns the record of the transition with this id; `None`: there is none. One that cannot be read is returned as it is
+    /// listed, without nodes.
     pub(crate) async fn look_up(
         &self,
         id: &str,
@@ -281,7 +284,13 @@ impl PcsDriver {
         if !is_id(id) {
             return Ok(None);
         }
-        Ok(self.transition(id, deadline).await?.as_ref().map(wire::WireTransition::record))
+        match self.transition(id, deadline).await {
+            Ok(found) => Ok(found.as_ref().map(wire::WireTransition::record)),
+            Err(failure) => {
+                let listed = self.list(deadline).await?.into_iter().find(|one| one.id == id);
+                listed.map(|one| Some(one.record())).ok_or(failure)
+            }
+        }
     }
 
     /// Checks that the list of the service lacks a transition that the service did not find. A proxy may answer in
@@ -342,29 +351,42 @@ impl PcsDriver {
         ids: &HashSet<String>,
         deadline: Duration,
     ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
-        let mut held = self.foreign(&HashSet::new(), None, deadline).await?.accepted;
+        let mut open = self.list(deadline).await?;
+        open.retain(|one| !one.is_over());
+        let mut held = self.begun(open, deadline).await?;
         held.retain(|one| one.open && one.ids.iter().any(|id| ids.contains(id)));
         Ok(held)
     }
 
-    /// Returns the transitions without a `known` id that have not ended, or that may have been created at `ended_since`
-    /// or later; the newest first. An ended one has only the nodes on which it was begun.
+    /// Returns the transitions without a record that have not ended, or that have since the last answer; the newest first.
+    /// Nodes on which a transition was not begun are left out.
     pub(crate) async fn foreign(
         &self,
-        known: &HashSet<String>,
-        ended_since: Option<Timestamp>,
+        query: &ForeignQuery,
         deadline: Duration,
-    ) -> Result<FoundTransitions, DriverFailure> {
+    ) -> Result<ForeignAnswer, DriverFailure> {
         let mut candidates = self.list(deadline).await?;
         let clock = self.clock();
-        let is_recent = |one: &wire::WireTransition| {
-            ended_since
-                .is_some_and(|since| foreign::may_be_since(one.created_at(), one.resolution(), clock, since))
-        };
-        candidates.retain(|one| !known.contains(&one.id) && (!one.is_over() || is_recent(one)));
-        let read = self.read_each(candidates, deadline).await?;
-        let accepted = read.iter().map(wire::WireTransition::record_of_begun).collect();
-        Ok(FoundTransitions { accepted, clock })
+        let listed = candidates.iter().map(|one| one.id.clone()).collect();
+        candidates.retain(|one| !query.known.contains(&one.id));
+        let over = candidates.iter().filter(|one| one.is_over());
+        let ended = over.map(|one| one.id.clone()).collect();
+        candidates.retain(|one| {
+            let is_recent = |since| foreign::may_be_since(one.created_at(), one.resolution(), clock, since);
+            !one.is_over() || query.wants_ended(&one.id, is_recent)
+        });
+        let found = self.begun(candidates, deadline).await?;
+        Ok(ForeignAnswer { found, clock, listed: Arc::new(listed), ended: Arc::new(ended) })
+    }
+
+    /// Reads the `listed` transitions, each without nodes on which it was not begun.
+    async fn begun(
+        &self,
+        listed: Vec<wire::WireTransition>,
+        deadline: Duration,
+    ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
+        let read = self.read_each(listed, deadline).await?;
+        Ok(read.iter().map(wire::WireTransition::record_of_begun).collect())
     }
 
     async fn list(&self, deadline: Duration) -> Result<Vec<wire::WireTransition>, DriverFailure> {
@@ -391,7 +413,8 @@ impl PcsDriver {
         listed.sort_by_key(|one| std::cmp::Reverse(one.created_at()));
         let mut read = Vec::with_capacity(listed.len());
         for one in listed {
-            read.extend(self.transition(&one.id, deadline).await?);
+            let found = self.transition(&one.id, deadline).await;
+            read.extend(found.map_err(|failure| failure.about(&one.id))?);
         }
         Ok(read)
     }

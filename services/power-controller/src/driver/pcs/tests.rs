@@ -1,5 +1,6 @@
 use std::fmt::Write as _;
 
+use domain::core::time::Timestamp;
 use expect_test::expect;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -427,20 +428,46 @@ async fn foreign_transitions_are_the_open_ones_and_the_recent_ones() {
         fake.add_transition(json!({"transitionID": id, "operation": "Soft-Off", "createTime": created,
             "transitionStatus": status, "tasks": tasks}));
     }
-    let known = ["ours".to_owned()].into();
-    let since = |age| Some(Timestamp(now.timestamp_millis()).minus(Duration::from_secs(age)));
+    let query = |ended: Option<&str>, age| ForeignQuery {
+        known: ["ours".to_owned()].into(),
+        ended: ended.map(|ids| Arc::new(ids.split(' ').map(str::to_owned).collect())),
+        ended_since: Timestamp(now.timestamp_millis()).minus(Duration::from_secs(age)),
+    };
     let mut table = String::new();
-    for (name, ended_since) in [("open", None), ("600 s", since(600)), ("45 s", since(45))] {
-        let found = pcs.foreign(&known, ended_since, DEADLINE).await.unwrap().accepted;
-        let found = found.iter().map(|one| format!("{} {}", one.id, one.ids.join(" ")));
+    for (name, query) in [
+        ("first, 600 s", query(None, 600)),
+        ("first, 45 s", query(None, 45)),
+        ("later", query(Some("ended old"), 0)),
+        ("later, nothing new", query(Some("ended aborted old"), 600)),
+    ] {
+        let answer = pcs.foreign(&query, DEADLINE).await.unwrap();
+        let found = answer.found.iter().map(|one| format!("{} {}", one.id, one.ids.join(" ")));
         table += &format!("{name}: {}\n", found.collect::<Vec<_>>().join(", "));
+        assert_eq!((answer.listed.len(), answer.ended.len()), (6, 3));
     }
     expect![[r#"
-        open: open x1 x2 x3, old-open x1 x2 x3
-        600 s: open x1 x2 x3, ended x1 x2, aborted x1 x2, old-open x1 x2 x3
-        45 s: open x1 x2 x3, ended x1 x2, old-open x1 x2 x3
+        first, 600 s: open x1 x2, ended x1 x2, aborted x1 x2, old-open x1 x2
+        first, 45 s: open x1 x2, ended x1 x2, old-open x1 x2
+        later: open x1 x2, aborted x1 x2, old-open x1 x2
+        later, nothing new: open x1 x2, old-open x1 x2
     "#]]
     .assert_eq(&table);
+}
+
+#[tokio::test]
+async fn transition_that_can_only_be_listed_is_looked_up_without_nodes() {
+    let fake = FakePcs::start().await;
+    let pcs = driver(&fake);
+    pcs.start(Action::PoweringOn, ids("x1"), DEADLINE, || true).await.unwrap();
+    for answer in [(404, "<html>"), (500, "its row cannot be read")] {
+        fake.trouble("get", Some(PcsTrouble::Answers(answer.0, answer.1.into())));
+        let found = pcs.look_up("t-1", DEADLINE).await.unwrap().unwrap();
+        assert_eq!((found.open, found.ids.len(), found.complete), (true, 0, false));
+        let query = ForeignQuery { known: HashSet::new(), ended: None, ended_since: Timestamp(0) };
+        let failure = pcs.foreign(&query, DEADLINE).await.unwrap_err().to_string();
+        assert!(failure.ends_with(", about transition t-1"), "{failure}");
+    }
+    assert!(pcs.look_up("t-2", DEADLINE).await.is_err(), "it is not listed, and nobody knows");
 }
 
 #[tokio::test]

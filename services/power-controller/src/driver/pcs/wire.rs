@@ -191,15 +191,18 @@ impl WireTransition {
         }
     }
 
-    /// Returns [`Self::record`], for a transition that has ended without the nodes on which it was not begun.
+    /// Returns [`Self::record`] without the nodes on which the transition is not begun: it does not hold them, and has no
+    /// effect on them.
     pub(super) fn record_of_begun(&self) -> UpstreamTransition {
         let mut record = self.record();
-        if self.is_over() {
-            let tasks = self.tasks.iter().flatten();
-            let begun: HashSet<_> =
-                tasks.filter(|task| !task.is_refused()).map(|task| task.xname.as_str()).collect();
-            record.ids.retain(|id| begun.contains(id.as_str()));
-        }
+        let refused: HashSet<_> = self
+            .tasks
+            .iter()
+            .flatten()
+            .filter(|task| task.is_refused())
+            .map(|task| task.xname.as_str())
+            .collect();
+        record.ids.retain(|id| !refused.contains(id.as_str()));
         record
     }
 

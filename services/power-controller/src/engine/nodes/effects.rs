@@ -10,7 +10,7 @@ use domain::{
         component::{Action, Component},
         power::{
             self, Course, Outlook,
-            transition::{PowerTransition, TransitionMember},
+            transition::{NO_GENERATION, PowerTransition, TransitionMember},
         },
     },
     core::{clock_offset::ClockOffset, id::ComponentId, time::Timestamp},
@@ -22,21 +22,57 @@ use crate::{engine::PointInTime, outcome};
 
 impl NodeRecords {
     /// Begins the effects of a transition, which the upstream may take from now on. An earlier action is superseded:
-    /// the upstream carries out the last action that it took. A member with a known outcome is not awaited any more.
+    /// the upstream carries out the last action that it took. A member with a known outcome is not awaited any more. A node
+    /// that a transition of another client holds is left out, because nothing is requested for it.
     pub(crate) fn begin(&mut self, transition: &PowerTransition) {
         let Some(action) = transition.action else { return };
         for member in &transition.members {
             let Ok(id) = ComponentId::parse(&member.id) else { continue };
             let record = self.records.entry(id).or_default();
+            if record.holder.as_ref().is_some_and(NodeHolder::is_of_another) {
+                continue;
+            }
             record.holder = None;
             record.effect = outcome::is_unresolved(member).then_some(AwaitedEffect {
-                action,
+                action: Some(action),
                 generation: member.generation,
                 course: Course::Open,
                 is_followed: false,
                 is_reported: false,
             });
         }
+    }
+
+    /// Lets a transition of the upstream that is not on record hold its nodes. Until it has ended, no reading of them is
+    /// evidence.
+    pub(crate) fn hold(&mut self, transition: &PowerTransition) {
+        let holder = NodeHolder {
+            transition: Arc::from(transition.id.as_str()),
+            upstream_id: Arc::from(transition.upstream_id.as_str()),
+            generation: NO_GENERATION,
+        };
+        for id in transition.members.iter().filter_map(|member| ComponentId::parse(&member.id).ok()) {
+            let record = self.records.entry(id).or_default();
+            record.holder = Some(holder.clone());
+            record.effect = Some(AwaitedEffect {
+                action: transition.action,
+                generation: NO_GENERATION,
+                course: Course::Open,
+                is_followed: false,
+                is_reported: false,
+            });
+        }
+    }
+
+    /// Returns whether a transition that is not on record holds the node.
+    pub(crate) fn is_held_by_another(&self, id: &str) -> bool {
+        self.records.get(id).and_then(|record| record.holder.as_ref()).is_some_and(NodeHolder::is_of_another)
+    }
+
+    /// Returns whether the transition of the upstream with this id holds the node, as far as is known.
+    pub(crate) fn is_held_as(&self, id: &str, upstream_id: &str) -> bool {
+        let holder = self.records.get(id).and_then(|record| record.holder.as_ref());
+        holder.is_some_and(|holder| *holder.upstream_id == *upstream_id)
     }
 
     /// Records that the upstream took the transition and will report no more about it: from `at` on its effects have
@@ -54,8 +90,8 @@ impl NodeRecords {
     fn leave(&mut self, transition: &PowerTransition, course: Course) {
         for member in &transition.members {
             let Some(record) = self.records.get_mut(member.id.as_str()) else { continue };
-            record.holder = None;
-            if let Some(effect) = &mut record.effect {
+            record.holder.take_if(|holder| !holder.is_of_another());
+            if let Some(effect) = record.effect.as_mut().filter(|effect| !effect.is_of_another()) {
                 effect.course = course;
             }
         }
@@ -67,7 +103,7 @@ impl NodeRecords {
             return;
         }
         if let Some(effect) = self.effect_mut(component.id.as_str())
-            && effect.action == Action::PoweringOn
+            && effect.action == Some(Action::PoweringOn)
             && effect.generation == component.generation
         {
             effect.is_reported = true;
@@ -122,7 +158,8 @@ impl NodeRecords {
     pub(crate) fn open_against(&self, id: &str, reading: PowerReading) -> Option<OpenAction> {
         let record = self.records.get(id)?;
         let effect = record.effect.as_ref()?;
-        let lacks_effect = match effect.action {
+        let Some(action) = effect.action else { return None };
+        let lacks_effect = match action {
             Action::PoweringOn => reading != PowerReading::On,
             Action::PoweringOffForcefully => reading != PowerReading::Off,
             Action::PoweringOffGracefully
@@ -135,11 +172,6 @@ impl NodeRecords {
             return None;
         }
         Some(record.taken_as().cloned().map_or(OpenAction::InDoubt, OpenAction::Taken))
-    }
-
-    /// Returns whether the upstream may take the last action on the node, or works on it.
-    pub(crate) fn is_awaited(&self, id: &str) -> bool {
-        self.effect(id).is_some_and(|effect| effect.course == Course::Open)
     }
 
     /// Ends the wait for a transition of the upstream that is not on record. An effect that was not seen may still come,
@@ -228,7 +260,7 @@ impl NodeRecords {
     /// Drops the open effect of an action that the upstream does not take.
     pub(crate) fn cancel(&mut self, id: &ComponentId) {
         if let Some(record) = self.records.get_mut(id) {
-            record.effect.take_if(|effect| effect.course == Course::Open);
+            record.effect.take_if(|effect| effect.course == Course::Open && !effect.is_of_another());
             self.drop_if_empty(id);
         }
     }
@@ -268,7 +300,12 @@ impl AwaitedEffect {
         if self.is_reported {
             return Outlook::Settled;
         }
+        // A transition of another client may pass through any power, as a restart does, and nobody knows how far it is.
+        if self.is_of_another() && self.course == Course::Open {
+            return Outlook::Pending { until: None };
+        }
+        let Some(action) = self.action else { return Outlook::Settled };
         let power = observation::power(Some(state), state.generation);
-        power::outlook(self.action, self.course, &power, options, now)
+        power::outlook(action, self.course, &power, options, now)
     }
 }

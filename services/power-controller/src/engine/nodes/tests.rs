@@ -90,13 +90,11 @@ fn an_action_without_a_record_is_older_than_any_generation() {
     let mut log = String::new();
     for action in [ON, OFF, FORCE] {
         let mut nodes = NodeRecords::default();
-        nodes.begin(&foreign(action));
-        nodes.follow(&foreign(action), false);
+        nodes.hold(&foreign(action));
         for reading in [PowerReading::On, PowerReading::Off] {
             let open = outlook(&nodes, reading);
             let mut ended = NodeRecords::default();
-            ended.begin(&foreign(action));
-            ended.follow(&foreign(action), false);
+            ended.hold(&foreign(action));
             ended.release(&PowerTransition { upstream_id: "t-9".into(), ..foreign(action) }, now());
             assert_eq!(outlook(&ended, reading), open, "another one has ended");
             ended.release(&foreign(action), now());
@@ -104,20 +102,22 @@ fn an_action_without_a_record_is_older_than_any_generation() {
         }
     }
     expect![[r#"
-        powering_on On: Settled, then Settled
+        powering_on On: Pending { until: None }, then Settled
         powering_on Off: Pending { until: None }, then Pending { until: Some(Timestamp(1010000)) }
         powering_off_gracefully On: Pending { until: None }, then Pending { until: Some(Timestamp(1300000)) }
-        powering_off_gracefully Off: Settled, then Settled
+        powering_off_gracefully Off: Pending { until: None }, then Settled
         powering_off_forcefully On: Pending { until: None }, then Pending { until: Some(Timestamp(1010000)) }
-        powering_off_forcefully Off: Settled, then Settled
+        powering_off_forcefully Off: Pending { until: None }, then Settled
     "#]]
     .assert_eq(&log);
     let mut nodes = NodeRecords::default();
-    nodes.begin(&foreign(OFF));
-    nodes.follow(&foreign(OFF), false);
+    nodes.hold(&foreign(OFF));
     nodes.begin(&transition(ON, 1));
+    nodes.cancel(&id());
+    nodes.ended(&transition(ON, 1), NOW);
+    assert!(nodes.is_held_by_another("x1"), "an action on record changes nothing about it");
     nodes.release(&foreign(OFF), now());
-    assert!(nodes.is_awaited("x1") && !nodes.is_left_open("x1"), "an action on record superseded it");
+    assert!(!nodes.is_held_by_another("x1") && nodes.is_left_open("x1"));
 }
 
 /// Returns a node whose power-on of that generation is under way, and which has reported its boot or not.

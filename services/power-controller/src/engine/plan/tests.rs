@@ -289,7 +289,24 @@ fn a_lost_transition_is_recognised_by_action_nodes_and_time() {
             vec![at(48_800, &theirs("t0", Some(OFF), &["x1", "x2"])), same.clone()],
             TransitionEvidence::Found("t1"),
         ),
-        ("it began in the second in which ours was sent", vec![cut(48_000)], TransitionEvidence::Found("t1")),
+        (
+            "it began in the second in which ours was sent, as any other may have",
+            vec![cut(49_000)],
+            TransitionEvidence::Undated { id: "t1", open: true },
+        ),
+        (
+            "two began while the call was under way",
+            vec![same.clone(), at(50_001, &theirs("t2", Some(OFF), &["x1", "x2"]))],
+            TransitionEvidence::Undated { id: "t2", open: true },
+        ),
+        (
+            "two began in the same second, and one is over",
+            vec![
+                UpstreamTransition { open: false, ..cut(50_000) },
+                UpstreamTransition { id: "t2".into(), ..cut(50_000) },
+            ],
+            TransitionEvidence::Undated { id: "t2", open: true },
+        ),
         (
             "it began in the second before",
             vec![cut(47_000)],

@@ -1,5 +1,6 @@
 //! The engine alone: each row is an event, followed by the commands that it leads to.
 
+mod foreign;
 mod stories;
 
 use std::collections::{HashMap, HashSet};
@@ -20,7 +21,7 @@ use proto::component::ActionReport;
 use super::*;
 use crate::{
     driver::{
-        DriverFailure, UpstreamTransition,
+        DriverFailure, ForeignAnswer, UpstreamTransition,
         progress::{TaskState, TransitionProgress, UpstreamTask},
     },
     journal::JournalChanges,
@@ -36,6 +37,8 @@ struct EngineScene {
     /// Components whose reports the registry refuses.
     stale: HashSet<String>,
     now: PointInTime,
+    /// Answer to the next look before transitions are sent; `None`: there is nothing of other clients.
+    look: Option<Result<ForeignAnswer, DriverFailure>>,
     /// Ids of transitions, in the order in which they appeared.
     ids: Vec<String>,
     log: String,
@@ -77,14 +80,18 @@ impl EngineScene {
     }
 
     fn new(nodes: &[&str], phase: Phase, power: PowerObservation) -> Self {
-        let upstream = UpstreamTraits { follows: true, aborts: true, task_deadline: TASK_DEADLINE };
+        let upstream =
+            UpstreamTraits { follows: true, aborts: true, lists: true, task_deadline: TASK_DEADLINE };
         let polls = PollSchedule::new(Duration::from_secs(1), Duration::from_secs(5), None);
+        let mut engine = PowerEngine::new(&[], polls, upstream);
+        engine.foreign = ForeignTransitions::none();
         let components = nodes.iter().map(|id| ((*id).to_owned(), Arc::new(node(id, phase)))).collect();
         Self {
-            engine: PowerEngine::new(&[], polls, upstream),
+            engine,
             facts: TableFacts { components, power, options: Options::default() },
             now: PointInTime { at: START, instant: Instant::now() },
             stale: HashSet::new(),
+            look: None,
             ids: Vec::new(),
             log: String::new(),
         }
@@ -112,6 +119,14 @@ impl EngineScene {
                         events.push_back(EngineEvent::Announced { announcement, stale: self.stale.clone() });
                     }
                     EngineCommand::Tell(event) => events.push_back(event),
+                    EngineCommand::Ask(UpstreamCall::Look { ids, asked_at }) => {
+                        let answer = self.look.take();
+                        let outcome = answer
+                            .as_ref()
+                            .map_or(Ok(()), |answer| answer.as_ref().map(drop).map_err(Clone::clone));
+                        events.extend(answer.map(EngineEvent::ForeignFound));
+                        events.push_back(EngineEvent::Looked { ids, asked_at, outcome });
+                    }
                     EngineCommand::Report(reports) => reports.iter().for_each(|report| self.count(report)),
                     _ => {}
                 }
@@ -234,18 +249,18 @@ impl EngineScene {
                 format!("ask for {} of {}", action.word(), nodes.join(" "))
             }
             EngineCommand::Ask(UpstreamCall::Search { ids, .. }) => format!("search for {}", self.names(ids)),
-            EngineCommand::Ask(UpstreamCall::Foreign { pause, ended_since }) => {
-                let ended = ended_since.map(|since| format!(", also ended ones of {:?}", START.since(since)));
-                let ended = ended.unwrap_or_default();
-                match pause {
-                    StepPause::Fixed(pause) => {
-                        format!("ask for foreign transitions in {} s{ended}", pause.as_secs_f64())
-                    }
-                    StepPause::Backoff { failures } => {
-                        format!("ask for foreign transitions after failure {failures}{ended}")
-                    }
+            EngineCommand::Ask(UpstreamCall::Foreign { pause, .. }) => match pause {
+                StepPause::Fixed(pause) => {
+                    format!("ask for foreign transitions in {} s", pause.as_secs_f64())
                 }
-            }
+                StepPause::Backoff { failures } => {
+                    format!("ask for foreign transitions after failure {failures}")
+                }
+            },
+            EngineCommand::Ask(UpstreamCall::Look { ids, .. }) => match self.look {
+                Some(_) => format!("look before {}", self.names(ids)),
+                None => String::new(),
+            },
             EngineCommand::Ask(UpstreamCall::Holders(_)) => "search for holders".to_owned(),
             EngineCommand::Ask(UpstreamCall::PollHolders { holders, .. }) => {
                 format!("poll holders {holders:?}")

@@ -10,7 +10,7 @@ use proto::power::{PowerReading, PowerState};
 use super::*;
 use crate::driver::FoundTransitions;
 
-fn check(scene: &EngineScene, expected: &Expect) {
+pub(super) fn check(scene: &EngineScene, expected: &Expect) {
     expected.assert_eq(&scene.log);
 }
 
@@ -256,27 +256,35 @@ fn restart_puts_sent_transitions_in_doubt_and_continues_the_others() {
             prepared, counts unknown:
                 write T1 Unknown [prepared]
                 step T1 in 0 s
-                ask for foreign transitions in 0 s, also ended ones of 630s
+                ask for foreign transitions in 0 s
             prepared:
                 step T1 in 0 s
-                ask for foreign transitions in 0 s, also ended ones of 630s
+                ask for foreign transitions in 0 s
             sent:
                 write T2 Unknown [sent]
                 step T2 in 0 s
-                ask for foreign transitions in 0 s, also ended ones of 630s
+                ask for foreign transitions in 0 s
             accepted:
                 poll T3 in 0 s, failure 0
-                ask for foreign transitions in 0 s, also ended ones of 630s
+                ask for foreign transitions in 0 s
             finished:
-                ask for foreign transitions in 0 s, also ended ones of 630s
+                ask for foreign transitions in 0 s
         "#]],
     );
 }
 
 /// Returns the answer of the upstream with these transitions that are not on record. Its clock is right.
-fn found(accepted: Vec<UpstreamTransition>) -> EngineEvent {
+pub(super) fn answer(found: Vec<UpstreamTransition>) -> ForeignAnswer {
     let clock = ClockOffset::measure(START, START, START, Duration::ZERO);
-    EngineEvent::ForeignFound(Ok(FoundTransitions { accepted, clock }))
+    let ids = |ended: bool| {
+        let listed = found.iter().filter(|one| !ended || !one.open);
+        Arc::new(listed.map(|one| one.id.clone()).collect::<HashSet<_>>())
+    };
+    ForeignAnswer { listed: ids(false), ended: ids(true), found, clock }
+}
+
+pub(super) fn found(accepted: Vec<UpstreamTransition>) -> EngineEvent {
+    EngineEvent::ForeignFound(Ok(answer(accepted)))
 }
 
 /// Returns whether an effect may still come at a node that is on.
@@ -323,23 +331,25 @@ fn effects_of_transitions_that_ended_before_the_term_are_awaited() {
     check(
         &scene,
         &expect![[r#"
-        two have ended:
-            read alone ours-before ours-refused twice
-            decide on alone ours-before ours-refused twice in 0 s
-            read twice
-            decide on twice in 0 s
-        alone: Pending { until: Some(Timestamp(1732119300000)) }, to be read: true
-        ours-before: Pending { until: Some(Timestamp(1732119300000)) }, to be read: true
-        ours-after: Settled, to be read: false
-        ours-refused: Pending { until: Some(Timestamp(1732119300000)) }, to be read: true
-        twice: Settled, to be read: true
-    "#]],
+            two have ended:
+                read alone ours-before ours-refused twice
+                decide on alone ours-before ours-refused twice in 0 s
+                read twice
+                decide on twice in 0 s
+                ask for foreign transitions in 30 s
+            alone: Pending { until: Some(Timestamp(1732119300000)) }, to be read: true
+            ours-before: Pending { until: Some(Timestamp(1732119300000)) }, to be read: true
+            ours-after: Settled, to be read: false
+            ours-refused: Pending { until: Some(Timestamp(1732119300000)) }, to be read: true
+            twice: Settled, to be read: true
+        "#]],
     );
 }
 
 #[test]
 fn what_the_upstream_works_on_without_a_record_is_waited_for() {
     let mut scene = EngineScene::power_off(&["x1", "x2"]);
+    scene.engine.foreign = ForeignTransitions::default();
     let begins = EngineEvent::TookOver { follows_another: false, is_told: true, is_after_loss: true };
     scene.tell("the term begins after a loss", begins);
     let away = || Err(DriverFailure::Unreachable("PCS is away".to_owned()));
@@ -352,12 +362,13 @@ fn what_the_upstream_works_on_without_a_record_is_waited_for() {
     let waits = |scene: &EngineScene, id: &str| {
         scene.engine.waits_for_holder(id, 1).map(|trouble| trouble.text().to_string())
     };
-    let text = "waiting for transition t-0 of the power upstream to end";
+    let text = "waiting for transition t-0 of the power upstream to end, which is not on record here and \
+                began at 2024-11-20T16:10:00Z";
     assert_eq!((waits(&scene, "x1").as_deref(), waits(&scene, "x2")), (Some(text), None));
     scene.tell("no answer", EngineEvent::ForeignFound(away()));
     assert_eq!(scene.engine.foreign.listing(), ForeignListing::Known);
     scene.tell("t-1 began in this term", found(vec![open(), later()]));
-    assert_eq!(waits(&scene, "x2"), None, "a refusal shows whether it is in the way");
+    assert!(waits(&scene, "x2").is_some_and(|text| text.contains(" t-1 ")));
     scene.tell("t-0 has ended", found(vec![later()]));
     assert_eq!(waits(&scene, "x1"), None);
     assert!(scene.engine.nodes.is_left_open("x1"));
@@ -365,18 +376,23 @@ fn what_the_upstream_works_on_without_a_record_is_waited_for() {
         &scene,
         &expect![[r#"
             the term begins after a loss:
-                ask for foreign transitions in 2 s, also ended ones of 630s
+                ask for foreign transitions in 2 s
             no answer:
-                ask for foreign transitions after failure 1, also ended ones of 630s
+                ask for foreign transitions after failure 1
             t-0 is open:
+                read x1
+                decide on x1 in 0 s
                 ask for foreign transitions in 5 s
             no answer:
                 ask for foreign transitions after failure 1
             t-1 began in this term:
+                read x2
+                decide on x2 in 0 s
                 ask for foreign transitions in 5 s
             t-0 has ended:
                 read x1
                 decide on x1 in 0 s
+                ask for foreign transitions in 5 s
         "#]],
     );
 }
@@ -408,13 +424,17 @@ fn an_abandoned_transition_of_another_client_is_not_waited_for() {
     check(
         &scene,
         &expect![[r#"
-        two are open:
-            ask for foreign transitions in 5 s
-        an unknown one is abandoned:
-        t-0 is abandoned:
-            read x1
-            decide on x1 in 0 s
-    "#]],
+            two are open:
+                read x1
+                decide on x1 in 0 s
+                read x2
+                decide on x2 in 0 s
+                ask for foreign transitions in 5 s
+            an unknown one is abandoned:
+            t-0 is abandoned:
+                read x1
+                decide on x1 in 0 s
+        "#]],
     );
 }
 
@@ -595,7 +615,8 @@ fn released_members_do_not_wait_for_held_ones() {
 fn transition_abandoned_during_its_announcement_is_not_sent() {
     let mut scene = EngineScene::power_on(&["x1"]);
     scene.decide();
-    let commands = scene.engine.apply(EngineEvent::Due(vec![scene.id(1)]), &scene.facts, scene.now);
+    let looked = EngineEvent::Looked { ids: vec![scene.id(1)], asked_at: scene.now.instant, outcome: Ok(()) };
+    let commands = scene.engine.apply(looked, &scene.facts, scene.now);
     let announcement = commands.into_iter().find_map(|command| match command {
         EngineCommand::Announce { announcement, .. } => Some(announcement),
         _ => None,
@@ -629,7 +650,11 @@ fn transition_is_announced_once_at_a_time() {
     let step = |scene: &mut EngineScene| {
         scene.engine.apply(EngineEvent::Due(vec![scene.id(1)]), &scene.facts, scene.now)
     };
-    let mut commands = step(&mut scene);
+    let looks = step(&mut scene);
+    assert!(matches!(looks[..], [EngineCommand::Ask(UpstreamCall::Look { .. })]), "{looks:?}");
+    assert!(step(&mut scene).is_empty(), "the upstream has not answered yet");
+    let looked = EngineEvent::Looked { ids: vec![scene.id(1)], asked_at: scene.now.instant, outcome: Ok(()) };
+    let mut commands = scene.engine.apply(looked, &scene.facts, scene.now);
     assert!(step(&mut scene).is_empty(), "the registry has not answered yet");
     let Some(EngineCommand::Announce { announcement, .. }) = commands.pop() else { panic!("{commands:?}") };
     let stale = HashSet::from(["x1".to_owned()]);
