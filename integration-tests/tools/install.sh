@@ -50,18 +50,7 @@ install_postgres() {
     postgres_programs >/dev/null || apt_install postgresql
 }
 
-install_# The browser is Debian's; its driver brings none.
-install_browser() {
-    command -v chromium >/dev/null || apt_install chromium || return
-    if [[ $(cat "$tools/page/installed.txt" 2>/dev/null) == "${PAGE_TOOLS[*]}" ]]; then
-        return
-    fi
-    command -v npm >/dev/null || apt_install npm || return
-    npm install --prefix "$tools/page" --ignore-scripts --no-audit --no-fund --no-save "${PAGE_TOOLS[@]}" &&
-        echo "${PAGE_TOOLS[*]}" >"$tools/page/installed.txt"
-}
-
-buf() {
+install_buf() {
     if [[ $(buf --version 2>/dev/null) == "$BUF_VERSION" ]]; then
         return
     fi
