@@ -102,7 +102,44 @@ async fn fresh_fleet_is_planned_and_nothing_is_written() {
     assert_eq!(everything(&world).await, before);
     assert_eq!(world.power.reads(), 2, "one read for each plan that depends on the power");
     assert_eq!(boot.summary.taken, 4);
-    expect![[r#""#]].assert_eq(&format!(
+    expect![[r#"
+        n0 PLANNED_ACTION_POWER_ON PLANNED_POWER_OFF Some(0)
+        n1 PLANNED_ACTION_POWER_ON PLANNED_POWER_OFF Some(0)
+        n2 PLANNED_ACTION_RESTART PLANNED_POWER_ON Some(0)
+        n3 PLANNED_ACTION_UNKNOWN PLANNED_POWER_UNSPECIFIED Some(0)
+        4 of compute: >s3://images/compute/kernel >bos_update_frequency=4h >s3://images/compute/initrd
+        without gone LEFT_OUT_REASON_UNKNOWN_TO_INVENTORY
+        without unheard LEFT_OUT_REASON_UNKNOWN_GROUP
+        without stranger LEFT_OUT_REASON_NOT_A_COMPONENT
+        FINDING_SEVERITY_WARNING FINDING_REASON_NO_CONSOLE [] the kernel parameters have no console=, so nodes show nothing while they boot
+        FINDING_SEVERITY_WARNING FINDING_REASON_NODES_UNKNOWN ["gone"] the inventory does not list nodes of the template
+        FINDING_SEVERITY_WARNING FINDING_REASON_GROUPS_UNKNOWN ["unheard"] groups or roles of the template do not exist or are empty
+        FINDING_SEVERITY_WARNING FINDING_REASON_NOT_COMPONENTS ["stranger"] nodes of the inventory are no components yet, and are left out
+        FINDING_SEVERITY_WARNING FINDING_REASON_POWER_UNKNOWN ["n3"] the power of nodes is unknown, and so is what would be done to them
+        shutdown:
+        n0 PLANNED_ACTION_NONE PLANNED_POWER_OFF None
+        n1 PLANNED_ACTION_NONE PLANNED_POWER_OFF None
+        n2 PLANNED_ACTION_POWER_OFF PLANNED_POWER_ON None
+        n3 PLANNED_ACTION_UNKNOWN PLANNED_POWER_UNSPECIFIED None
+        without gone LEFT_OUT_REASON_UNKNOWN_TO_INVENTORY
+        without unheard LEFT_OUT_REASON_UNKNOWN_GROUP
+        without stranger LEFT_OUT_REASON_NOT_A_COMPONENT
+        FINDING_SEVERITY_WARNING FINDING_REASON_NODES_UNKNOWN ["gone"] the inventory does not list nodes of the template
+        FINDING_SEVERITY_WARNING FINDING_REASON_GROUPS_UNKNOWN ["unheard"] groups or roles of the template do not exist or are empty
+        FINDING_SEVERITY_WARNING FINDING_REASON_NOT_COMPONENTS ["stranger"] nodes of the inventory are no components yet, and are left out
+        FINDING_SEVERITY_WARNING FINDING_REASON_POWER_UNKNOWN ["n3"] the power of nodes is unknown, and so is what would be done to them
+        staged:
+        n0 PLANNED_ACTION_STAGE PLANNED_POWER_UNSPECIFIED Some(0)
+        1 of compute: >s3://images/compute/kernel >bos_update_frequency=4h >s3://images/compute/initrd
+        without gone LEFT_OUT_REASON_NOT_IN_LIMIT
+        without n1 LEFT_OUT_REASON_NOT_IN_LIMIT
+        without n2 LEFT_OUT_REASON_NOT_IN_LIMIT
+        without n3 LEFT_OUT_REASON_NOT_IN_LIMIT
+        without stranger LEFT_OUT_REASON_NOT_IN_LIMIT
+        without unheard LEFT_OUT_REASON_UNKNOWN_GROUP
+        FINDING_SEVERITY_WARNING FINDING_REASON_NO_CONSOLE [] the kernel parameters have no console=, so nodes show nothing while they boot
+        FINDING_SEVERITY_WARNING FINDING_REASON_GROUPS_UNKNOWN ["unheard"] groups or roles of the template do not exist or are empty
+    "#]].assert_eq(&format!(
         "{}shutdown:\n{}staged:\n{}",
         shown(&boot),
         shown(&shutdown),
@@ -116,7 +153,13 @@ async fn outage_of_the_power_upstream_is_told() {
     world.template("t", &["n0"]).await;
     world.power.fail("PCS at pcs.example (failing since noon: 503)");
     let plan = plan(&world, asked_for(Operation::Boot, "t")).await.unwrap();
-    expect![[r#""#]].assert_eq(&shown(&plan));
+    expect![[r#"
+        n0 PLANNED_ACTION_UNKNOWN PLANNED_POWER_UNSPECIFIED Some(0)
+        1 of compute: >s3://images/compute/kernel >bos_update_frequency=4h >s3://images/compute/initrd
+        FINDING_SEVERITY_WARNING FINDING_REASON_NO_CONSOLE [] the kernel parameters have no console=, so nodes show nothing while they boot
+        FINDING_SEVERITY_WARNING FINDING_REASON_UPSTREAM_DOWN [] waiting for PCS at pcs.example (failing since noon: 503)
+        FINDING_SEVERITY_WARNING FINDING_REASON_POWER_UNKNOWN ["n0"] the power of nodes is unknown, and so is what would be done to them
+    "#]].assert_eq(&shown(&plan));
 }
 
 #[tokio::test]
@@ -209,7 +252,11 @@ async fn session_is_refused_if_its_plan_does_not_hold() {
     other.boot_sets.get_mut("compute").unwrap().kernel_parameters = Some("quiet".to_owned());
     world.put_template(other).await.unwrap();
     rows += &format!("template: {}\n", refusal().await);
-    expect![[r#""#]].assert_eq(&rows);
+    expect![[r#"
+        inventory: it does not hold any more: it took 3 nodes, and 4 would be taken now
+        template: it does not hold any more: the template has changed
+    "#]]
+    .assert_eq(&rows);
     world.put_template(grouped("blue")).await.unwrap();
     let reboot = CreateSessionRequest { operation: Operation::Reboot.into(), ..bound.clone() };
     assert!(matches!(world.create(reboot).await, Err(Fault::Locked { .. })));
@@ -229,7 +276,7 @@ async fn session_whose_plan_ends_before_its_setup_touches_no_node() {
     world.waiting("s").await;
     world.template("t", &["n0", "n1", "gone"]).await;
     let session = world.complete("s").await;
-    expect![[r#""#]].assert_eq(session.error());
+    expect!["the plan of the session does not hold any more: the template has changed; it took 1 node, and 2 would be taken now"].assert_eq(session.error());
     assert_eq!(session.result(), SessionResult::Failed);
     assert!(session.components.is_empty());
     let after = everything(&world).await;
