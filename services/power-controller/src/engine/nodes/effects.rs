@@ -158,7 +158,7 @@ impl NodeRecords {
     pub(crate) fn open_against(&self, id: &str, reading: PowerReading) -> Option<OpenAction> {
         let record = self.records.get(id)?;
         let effect = record.effect.as_ref()?;
-        let Some(action) = effect.action else { return None };
+        let action = effect.action?;
         let lacks_effect = match action {
             Action::PoweringOn => reading != PowerReading::On,
             Action::PoweringOffForcefully => reading != PowerReading::Off,
