@@ -9,8 +9,9 @@ use proto::{
     component::{
         Action, ActionReport, ActualState, BootArtifacts, BootToken, Component, InventoryListing,
         PatchComponentsRequest, PatchEach, Phase, PreparationReport, PutComponentsRequest,
-        ReportActionsRequest, ReportPreparationsRequest, WatchComponentsRequest, WatchComponentsResponse,
-        patch_components_request::Selection, report_service_client::ReportServiceClient,
+        ReportActionsRequest, ReportPreparationsRequest, ReportStatusesRequest, StatusReport,
+        WatchComponentsRequest, WatchComponentsResponse, patch_components_request::Selection,
+        report_service_client::ReportServiceClient,
     },
     option::{Options, UpdateOptionsRequest, options_service_client::OptionsServiceClient},
 };
@@ -213,9 +214,18 @@ async fn power_on(site: &Site, id: &str, token: &str) {
     site.enable(id, true).await;
     site.patch(id, Component { status: Some(powering_on), ..Component::default() }).await;
     site.until(id, InventoryListing::Listed).await;
+    let mut registry = ReportServiceClient::new(site.channel.clone());
+    // Nothing begins before the evaluator has decided.
+    let decision = StatusReport {
+        id: id.into(),
+        revision: site.component(id).await.unwrap().revision,
+        phase: Phase::PoweringOn.into(),
+        ..StatusReport::default()
+    };
+    let decided = ReportStatusesRequest { reports: vec![decision] };
+    assert!(registry.report_statuses(decided).await.unwrap().into_inner().stale_ids.is_empty());
     let stored = site.component(id).await.unwrap();
     let attempt = stored.event_stats.and_then(|stats| stats.power_on_attempts).unwrap_or(0) + 1;
-    let mut registry = ReportServiceClient::new(site.channel.clone());
     let boot_artifacts = Some(BootArtifacts { kernel: Some("k".into()), ..BootArtifacts::default() });
     let prepared = ReportPreparationsRequest {
         reports: vec![PreparationReport {

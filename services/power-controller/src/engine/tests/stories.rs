@@ -636,6 +636,7 @@ fn transition_abandoned_during_its_announcement_is_not_sent() {
             step T1 in 0 s
         T1 is due:
         the registry answers:
+            report x1 attempt 1 failed
             write T1 Finished [x1]
             read x1
             decide on x1 in 0 s
@@ -731,7 +732,7 @@ fn abandoned_transition_ends_whatever_its_state() {
         an operator abandons T1:
             step T1 in 0 s
         T1 is due:
-            report x1 attempt 1
+            report x1 attempt 1 failed
             write T1 Finished [x1]
             read x1
             decide on x1 in 0 s
@@ -817,10 +818,10 @@ fn a_wait_that_arrives_after_the_end_of_its_transition_goes_away() {
         scene.decide();
         let component = &scene.facts.components["x1"];
         assert_eq!((component.power.trouble.as_ref(), component.last_action_failed()), (None, failed));
-        assert_eq!(scene.log, "nodes changed:\n    report x1 attempt 1 failed\n");
+        assert!(scene.log.contains("report x1 attempt 1 failed\n"), "{}", scene.log);
         scene.log.clear();
         scene.decide();
-        assert_eq!(scene.log, "nodes changed:\n", "once");
+        assert!(!scene.log.contains("report"), "once: {}", scene.log);
     }
 }
 
