@@ -31,6 +31,8 @@ struct Scene {
     record: Component,
     powered: bool,
     actions: u32,
+    /// Number of the wanted image.
+    image: u32,
     now: i64,
     options: Options,
 }
@@ -47,14 +49,16 @@ impl Scene {
         let id = ComponentId::parse("x1").unwrap();
         let options = Options { disable_components_on_completion: false, ..Options::default() };
         let found = write::newly_discovered(id, Timestamp(0));
-        let mut scene = Self { record: found, powered: false, actions: 0, now: 0, options };
+        let mut scene = Self { record: found, powered: false, actions: 0, image: 0, now: 0, options };
         scene.wish();
         scene
     }
 
-    /// Enables the node as an operator does, with a wanted state.
+    /// Enables the node as an operator does who wants another image.
     fn wish(&mut self) {
-        let desired = DesiredState { boot_artifacts: Some(image(1).into()), ..DesiredState::default() };
+        self.image += 1;
+        let boot_artifacts = Some(image(self.image).into());
+        let desired = DesiredState { boot_artifacts, ..DesiredState::default() };
         let patch =
             ComponentPatch { enabled: Some(true), desired_state: Some(desired), ..ComponentPatch::default() };
         let changed = write::patch(&self.record, patch, |_| None, Timestamp(self.now));
@@ -122,7 +126,7 @@ impl Scene {
         self.actions += 1;
         self.powered = action == Action::PoweringOn;
         if self.powered {
-            let boot_artifacts = Some(image(1).into());
+            let boot_artifacts = Some(image(self.image).into());
             let actual = ActualState { boot_artifacts, ..ActualState::default() };
             let patch = ComponentPatch { actual_state: Some(actual), ..ComponentPatch::default() };
             let reported = write::patch(&self.record, patch, |_| None, now);
