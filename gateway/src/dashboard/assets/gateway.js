@@ -28,7 +28,12 @@ export async function ask(path, { headers = {}, ...options } = {}) {
 export async function call(path, options) {
   const answer = await ask(path, options);
   if (answer.ok) return answer.json();
-  throw new Refusal(answer.status, await words(answer));
+  throw await refusal(answer);
+}
+
+/** Returns the refusal that an answer is. */
+export async function refusal(answer) {
+  return new Refusal(answer.status, await words(answer));
 }
 
 async function words(answer) {

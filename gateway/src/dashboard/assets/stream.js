@@ -1,6 +1,6 @@
 // Server-sent events, read by fetch because an EventSource cannot carry a token.
 
-import { ask, Refusal } from "./gateway.js";
+import { ask, Refusal, refusal } from "./gateway.js";
 
 const LONGEST_WAIT = 15_000;
 
@@ -16,7 +16,7 @@ export async function follow(path, take, state) {
   for (;;) {
     try {
       const answer = await ask(path, { headers: place ? { "last-event-id": place } : {} });
-      if (!answer.ok) throw new Refusal(answer.status, (await answer.text()) || answer.statusText);
+      if (!answer.ok) throw await refusal(answer);
       state("live", "");
       wait = 500;
       if (!place) take([{ name: "reset", data: null }]);
