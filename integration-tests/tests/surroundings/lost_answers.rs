@@ -61,8 +61,10 @@ async fn transition_in_doubt_blocks_further_requests() {
     let scene = MeshScene::of(plan, brisk).await;
     // The transition is accepted, its answer is lost, and it cannot be looked up.
     scene.upstreams.trouble(ServiceTrouble::new(Pcs, TroubleEffect::HangAfter).only(POST));
-    scene.upstreams.trouble(ServiceTrouble::status(Pcs, 503).only("GET /transitions"));
     scene.boot().await;
+    // Before the call transitions are listed too.
+    scene.asked_at_least(Pcs, POST, 1).await;
+    scene.upstreams.trouble(ServiceTrouble::status(Pcs, 503).only("GET /transitions"));
     scene.show(&scene.upstreams.ids(), &["waiting for PCS at ", " since "]).await;
     // The session then wants the opposite of the transition in doubt.
     let name = scene.mesh.bos.session("image-1", "shutdown").await;
