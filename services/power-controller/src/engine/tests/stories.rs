@@ -764,6 +764,7 @@ fn given_up(in_doubt: bool, restart: bool) -> EngineScene {
         scene.engine = PowerEngine::new(&[Arc::clone(&marked)], polls, scene.engine.upstream);
         let begins = EngineEvent::TookOver { follows_another: false, is_told: true, is_after_loss: false };
         scene.tell("another term begins", begins);
+        scene.tell("transitions are listed", found(Vec::new()));
     }
     scene.tell("T1 is abandoned", EngineEvent::Abandoned(marked));
     scene
@@ -795,6 +796,7 @@ fn an_unsent_shutdown_that_was_given_up_is_asked_for_again_and_never_forced() {
                     begin T2 Prepared [x1]
                     step T2 in 0 s
                 T2 is due:
+                    look before T2
                     announce x1 attempt 2
                     write T2 Sent [x1]
                     ask for powering_off_gracefully of x1
