@@ -181,7 +181,7 @@ fn operator_boots_by_a_plan() {
     mesh.ends(&format!("template apply -f {file}"), 0);
     let limit = "--limit X1000c0s0b0n[00-01]";
     let shown = mesh.ends(&format!("plan compute {limit}"), 0);
-    assert!(shown.contains("no_console"), "{shown}");
+    assert!(shown.contains("2      power_on"), "{shown}");
     let next = shown.lines().find_map(|line| line.strip_prefix("next: reveille ")).unwrap();
     assert_eq!(mesh.ends("get sessions -o name", 0), "", "a plan creates no session");
     assert_eq!(mesh.ends(&format!("plan compute {limit} -o name"), 0), "x1000c0s0b0n0\nx1000c0s0b0n1\n");
