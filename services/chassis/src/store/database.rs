@@ -5,7 +5,7 @@ mod absent;
 mod arrays;
 mod schema;
 
-use std::{fmt::Display, os::unix::fs::MetadataExt, path::Path, sync::Arc, time::Duration};
+use std::{fmt::Display, net::IpAddr, os::unix::fs::MetadataExt, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use sea_orm::{
@@ -16,7 +16,7 @@ use sea_orm::{
         self, Connection, Sqlite,
         error::DatabaseError,
         pool::PoolOptions,
-        postgres::{PgConnectOptions, PgDatabaseError, PgPoolOptions},
+        postgres::{PgConnectOptions, PgDatabaseError, PgPoolOptions, PgSslMode},
         sqlite::{SqliteJournalMode, SqliteSynchronous},
     },
 };
@@ -93,6 +93,12 @@ pub async fn connect_as<M: MigratorTrait>(
     if url == NO_DATABASE {
         return Ok(absent::connection());
     }
+    if let Some(host) = unverified_host(url) {
+        tracing::warn!(
+            host,
+            "nobody verifies that this is the database: its address needs sslmode=verify-full and sslrootcert"
+        );
+    }
     let mut options = ConnectOptions::new(url);
     options
         .sqlx_logging(false)
@@ -138,6 +144,21 @@ pub async fn connect_as<M: MigratorTrait>(
         look_at_blocks(database.get_sqlite_connection_pool().connect_options().get_filename());
     }
     Ok(database)
+}
+
+/// Returns the host of a database on another machine whose certificate and name are not both verified; `None`: the
+/// connection is safe, stays on this machine, or is no connection to a server.
+fn unverified_host(url: &str) -> Option<String> {
+    let is_server = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
+    // An address that cannot be read fails when it is connected to, with the reason.
+    let options: PgConnectOptions = is_server.then(|| url.parse().ok())??;
+    let host = options.get_host();
+    let is_here = options.get_socket().is_some()
+        || host.starts_with('/')
+        || host.eq_ignore_ascii_case("localhost")
+        || host.trim_matches(['[', ']']).parse().is_ok_and(|address: IpAddr| address.is_loopback());
+    let is_verified = matches!(options.get_ssl_mode(), PgSslMode::VerifyFull);
+    (!is_here && !is_verified).then(|| host.to_owned())
 }
 
 /// Opens the database. A file on a busy disk may take longer to be created and synced than a write may wait for a
@@ -517,6 +538,24 @@ mod tests {
         }
         for error in [DbErr::RecordNotUpdated, with(sqlx::Error::RowNotFound)] {
             assert!(!is_in_trouble(&error) && !is_away(&error), "{error}");
+        }
+    }
+
+    #[test]
+    fn databases_of_other_machines_should_be_verified() {
+        for (url, expected) in [
+            ("sqlite://a.sqlite", None),
+            ("postgres://u:p@127.0.0.1:5432/d", None),
+            ("postgres://u:p@[::1]/d", None),
+            ("postgres://u:p@localhost/d", None),
+            ("postgres:///d?host=/run/postgresql", None),
+            ("postgres://u:p@db.example/d", Some("db.example")),
+            ("postgresql://u:p@10.0.0.1/d?sslmode=require", Some("10.0.0.1")),
+            // Any authority of the web could sign for any name.
+            ("postgres://u:p@db.example/d?sslmode=verify-ca&sslrootcert=ca.pem", Some("db.example")),
+            ("postgres://u:p@db.example/d?sslmode=verify-full&sslrootcert=ca.pem", None),
+        ] {
+            assert_eq!(unverified_host(url).as_deref(), expected, "{url}");
         }
     }
 
