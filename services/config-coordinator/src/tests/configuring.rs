@@ -4,6 +4,7 @@ use chassis::{
     observe::{freshness::LAPSE, outage::LONGEST_SILENCE},
     settings::ConfigurationDriver,
 };
+use proto::power::PowerReading;
 
 use super::{peers::PlayedTrouble, *};
 
@@ -115,10 +116,10 @@ async fn nodes_that_have_to_boot_are_asked_about_when_they_have() {
     site.assign(ids(10), &wish("base"), Phase::PoweringOff).await;
     all_show("known Some(\"old\") \"configured\" of now \"\"").await;
 
-    // The service has the nodes, and answers when it takes the configuration for their boot.
+    // The service has the nodes, which are off, and answers when it takes the configuration for their boot.
+    ids(10).for_each(|id| site.power.set(&id, PowerReading::Off));
     let asked = site.peers.heard("GET /cfs");
-    site.assign(ids(10), &wish("base"), Phase::PoweringOff).await;
-    site.registry.report_phase(ids(10), Phase::PoweringOn).await;
+    site.pending(ids(10), "base").await;
     all_show("known Some(\"base\") \"\" of now \"\"").await;
     assert_eq!(site.peers.heard("GET /cfs"), asked);
 
