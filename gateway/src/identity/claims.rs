@@ -42,8 +42,11 @@ fn below(path: &[String], value: &Value, found: &mut Vec<String>) -> bool {
     match path.split_first() {
         None => texts(value, found),
         Some((name, rest)) if name == "*" => {
-            let members = value.as_object().into_iter().flat_map(|members| members.values());
-            members.fold(true, |readable, member| below(rest, member, found) && readable)
+            let mut is_readable = true;
+            for member in value.as_object().into_iter().flat_map(|members| members.values()) {
+                is_readable &= below(rest, member, found);
+            }
+            is_readable
         }
         Some((name, rest)) => value.get(name).is_none_or(|member| below(rest, member, found)),
     }

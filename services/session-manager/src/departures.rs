@@ -39,7 +39,7 @@ const IN_DOUBT: Duration = Duration::from_secs(3);
 
 /// Error of a node that left the tenant of its session. The text names no tenant, because the next tenant can read
 /// it.
-pub(crate) const LEFT: &str = "The node has left the tenant whose session was acting on it";
+const LEFT: &str = "The node has left the tenant whose session was acting on it";
 
 /// Polls the tenant service for the running sessions of tenants, for ever.
 pub(crate) async fn run(shared: ManagerState, term: Term) -> anyhow::Result<Infallible> {

@@ -27,7 +27,6 @@ use tokio::sync::Notify;
 use upstream::{CredentialUse, Peer};
 
 use crate::{
-    departures::LEFT,
     dependency::{Dependency, DependencyError, DependencyOutage},
     members::SessionMembers,
     store::SessionTable,
@@ -200,12 +199,12 @@ impl TenantLookup {
 
     /// Returns the nodes that are the tenant's by what is on record: those whose session, now or last, is one of the tenant,
     /// and the members of its sessions that have yet to begin. A process that remembers no answer misses them in the first
-    /// one. Nodes that were released because they had left their tenant are left out.
+    /// one. Nodes that have left the tenant before are missed too, until the next answer agrees.
     fn held_last(&self, tenant: &Tenant) -> BTreeSet<ComponentId> {
         let mut held = BTreeSet::new();
         for record in self.sessions.view().all().iter().filter(|record| record.session.tenant == *tenant) {
             let last = self.members.last_of(&record.session).into_iter();
-            held.extend(last.filter(|one| one.error_text() != LEFT).map(|one| one.id.clone()));
+            held.extend(last.map(|one| one.id.clone()));
             if record.session.progress == Progress::Pending {
                 held.extend(record.session.components.iter().cloned());
             }
