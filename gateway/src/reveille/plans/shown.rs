@@ -82,9 +82,9 @@ pub(super) struct ShownChange {
 struct ShownMember {
     /// Member that differs.
     member: EnumWord<StateMember>,
-    /// What the node reported to run, or the configuration on its record; empty: none.
+    /// Text that the node reported, or the configuration on its record; empty: none.
     before: String,
-    /// What the session wants; empty: none.
+    /// Text that the session wants; empty: none.
     after: String,
     /// Words of the kernel parameters that go.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -72,7 +72,7 @@ pub enum PowerIdle {
     NotListed,
     /// The power was switched off and on in turn too often for one wish.
     TurnedTooOften,
-    /// Nothing was decided yet by evidence of this generation.
+    /// No decision rests on evidence of this generation yet.
     Undecided,
 }
 

@@ -85,7 +85,7 @@ pub struct Preparation {
 pub enum PreparationIdle {
     /// The component is not enabled.
     NotEnabled,
-    /// Nothing was decided yet by evidence of this generation.
+    /// No decision rests on evidence of this generation yet.
     Undecided,
     /// The component does not wait to be switched on.
     NotPending,

@@ -17,9 +17,9 @@ use crate::{
 pub enum AttemptFate {
     /// Its outcome is awaited.
     Open,
-    /// It is over, and the upstream had taken it.
+    /// Over, and the upstream had taken it.
     Taken,
-    /// It is over, and is not known to have been taken.
+    /// Over, and not known to have been taken.
     Dropped,
 }
 

@@ -30,7 +30,7 @@ struct Suspect {
 /// Verdict on an item that was refused.
 #[derive(Debug, Clone, Copy)]
 enum Suspicion {
-    /// Nothing shows whether the item or the service is at fault.
+    /// Fault of the item or of the service, which no answer has shown yet.
     Open {
         /// First refusal.
         since: Instant,

@@ -24,7 +24,7 @@ const CONSOLE: &str = "console=";
 pub enum Severity {
     /// The session would be refused, or fail before it touches a node.
     Error,
-    /// Something is not as an operator may expect.
+    /// Fact that an operator may not expect.
     Warning,
     /// Fact to know.
     Info,
