@@ -796,7 +796,6 @@ fn an_unsent_shutdown_that_was_given_up_is_asked_for_again_and_never_forced() {
                     begin T2 Prepared [x1]
                     step T2 in 0 s
                 T2 is due:
-                    look before T2
                     announce x1 attempt 2
                     write T2 Sent [x1]
                     ask for powering_off_gracefully of x1
