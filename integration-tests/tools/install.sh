@@ -18,8 +18,6 @@ install_tools() {
     install_old_kubectl || missing=1
     install_old_flightctl || missing=1
     install_browser || missing=1
-    # Tests that need a tool from there then insist on it.
-    export REVEILLE_TEST_TOOLS=$tools
     return $missing
 }
 
