@@ -123,7 +123,7 @@ pub struct Acceptance {
     /// Records of its component.
     pub records: Vec<Arc<Component>>,
     /// Power states at the power controller.
-    pub powers: Vec<Arc<PowerState>>,
+    pub powers: Vec<PowerState>,
     /// Boot data for its next boot.
     pub boot: Vec<Prepared>,
     /// Configurations that were set for it.
@@ -295,7 +295,7 @@ pub fn fresh(seen: &Acceptance) -> Result<(), String> {
 
 /// I15: no action is taken on a node with an unknown power.
 pub fn known(seen: &Acceptance) -> Result<(), String> {
-    let known = |power: &&Arc<PowerState>| matches!(power.reading(), PowerReading::On | PowerReading::Off);
+    let known = |power: &&PowerState| matches!(power.reading(), PowerReading::On | PowerReading::Off);
     match seen.powers.iter().find(known) {
         Some(_) => Ok(()),
         None => Err(format!("{}: {:?} upon {:?}", seen.node, seen.action, seen.powers)),

@@ -9,7 +9,7 @@ use std::{
 };
 
 use chassis::{
-    kinds::options::OptionsRecord,
+    kinds::{configuration::ConfigurationStateRecord, options::OptionsRecord, power::PowerStateRecord},
     store::{
         disk::KeptCommit,
         resource::{Batch, Resource},
@@ -23,7 +23,7 @@ use domain::boot::{
 use parking_lot::Mutex;
 use proto::{
     component::Action,
-    configuration::{ConfigurationReading, ConfigurationState},
+    configuration::ConfigurationReading,
     power::{PowerReading, PowerState},
 };
 use session_manager::SessionRecord;
@@ -54,7 +54,7 @@ struct State {
     components: BTreeMap<String, History<Component>>,
     /// Components before the last restore, and its time.
     before_restore: Option<(Instant, BTreeMap<String, Arc<Component>>)>,
-    powers: BTreeMap<String, History<PowerState>>,
+    powers: BTreeMap<String, History<PowerStateRecord>>,
     transitions: BTreeMap<String, Arc<PowerTransition>>,
     options: Option<Arc<OptionsRecord>>,
     boot: BTreeMap<String, VecDeque<(Instant, Prepared)>>,
@@ -116,6 +116,11 @@ impl<R> History<R> {
     }
 }
 
+/// Returns the power states that were in force within the grace.
+fn power_states(history: &History<PowerStateRecord>) -> Vec<PowerState> {
+    history.recent().iter().map(|state| state.message()).collect()
+}
+
 impl Journal {
     /// Records a commit of a host.
     pub fn kept(&self, part: Part, commit: &KeptCommit<'_>) {
@@ -143,20 +148,20 @@ impl Journal {
                 }
             }
             note(&mut state.components, batch);
-        } else if let Some(batch) = batch.downcast_ref::<Batch<PowerState>>() {
+        } else if let Some(batch) = batch.downcast_ref::<Batch<PowerStateRecord>>() {
             state.told(part, batch);
             for power in &batch.changed {
-                if power.reading() != PowerReading::Unspecified {
-                    state.readers.entry(power.id.clone()).or_default().insert(start);
+                if power.content().reading() != PowerReading::Unspecified {
+                    state.readers.entry(power.id().to_owned()).or_default().insert(start);
                 }
             }
             note(&mut state.powers, batch);
-        } else if let Some(batch) = batch.downcast_ref::<Batch<ConfigurationState>>() {
+        } else if let Some(batch) = batch.downcast_ref::<Batch<ConfigurationStateRecord>>() {
             state.told(part, batch);
             for one in &batch.changed {
-                if one.reading() != ConfigurationReading::Unspecified {
-                    let read = state.configurations_read.entry(one.id.clone()).or_default();
-                    read.insert(one.generation);
+                if one.content().reading() != ConfigurationReading::Unspecified {
+                    let read = state.configurations_read.entry(one.id().to_owned()).or_default();
+                    read.insert(one.content().generation);
                 }
             }
         } else if let Some(batch) = batch.downcast_ref::<Batch<PowerTransition>>() {
@@ -414,7 +419,7 @@ impl State {
             asked: asked.map(|open| open.asked(node)),
             open,
             records: self.records(node, None),
-            powers: self.powers.get(node).map(History::recent).unwrap_or_default(),
+            powers: self.powers.get(node).map(power_states).unwrap_or_default(),
             boot: recent(self.boot.get(node)),
             configured: recent(self.configured.get(node)),
         }

@@ -2,9 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use chassis::{Settings, kinds::options::OptionsRecord};
+use chassis::{
+    Settings,
+    kinds::{options::OptionsRecord, power::PowerStateRecord},
+};
 use domain::boot::component::Component;
-use proto::power::PowerState;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use crate::{
@@ -86,7 +88,7 @@ async fn live(seed: u64, only: Vec<Fault>) -> anyhow::Result<Outcome> {
     let people = People::new(Arc::clone(&world), nodes.clone());
     let components = Watcher::<Component>::new(&world, Part::Registry);
     let options = Watcher::<OptionsRecord>::new(&world, Part::Registry);
-    let powers = Watcher::<PowerState>::new(&world, Part::Power);
+    let powers = Watcher::<PowerStateRecord>::new(&world, Part::Power);
     let story = async {
         people.set_up().await?;
         let trouble =

@@ -120,7 +120,7 @@ impl BootCoordinator {
     /// Returns components with records that were deleted unnoticed.
     fn leftovers(&self) -> Vec<ComponentId> {
         let states = self.states.view().all();
-        let remembered = states.iter().filter_map(|state| ComponentId::parse(&state.id).ok());
+        let remembered = states.iter().filter_map(|state| ComponentId::parse(state.id()).ok());
         let prepared = self.preparer.preparations.view().all();
         let remembered = remembered.chain(prepared.iter().map(|record| record.id.clone()));
         let scripts = self.scripts.view().all();

@@ -8,7 +8,9 @@ use std::{
 
 use chassis::{
     Fault,
-    kinds::{observation, options::OptionsRecord, trouble},
+    kinds::{
+        NodeState, configuration::ConfigurationStateRecord, observation, options::OptionsRecord, trouble,
+    },
     lease::Term,
     mesh::time,
     observe::{
@@ -142,7 +144,7 @@ impl ConfigurationObserver {
     pub(crate) fn need(&self, id: &ComponentId) -> Option<QueryReason> {
         let component = self.components.get(id.as_str()).filter(|component| component.is_enabled())?;
         let generation = component.generation;
-        let last = self.states.view().get(id.as_str());
+        let last = self.state(id.as_str());
         let known = last.filter(|last| last.reading() == ConfigurationReading::Known);
         let is_known = known.as_ref().is_some_and(|known| known.generation == generation);
         if !is_known || self.clock.lock().fresh(id).is_none() {
@@ -155,13 +157,17 @@ impl ConfigurationObserver {
         audited.then_some(QueryReason::Audit { generation })
     }
 
+    /// Returns the state of a node on record.
+    fn state(&self, id: &str) -> Option<ConfigurationState> {
+        self.states.view().get(id).map(|state| state.message())
+    }
+
     /// Returns the known configuration of a component in its generation; unknown while states are out of date.
     pub(crate) fn known(&self, component: &Component) -> ConfigurationObservation {
         if self.is_out_of_date() {
             return ConfigurationObservation::Unknown;
         }
-        let state = self.states.view().get(component.id.as_str());
-        observation::configuration(state.as_deref(), component.generation)
+        observation::configuration(self.state(component.id.as_str()).as_ref(), component.generation)
     }
 
     /// Returns whether states are out of date, so that all of them have to be withdrawn.
@@ -183,8 +189,7 @@ impl ConfigurationObserver {
     /// Returns whether the upstream has answered in this generation and left the node out.
     pub(crate) fn is_missing(&self, id: &ComponentId) -> bool {
         let Some(component) = self.components.get(id.as_str()) else { return false };
-        let state = self.states.view().get(id.as_str());
-        state.is_some_and(|state| {
+        self.state(id.as_str()).is_some_and(|state| {
             state.generation == component.generation && state.reading() == ConfigurationReading::Missing
         })
     }
@@ -293,15 +298,15 @@ impl ConfigurationObserver {
     ) -> Result<usize, Fault> {
         let ids: Vec<_> = learnt.iter().map(|(id, ..)| id.clone()).collect();
         let (clock, now) = (Arc::clone(&self.clock), clock::now());
-        let write = move |draft: &mut Draft<'_, ConfigurationState>| {
+        let write = move |draft: &mut Draft<'_, ConfigurationStateRecord>| {
             // Readings are ordered here, in the order of writes.
             let mut clock = clock.lock();
             let mut changed = HashSet::new();
             for (id, observed, generation) in learnt {
                 let Some(generation) = admit(&mut clock, source, &id, time, generation) else { continue };
-                let kept = draft.get(id.as_str());
-                if let Some(state) = observed.replaces(kept.as_deref(), &id, generation, now) {
-                    draft.put(state);
+                let kept = draft.get(id.as_str()).map(|kept| kept.message());
+                if let Some(state) = observed.replaces(kept.as_ref(), &id, generation, now) {
+                    draft.put(NodeState::of(state));
                     changed.insert(id);
                 }
             }
@@ -326,17 +331,17 @@ impl ConfigurationObserver {
         if troubles.is_empty() {
             return Ok(());
         }
-        let write = move |draft: &mut Draft<'_, ConfigurationState>| {
+        let write = move |draft: &mut Draft<'_, ConfigurationStateRecord>| {
             for (id, trouble) in troubles {
-                let Some(kept) = draft.get(id.as_str()) else { continue };
+                let Some(kept) = draft.get(id.as_str()).map(|kept| kept.message()) else { continue };
                 let trouble = trouble.of(PlacingStep::Configuration);
                 let noted = ConfigurationState {
                     error: trouble.text().to_string(),
                     error_kind: trouble::kind_to_wire(Some(&trouble)).into(),
-                    ..ConfigurationState::clone(&kept)
+                    ..kept.clone()
                 };
-                if kept.reading() == ConfigurationReading::Known && *kept != noted {
-                    draft.put(noted);
+                if kept.reading() == ConfigurationReading::Known && kept != noted {
+                    draft.put(NodeState::of(noted));
                 }
             }
             Ok(())
@@ -350,11 +355,11 @@ impl ConfigurationObserver {
         let began = Instant::now();
         let withdraw = || {
             let view = self.states.view();
-            let known = self.components.enabled().filter_map(|id| view.get(id.as_str()));
+            let known = self.components.enabled().filter_map(|id| Some(view.get(id.as_str())?.message()));
             let known = known.filter(|state| state.reading() != ConfigurationReading::Unspecified);
             let withdrawn: Vec<_> = known.map(|state| ObservedConfiguration::withdrawn(&state)).collect();
-            let put = move |draft: &mut Draft<'_, ConfigurationState>| {
-                withdrawn.into_iter().for_each(|state| draft.put(state));
+            let put = move |draft: &mut Draft<'_, ConfigurationStateRecord>| {
+                withdrawn.into_iter().for_each(|state| draft.put(NodeState::of(state)));
                 Ok(())
             };
             self.states.write_fenced(self.term.fence(), put)
@@ -375,7 +380,7 @@ impl ConfigurationObserver {
     /// of those would be lost and never requested again.
     pub(crate) async fn forget(&self, mut ids: Vec<ComponentId>) -> Result<(), Fault> {
         let (clock, components) = (Arc::clone(&self.clock), self.components.clone());
-        let delete = move |draft: &mut Draft<'_, ConfigurationState>| {
+        let delete = move |draft: &mut Draft<'_, ConfigurationStateRecord>| {
             ids.retain(|id| components.get(id.as_str()).is_none());
             let mut clock = clock.lock();
             for id in &ids {

@@ -2,7 +2,7 @@
 
 use chassis::{
     Channel, Context,
-    kinds::observation,
+    kinds::{observation, power::PowerStateRecord},
     observe::{
         mirror::{Change, Mirror},
         work::WorkQueue,
@@ -12,12 +12,12 @@ use domain::{
     boot::{component::Component, configuration::preparation::PowerEvidence},
     core::id::ComponentId,
 };
-use proto::power::{PowerReading, PowerState};
+use proto::power::PowerReading;
 
 /// Mirror of the power states that counts only while it and the mirror of the components are current.
 #[derive(Clone)]
 pub(crate) struct PowerMirror {
-    states: Mirror<PowerState>,
+    states: Mirror<PowerStateRecord>,
     components: Mirror<Component>,
 }
 
@@ -31,11 +31,11 @@ impl PowerMirror {
         queues: [WorkQueue<ComponentId>; 2],
     ) -> Self {
         let marked = (queues.clone(), components.clone());
-        let states = Mirror::start(context, power, move |changes: &[Change<PowerState>]| {
+        let states = Mirror::start(context, power, move |changes: &[Change<PowerStateRecord>]| {
             let (queues, components) = &marked;
             let told = changes.iter().filter_map(|change| change.current.as_ref());
-            let read = told.filter(|state| state.reading() != PowerReading::Unspecified);
-            let concerned = read.filter_map(|state| components.get(&state.id));
+            let read = told.filter(|state| state.content().reading() != PowerReading::Unspecified);
+            let concerned = read.filter_map(|state| components.get(state.id()));
             let ids: Vec<_> = concerned
                 .filter(|component| component.is_enabled())
                 .map(|component| component.id.clone())
@@ -56,7 +56,7 @@ impl PowerMirror {
         if !self.states.is_current() || !self.components.is_current() {
             return PowerEvidence::UNKNOWN;
         }
-        let state = self.states.get(component.id.as_str());
-        observation::power_evidence(state.as_deref(), component.generation)
+        let state = self.states.get(component.id.as_str()).map(|state| state.message());
+        observation::power_evidence(state.as_ref(), component.generation)
     }
 }

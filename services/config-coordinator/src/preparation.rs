@@ -5,7 +5,12 @@ use std::{sync::Arc, time::Duration};
 use chassis::{kinds::Digests, store::resource::Resource};
 use domain::{
     boot::{component::Component, configuration::preparation::Preparation},
-    core::{id::ComponentId, time::Timestamp, trouble::Trouble},
+    core::{
+        id::ComponentId,
+        shared_part::{PartPool, SharedPart},
+        time::Timestamp,
+        trouble::Trouble,
+    },
 };
 
 use crate::step::PlacingStep;
@@ -26,15 +31,32 @@ pub(crate) struct DuePreparation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PreparationRecord {
     pub(crate) id: ComponentId,
-    pub(crate) plan: PreparationPlan,
-    pub(crate) progress: PreparationProgress,
+    /// Plan, shared by nodes that are prepared together.
+    pub(crate) plan: SharedPart<PreparationPlan>,
+    /// Progress, shared in the same way.
+    pub(crate) progress: SharedPart<PreparationProgress>,
     /// Time since which the progress holds.
     pub(crate) since: Timestamp,
     pub(crate) revision: u64,
 }
 
+/// Plans and progress of all preparations.
+#[derive(Debug, Default)]
+pub(crate) struct PreparationPools {
+    plans: PartPool<PreparationPlan>,
+    progress: PartPool<PreparationProgress>,
+}
+
+impl PreparationPools {
+    /// Shares the parts of a record with equal ones of other records.
+    pub(crate) fn share(&mut self, record: &mut PreparationRecord) {
+        self.plans.share(&mut record.plan);
+        self.progress.share(&mut record.progress);
+    }
+}
+
 /// Data to put in place, and the power-on that they are for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct PreparationPlan {
     pub(crate) generation: u64,
     /// Number of the attempt, counted from 1.
@@ -48,7 +70,7 @@ pub(crate) struct PreparationPlan {
 }
 
 /// Progress of a preparation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum PreparationProgress {
     /// The preparation may be under way; the upstreams may or may not have its data.
     Prepared,
@@ -130,14 +152,14 @@ impl PreparationRecord {
     /// then, since each would change thousands of records.
     pub(crate) fn advance(&mut self, progress: PreparationProgress, now: Timestamp) {
         if !self.progress.is_like(&progress) || now.since(self.since) >= SAME_PEER {
-            (self.progress, self.since) = (progress, now);
+            (self.progress, self.since) = (progress.into(), now);
         }
     }
 
     /// Returns when an upstream refused the data of that power-on attempt, if one did.
     pub(crate) fn refused_at(&self, generation: u64, attempt: u32) -> Option<Timestamp> {
         let same = (self.plan.generation, self.plan.attempt) == (generation, attempt);
-        let refused = matches!(self.progress, PreparationProgress::Refused { .. });
+        let refused = matches!(*self.progress, PreparationProgress::Refused { .. });
         (same && refused).then_some(self.since)
     }
 }
@@ -168,6 +190,15 @@ impl Resource for PreparationRecord {
 
     fn set_revision(&mut self, revision: u64) {
         self.revision = revision;
+    }
+
+    fn shared_key(&self) -> Arc<str> {
+        self.id.shared()
+    }
+
+    fn weight(&self) -> usize {
+        // As if its parts were its own.
+        size_of::<Self>() + size_of::<PreparationPlan>() + size_of::<PreparationProgress>()
     }
 }
 
@@ -215,14 +246,19 @@ mod tests {
             };
             let mut record = PreparationRecord {
                 id: component.id.clone(),
-                plan: PreparationPlan::new(&component, &preparation, &mut Digests::default()),
-                progress: before.clone(),
+                plan: PreparationPlan::new(&component, &preparation, &mut Digests::default()).into(),
+                progress: before.clone().into(),
                 since: Timestamp(1_000),
                 revision: 0,
             };
             record.advance(after.clone(), Timestamp(1_000 + later));
             let expected = if changes { after } else { before };
-            assert_eq!(record.progress, expected, "{later}");
+            assert_eq!(*record.progress, expected, "{later}");
         }
+    }
+    /// A record is held for each node of a machine.
+    #[test]
+    fn a_record_is_small_beside_its_shared_parts() {
+        assert_eq!(size_of::<PreparationRecord>(), 48);
     }
 }

@@ -111,11 +111,11 @@ impl BootPreparer {
     fn record(&self, one: &DuePreparation, digests: &mut Digests) -> PreparationRecord {
         let id = &one.component.id;
         let plan = PreparationPlan::new(&one.component, &one.preparation, digests);
-        let before = self.preparations.view().get(id.as_str()).filter(|before| before.plan == plan);
+        let before = self.preparations.view().get(id.as_str()).filter(|before| *before.plan == plan);
         before.map(Arc::unwrap_or_clone).unwrap_or_else(|| PreparationRecord {
             id: id.clone(),
-            plan,
-            progress: PreparationProgress::Prepared,
+            plan: plan.into(),
+            progress: PreparationProgress::Prepared.into(),
             since: clock::now(),
             revision: 0,
         })
@@ -167,14 +167,14 @@ fn progress(outcome: PlacingOutcome) -> PreparationProgress {
 
 /// Returns whether the record of the component already shows the same awaited upstream.
 fn is_told(component: &Component, record: &PreparationRecord) -> bool {
-    let PreparationProgress::Failed { trouble, .. } = &record.progress else { return false };
+    let PreparationProgress::Failed { trouble, .. } = &*record.progress else { return false };
     let told = component.preparation_of(record.plan.attempt);
     component.generation == record.plan.generation
         && told.is_some_and(|told| told.trouble.as_ref() == Some(trouble))
 }
 
 fn report(record: &PreparationRecord) -> Option<PreparationReport> {
-    let (token, trouble, refused) = match &record.progress {
+    let (token, trouble, refused) = match &*record.progress {
         PreparationProgress::Prepared => return None,
         PreparationProgress::Accepted { token } => (&**token, None, false),
         PreparationProgress::Failed { trouble, .. } => ("", Some(&**trouble), false),
@@ -195,7 +195,7 @@ fn report(record: &PreparationRecord) -> Option<PreparationReport> {
 fn tokens(due: &[DuePreparation], records: &[PreparationRecord]) -> Vec<BootToken> {
     let mut tokens = BTreeMap::new();
     for (one, record) in due.iter().zip(records) {
-        if let PreparationProgress::Accepted { token } = &record.progress {
+        if let PreparationProgress::Accepted { token } = &*record.progress {
             tokens.entry(Arc::clone(token)).or_insert(&one.preparation.artifacts);
         }
     }
@@ -266,8 +266,8 @@ mod tests {
             .zip(progress)
             .map(|(one, progress)| PreparationRecord {
                 id: one.component.id.clone(),
-                plan: PreparationPlan::new(&one.component, &one.preparation, &mut digests),
-                progress,
+                plan: PreparationPlan::new(&one.component, &one.preparation, &mut digests).into(),
+                progress: progress.into(),
                 since: Timestamp(0),
                 revision: 0,
             })
@@ -296,10 +296,10 @@ mod tests {
     #[test]
     fn the_same_silence_is_reported_once() {
         let one = due("x1", "k1");
-        let record = |progress| PreparationRecord {
+        let record = |progress: PreparationProgress| PreparationRecord {
             id: one.component.id.clone(),
-            plan: PreparationPlan::new(&one.component, &one.preparation, &mut Digests::default()),
-            progress,
+            plan: PreparationPlan::new(&one.component, &one.preparation, &mut Digests::default()).into(),
+            progress: progress.into(),
             since: Timestamp(0),
             revision: 0,
         };

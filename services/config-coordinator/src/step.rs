@@ -3,7 +3,7 @@
 use domain::{boot::evaluation::ERROR_CONFIGURATION_REFUSED, core::trouble::TroubleKind};
 
 /// Step of putting data in place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PlacingStep {
     /// Projection of the root file system of the image.
     Images,

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::{convert, traces::NodeTraces};
 use chassis::{
     Context,
-    kinds::{observation, options::OptionsRecord},
+    kinds::{
+        configuration::ConfigurationStateRecord, observation, options::OptionsRecord, power::PowerStateRecord,
+    },
     observe::mirror::{Change, Mirror},
     store::resource::Resource,
 };
@@ -18,17 +21,14 @@ use domain::{
     },
     core::time::Timestamp,
 };
-use proto::{configuration::ConfigurationState, power::PowerState};
-
-use crate::{convert, traces::NodeTraces};
 
 /// Evidence about nodes. Clones share the mirrors.
 #[derive(Clone)]
 pub(crate) struct InsightMirrors {
     components: Mirror<Component>,
     options: Mirror<OptionsRecord>,
-    power_states: Mirror<PowerState>,
-    configuration_states: Mirror<ConfigurationState>,
+    power_states: Mirror<PowerStateRecord>,
+    configuration_states: Mirror<ConfigurationStateRecord>,
 }
 
 /// Evidence about one node from the mirrors.
@@ -47,11 +47,11 @@ impl InsightMirrors {
         Ok(Self {
             components: Mirror::start(context, registry.clone(), |_: &[Change<Component>]| {}),
             options: Mirror::of_options(context, registry, || {}),
-            power_states: Mirror::start(context, power, |_: &[Change<PowerState>]| {}),
+            power_states: Mirror::start(context, power, |_: &[Change<PowerStateRecord>]| {}),
             configuration_states: Mirror::start(
                 context,
                 configuration,
-                |_: &[Change<ConfigurationState>]| {},
+                |_: &[Change<ConfigurationStateRecord>]| {},
             ),
         })
     }
@@ -104,11 +104,10 @@ impl InsightMirrors {
     /// older one is shown all the same, with its age.
     fn sights(&self, component: &Component) -> NodeSights {
         let id = component.id.as_str();
-        let power = self.power_states.get(id);
-        let configuration = self.configuration_states.get(id);
-        let current_power = power.as_deref().filter(|_| self.power_states.is_current());
-        let current_configuration =
-            configuration.as_deref().filter(|_| self.configuration_states.is_current());
+        let power = self.power_states.get(id).map(|state| state.message());
+        let configuration = self.configuration_states.get(id).map(|state| state.message());
+        let current_power = power.as_ref().filter(|_| self.power_states.is_current());
+        let current_configuration = configuration.as_ref().filter(|_| self.configuration_states.is_current());
         let evaluated = observation::evidence(current_power, current_configuration, component.generation);
         let power_outage = self.power_states.outage();
         let configuration_outage = self.configuration_states.outage();
@@ -125,9 +124,9 @@ impl InsightMirrors {
         NodeSights {
             evaluated,
             power: power
-                .as_deref()
+                .as_ref()
                 .map(|state| convert::power_sight(state, component.generation, current_power.is_some())),
-            configuration: configuration.as_deref().map(|state| {
+            configuration: configuration.as_ref().map(|state| {
                 convert::configuration_sight(state, component.generation, current_configuration.is_some())
             }),
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chassis::{
     Fault,
-    kinds::{observation, options::OptionsRecord},
+    kinds::{NodeState, observation, options::OptionsRecord},
     lease::Term,
     observe::{freshness::ReadingFreshness, mirror::Mirror},
     process::pause,
@@ -44,20 +44,25 @@ impl DecisionData {
         complete(&self.components, &self.options).await;
     }
 
+    /// Returns the power state of a node on record.
+    pub(crate) fn state(&self, id: &str) -> Option<PowerState> {
+        self.states.view().get(id).map(|state| state.message())
+    }
+
     /// Returns the known power of a component in its generation; unknown while readings are out of date.
     pub(crate) fn power(&self, component: &Component) -> PowerObservation {
         if self.is_out_of_date() {
             return PowerObservation::Unknown;
         }
-        observation::power(self.states.view().get(component.id.as_str()).as_deref(), component.generation)
+        observation::power(self.state(component.id.as_str()).as_ref(), component.generation)
     }
 
     /// Returns the enabled nodes, and deleted nodes whose power state is still stored.
     pub(crate) fn nodes(&self) -> Vec<ComponentId> {
         let enabled = self.components.enabled();
         let states = self.states.view().all();
-        let gone = states.iter().filter(|state| self.components.get(&state.id).is_none());
-        let gone = gone.filter_map(|state| ComponentId::parse(&state.id).ok());
+        let gone = states.iter().filter(|state| self.components.get(state.id()).is_none());
+        let gone = gone.filter_map(|state| ComponentId::parse(state.id()).ok());
         enabled.chain(gone).collect()
     }
 
@@ -72,7 +77,7 @@ impl DecisionData {
     /// When the term is over, or the write is not taken or may not have been.
     pub(crate) async fn store(&self, states: Vec<PowerState>) -> Result<(), Fault> {
         let put = self.states.write_fenced(self.term.fence(), move |draft| {
-            states.into_iter().for_each(|state| draft.put(state));
+            states.into_iter().for_each(|state| draft.put(NodeState::of(state)));
             Ok(())
         });
         put.await.map(drop)
@@ -114,17 +119,16 @@ impl DecisionData {
     /// Returns the nodes with a stored power state.
     fn read_before(&self) -> Vec<ComponentId> {
         let states = self.states.view().all();
-        states.iter().filter_map(|state| ComponentId::parse(&state.id).ok()).collect()
+        states.iter().filter_map(|state| ComponentId::parse(state.id()).ok()).collect()
     }
 
     /// Returns the states of those of `ids` with a reading on record, without the reading.
     fn withdrawn<'a>(&self, ids: impl Iterator<Item = &'a ComponentId>) -> Vec<PowerState> {
         let view = self.states.view();
-        let read = ids.filter_map(|id| view.get(id.as_str()));
+        let read = ids.filter_map(|id| Some(view.get(id.as_str())?.message()));
         let read = read.filter(|state| state.reading() != PowerReading::Unspecified);
         let unknown = PowerReading::Unspecified.into();
-        read.map(|state| PowerState { reading: unknown, error: String::new(), ..PowerState::clone(&state) })
-            .collect()
+        read.map(|state| PowerState { reading: unknown, error: String::new(), ..state }).collect()
     }
 
     /// Deletes the states of components that are gone.

@@ -228,7 +228,8 @@ mod tests {
                     StagedState { session: Some(staged.into()), ..StagedState::default() }.into(),
                 ),
                 ..ComponentWish::default()
-            },
+            }
+            .into(),
             ..Component::new(ComponentId::parse(id).unwrap())
         })
     }

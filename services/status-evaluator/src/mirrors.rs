@@ -5,8 +5,10 @@ use std::sync::Arc;
 use chassis::{
     Context,
     kinds::{
+        configuration::ConfigurationStateRecord,
         observation::{self, CONFIG_COORDINATOR, POWER_CONTROLLER},
         options::OptionsRecord,
+        power::PowerStateRecord,
     },
     observe::{
         mirror::{Change, Mirror},
@@ -29,8 +31,8 @@ use proto::{configuration::ConfigurationState, power::PowerState};
 pub(crate) struct EvidenceMirrors {
     components: Mirror<Component>,
     options: Mirror<OptionsRecord>,
-    power_states: Mirror<PowerState>,
-    configuration_states: Mirror<ConfigurationState>,
+    power_states: Mirror<PowerStateRecord>,
+    configuration_states: Mirror<ConfigurationStateRecord>,
 }
 
 impl EvidenceMirrors {
@@ -76,8 +78,8 @@ impl EvidenceMirrors {
         let copies = [
             (Component::KIND, self.components.revision()),
             (OptionsRecord::KIND, self.options.revision()),
-            (PowerState::KIND, self.power_states.revision()),
-            (ConfigurationState::KIND, self.configuration_states.revision()),
+            (PowerStateRecord::KIND, self.power_states.revision()),
+            (ConfigurationStateRecord::KIND, self.configuration_states.revision()),
         ];
         copies.into_iter().find(|(_, revision)| *revision == 0).map(|(kind, _)| kind)
     }
@@ -91,12 +93,12 @@ impl EvidenceMirrors {
         self.components.get(id)
     }
 
-    pub(crate) fn power_state(&self, id: &str) -> Option<Arc<PowerState>> {
-        self.power_states.get(id)
+    pub(crate) fn power_state(&self, id: &str) -> Option<PowerState> {
+        self.power_states.get(id).map(|state| state.message())
     }
 
-    pub(crate) fn configuration_state(&self, id: &str) -> Option<Arc<ConfigurationState>> {
-        self.configuration_states.get(id)
+    pub(crate) fn configuration_state(&self, id: &str) -> Option<ConfigurationState> {
+        self.configuration_states.get(id).map(|state| state.message())
     }
 
     /// Returns the options in force, or the defaults before the first change.
@@ -116,8 +118,7 @@ impl EvidenceMirrors {
         let id = component.id.as_str();
         let power = self.power_state(id).filter(|_| self.power_states.is_current());
         let configuration = self.configuration_state(id).filter(|_| self.configuration_states.is_current());
-        let evidence =
-            observation::evidence(power.as_deref(), configuration.as_deref(), component.generation);
+        let evidence = observation::evidence(power.as_ref(), configuration.as_ref(), component.generation);
         let power_outage = self.power_states.outage();
         let configuration_outage = self.configuration_states.outage();
         Evidence {

@@ -77,8 +77,8 @@ impl EvaluationService for EvaluationRpc {
         });
         Ok(Response::new(ExplainResponse {
             component: Some(shared::component::to_wire(&component)),
-            power_state: mirrors.power_state(&id).map(Arc::unwrap_or_clone),
-            configuration_state: mirrors.configuration_state(&id).map(Arc::unwrap_or_clone),
+            power_state: mirrors.power_state(&id),
+            configuration_state: mirrors.configuration_state(&id),
             decision,
         }))
     }

@@ -69,7 +69,8 @@ fn component(n: usize, artifacts: &BootArtifacts) -> Component {
                 ..DesiredState::default()
             }),
             ..ComponentWish::default()
-        },
+        }
+        .into(),
         reported: ReportedBoots {
             actual_state: Some(ActualState { boot_artifacts: Some(booted.into()), ..ActualState::default() }),
             ..ReportedBoots::default()
@@ -82,11 +83,13 @@ fn component(n: usize, artifacts: &BootArtifacts) -> Component {
             }),
             event_stats: Some(EventStats::zeros()),
             ..ComponentPower::default()
-        },
+        }
+        .into(),
         evaluation: ComponentEvaluation {
             status: Some(Status { phase: Some(Phase::Configuring), status_override: Some(Arc::default()) }),
             ..ComponentEvaluation::default()
-        },
+        }
+        .into(),
         ..Component::new(ComponentId::parse(&format!("x{n}c0s0b0n0")).expect("a name"))
     }
 }

@@ -27,8 +27,8 @@ fn component(change: impl FnOnce(&mut Component)) -> Arc<Component> {
     Arc::new(component)
 }
 
-fn power(reading: PowerReading, generation: u64) -> Arc<PowerState> {
-    Arc::new(PowerState { id: NODE.to_owned(), reading: reading.into(), generation, ..PowerState::default() })
+fn power(reading: PowerReading, generation: u64) -> PowerState {
+    PowerState { id: NODE.to_owned(), reading: reading.into(), generation, ..PowerState::default() }
 }
 
 fn open(action: Action, delivery: Stage) -> Open {

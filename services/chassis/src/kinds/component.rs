@@ -17,6 +17,7 @@ use domain::{
         decision::DecisionVersion,
         id::{ComponentId, Tenant},
         invalid::Invalid,
+        shared_part::SharedPart,
         text::text,
         time::Timestamp,
     },
@@ -36,21 +37,24 @@ use crate::{
 /// When its id is not one, or a tenant has no possible name. The limits of the other members are the rules' business.
 pub fn from_wire(component: wire::Component, interner: &mut Interner) -> Result<Component, Invalid> {
     let mut component = component;
-    Ok(Component {
+    let mut read = Component {
         id: ComponentId::parse(&component.id)?,
         revision: component.revision,
         last_event: component.last_event,
         generation: component.generation,
-        wish: wish_from_wire(&mut component, interner)?,
-        evaluation: evaluation_from_wire(&mut component, interner),
-        power: power_from_wire(&mut component, interner),
-        preparation: preparation_from_wire(&mut component, interner),
+        wish: wish_from_wire(&mut component, interner)?.into(),
+        evaluation: evaluation_from_wire(&mut component, interner).into(),
+        power: power_from_wire(&mut component, interner).into(),
+        preparation: preparation_from_wire(&mut component, interner).into(),
         reported: reported_from_wire(&mut component, interner),
         inventory: ComponentInventory {
             presence: component.presence.map(presence_from_wire).unwrap_or_default(),
             locked: component.locked,
-        },
-    })
+        }
+        .into(),
+    };
+    interner.share_groups(&mut read);
+    Ok(read)
 }
 
 /// The write of a client from the wire: only the members that a client may write.
@@ -153,11 +157,13 @@ fn reported_from_wire(component: &mut wire::Component, interner: &mut Interner) 
             bss_token: interner.share_any(state.bss_token),
             last_updated: state.last_updated.map(time::from_wire),
         }),
-        boot: component.boot.take().filter(|_| tells_boots_apart()).map(|boot| BegunBoot {
-            generation: boot.generation,
-            attempt: boot.attempt,
-            token: token_from_wire(boot.token.unwrap_or_default(), interner),
-            reported: boot.reported,
+        boot: component.boot.take().filter(|_| tells_boots_apart()).map(|boot| {
+            SharedPart::from(BegunBoot {
+                generation: boot.generation,
+                attempt: boot.attempt,
+                token: token_from_wire(boot.token.unwrap_or_default(), interner),
+                reported: boot.reported,
+            })
         }),
         late_report: component.late_report.take().map(|late| {
             Arc::new(LateReport {
@@ -495,7 +501,14 @@ impl Resource for Component {
     }
 
     fn weight(&self) -> usize {
-        size_of::<Self>() + self.error_text().len() + self.power_error().len()
+        // As if its groups were its own.
+        size_of::<Self>()
+            + size_of::<ComponentWish>()
+            + size_of::<ComponentEvaluation>()
+            + size_of::<ComponentPower>()
+            + size_of::<ComponentPreparation>()
+            + self.error_text().len()
+            + self.power_error().len()
     }
 
     fn facets(&self) -> impl Iterator<Item = Facet<'_>> {
@@ -559,8 +572,8 @@ mod tests {
         let component = from_wire(record(), &mut Interner::default()).unwrap();
         assert_eq!(component.evaluation.error_kind, TroubleKind::Waiting);
         assert_eq!(component.power_trouble_kind(), Some(TroubleKind::NoResults));
-        let preparation = component.preparation.outcome.unwrap();
-        assert_eq!(preparation.trouble.unwrap().kind(), TroubleKind::Failed);
+        let preparation = component.preparation.outcome.as_ref().unwrap();
+        assert_eq!(preparation.trouble.as_ref().unwrap().kind(), TroubleKind::Failed);
     }
 
     #[test]

@@ -1,42 +1,17 @@
 //! States of configuration.
 
-use std::borrow::Cow;
-
-use domain::core::invalid::Invalid;
 use proto::configuration::ConfigurationState;
 
-use crate::{
-    observe::mirror::MirroredKind,
-    store::resource::{Resource, WireForm},
-};
+use super::{NodeMessage, NodeState, OwnMembers};
 
-impl Resource for ConfigurationState {
+/// State of configuration of one node.
+pub type ConfigurationStateRecord = NodeState<ConfigurationState>;
+
+impl NodeMessage for ConfigurationState {
     const KIND: &'static str = "configuration_state";
 
-    fn key(&self) -> &str {
-        &self.id
-    }
-
-    fn revision(&self) -> u64 {
-        self.revision
-    }
-
-    fn set_revision(&mut self, revision: u64) {
-        self.revision = revision;
+    fn own_members(&mut self) -> OwnMembers<'_> {
+        let Self { id, observed_at, revision, .. } = self;
+        OwnMembers { id, observed_at, revision }
     }
 }
-
-impl WireForm for ConfigurationState {
-    type Message = Self;
-    type Pool = ();
-
-    fn to_wire(&self) -> Cow<'_, Self> {
-        Cow::Borrowed(self)
-    }
-
-    fn from_wire(message: Self, (): &mut ()) -> Result<Self, Invalid> {
-        Ok(message)
-    }
-}
-
-impl MirroredKind for ConfigurationState {}

@@ -8,7 +8,7 @@ use std::{
 };
 
 use domain::{
-    boot::component::{StagedState, artifacts::BootArtifacts},
+    boot::component::{Component, ComponentPools, StagedState, artifacts::BootArtifacts},
     core::{text::text, trouble::Trouble},
 };
 
@@ -31,6 +31,7 @@ pub struct Interner {
     artifacts: ValuePool<BootArtifacts>,
     staged: ValuePool<StagedState>,
     troubles: ValuePool<Trouble>,
+    components: ComponentPools,
 }
 
 impl Interner {
@@ -59,6 +60,11 @@ impl Interner {
             return Some(Arc::new(trouble));
         }
         Some(self.troubles.share(&trouble, |trouble| Arc::new(trouble.clone())))
+    }
+
+    /// Shares the groups of a component.
+    pub fn share_groups(&mut self, component: &mut Component) {
+        self.components.share(component);
     }
 
     /// The shared form of a `staged` state.

@@ -15,6 +15,7 @@ pub mod fleet;
 pub mod history;
 pub mod host;
 mod intern;
+mod node_state;
 pub mod observation;
 pub mod options;
 pub mod power;
@@ -24,3 +25,4 @@ mod wrong_power;
 
 pub use digest::Digests;
 pub use intern::Interner;
+pub use node_state::{NodeMessage, NodeState, OwnMembers};

@@ -9,45 +9,26 @@ use domain::{
 use proto::power::{self as wire, PowerState};
 
 use super::{
+    NodeMessage, NodeState, OwnMembers,
     component::{action_from_wire, action_to_wire},
     trouble,
 };
 use crate::{
     mesh::time,
-    observe::mirror::MirroredKind,
     store::resource::{Resource, WireForm},
 };
 
-impl Resource for PowerState {
+/// State of power of one node.
+pub type PowerStateRecord = NodeState<PowerState>;
+
+impl NodeMessage for PowerState {
     const KIND: &'static str = "power_state";
 
-    fn key(&self) -> &str {
-        &self.id
-    }
-
-    fn revision(&self) -> u64 {
-        self.revision
-    }
-
-    fn set_revision(&mut self, revision: u64) {
-        self.revision = revision;
+    fn own_members(&mut self) -> OwnMembers<'_> {
+        let Self { id, observed_at, revision, .. } = self;
+        OwnMembers { id, observed_at, revision }
     }
 }
-
-impl WireForm for PowerState {
-    type Message = Self;
-    type Pool = ();
-
-    fn to_wire(&self) -> Cow<'_, Self> {
-        Cow::Borrowed(self)
-    }
-
-    fn from_wire(message: Self, (): &mut ()) -> Result<Self, Invalid> {
-        Ok(message)
-    }
-}
-
-impl MirroredKind for PowerState {}
 
 impl Resource for PowerTransition {
     const KIND: &'static str = "transition";

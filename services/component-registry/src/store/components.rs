@@ -83,7 +83,12 @@ impl Table for ComponentTable {
             fill(&mut Arc::make_mut(staged).boot_artifacts, digest, sets)?;
             *staged = sets.interner.staged(StagedState::clone(staged));
         }
+        sets.interner.share_groups(&mut component);
         Ok(component)
+    }
+
+    fn share(component: &mut Component, sets: &mut ArtifactSets) {
+        sets.interner.share_groups(component);
     }
 
     async fn load(

@@ -4,9 +4,11 @@ mod boot_scripts;
 mod preparations;
 
 use chassis::{
+    kinds::configuration::ConfigurationStateRecord,
     lease,
     store::ledger::{Column, Migrations, StoredRow, Table},
 };
+use domain::core::shared_part::PartPool;
 use proto::configuration::ConfigurationState;
 use sea_orm_migration::{MigrationTrait, MigratorTrait};
 
@@ -39,20 +41,24 @@ impl MigratorTrait for Migrator {
 pub(crate) struct ConfigurationStateTable;
 
 impl Table for ConfigurationStateTable {
-    type Kind = ConfigurationState;
-    type Pool = ();
+    type Kind = ConfigurationStateRecord;
+    type Pool = PartPool<ConfigurationState>;
 
     const NAME: &'static str = "configuration_states";
 
-    const COLUMNS: &'static [Column<ConfigurationState>] = &[
-        Column::number("generation", |state, ()| state.generation.cast_signed()),
-        Column::text("reading", |state, ()| state.reading().as_str_name().to_owned()),
-        Column::text("status", |state, ()| state.status.clone()),
+    const COLUMNS: &'static [Column<ConfigurationStateRecord, Self::Pool>] = &[
+        Column::number("generation", |state, _| state.content().generation.cast_signed()),
+        Column::text("reading", |state, _| state.content().reading().as_str_name().to_owned()),
+        Column::text("status", |state, _| state.content().status.clone()),
         Column::record(),
     ];
 
-    fn read(row: &StoredRow, pool: &mut ()) -> anyhow::Result<ConfigurationState> {
+    fn read(row: &StoredRow, pool: &mut Self::Pool) -> anyhow::Result<ConfigurationStateRecord> {
         row.record(pool)
+    }
+
+    fn share(state: &mut ConfigurationStateRecord, pool: &mut Self::Pool) {
+        state.share(pool);
     }
 }
 

@@ -11,20 +11,27 @@ use domain::core::{id::ComponentId, time::Timestamp, trouble::Trouble};
 use proto::meta::TroubleKind;
 
 use crate::{
-    preparation::{PreparationPlan, PreparationProgress, PreparationRecord},
+    preparation::{PreparationPlan, PreparationPools, PreparationProgress, PreparationRecord},
     step::PlacingStep,
 };
+
+/// Values that records share.
+#[derive(Default)]
+pub(crate) struct PreparationValues {
+    interner: Interner,
+    pools: PreparationPools,
+}
 
 /// Table of boot preparations. Earlier releases read and write its columns, and so there is no message in a row.
 pub(crate) struct PreparationTable;
 
 impl Table for PreparationTable {
     type Kind = PreparationRecord;
-    type Pool = Interner;
+    type Pool = PreparationValues;
 
     const NAME: &'static str = "boot_preparations";
 
-    const COLUMNS: &'static [Column<PreparationRecord, Interner>] = &[
+    const COLUMNS: &'static [Column<PreparationRecord, PreparationValues>] = &[
         Column::number("generation", |one, _| one.plan.generation.cast_signed()),
         Column::number("attempt", |one, _| one.plan.attempt.into()),
         Column::text("artifacts", |one, _| one.plan.artifacts.to_string()),
@@ -39,7 +46,8 @@ impl Table for PreparationTable {
         Column::later(Column::optional_text("failed_step", |one, _| failed_step(&one.progress))),
     ];
 
-    fn read(row: &StoredRow, interner: &mut Interner) -> anyhow::Result<PreparationRecord> {
+    fn read(row: &StoredRow, values: &mut PreparationValues) -> anyhow::Result<PreparationRecord> {
+        let interner = &mut values.interner;
         let mut text = |column| anyhow::Ok(interner.share(&row.get::<String>(column)?));
         let plan = PreparationPlan {
             generation: row.get::<i64>("generation")?.cast_unsigned(),
@@ -48,13 +56,19 @@ impl Table for PreparationTable {
             configuration: text("configuration")?,
             session: text("session")?,
         };
-        Ok(PreparationRecord {
+        let mut record = PreparationRecord {
             id: ComponentId::parse(row.key())?,
-            plan,
-            progress: read_progress(row, interner)?,
+            plan: plan.into(),
+            progress: read_progress(row, interner)?.into(),
             since: Timestamp(row.get("since")?),
             revision: row.revision(),
-        })
+        };
+        values.pools.share(&mut record);
+        Ok(record)
+    }
+
+    fn share(record: &mut PreparationRecord, values: &mut PreparationValues) {
+        values.pools.share(record);
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use chassis::{
     Context, Settings,
-    store::{database, ledger::Ledger},
+    kinds::NodeState,
+    store::{database, ledger::Ledger, resource::Resource},
 };
 use domain::{
     boot::{component::artifacts::BootArtifacts, explanation::ScriptRequests},
@@ -52,7 +53,7 @@ async fn configuration_states_survive_a_restart() {
         let ledger = Ledger::<ConfigurationStateTable>::open(&context, database.clone()).await.unwrap();
         ledger
             .write(move |draft| {
-                first.into_iter().for_each(|one| draft.put(one));
+                first.into_iter().for_each(|one| draft.put(NodeState::of(one)));
                 Ok(())
             })
             .await
@@ -60,7 +61,7 @@ async fn configuration_states_survive_a_restart() {
         let second = state("x2", ConfigurationReading::Known, Some(""));
         ledger
             .write(move |draft| {
-                draft.put(second);
+                draft.put(NodeState::of(second));
                 draft.delete("x3");
                 Ok(())
             })
@@ -72,7 +73,7 @@ async fn configuration_states_survive_a_restart() {
         let read: Vec<_> = reopened.view().all().into_iter().map(Arc::unwrap_or_clone).collect();
         assert_eq!(read, kept);
         assert_eq!(
-            read.iter().map(|one| (one.id.as_str(), one.revision)).collect::<Vec<_>>(),
+            read.iter().map(|one| (one.key(), one.revision())).collect::<Vec<_>>(),
             [("x1", 1), ("x2", 4)]
         );
     })
@@ -90,8 +91,9 @@ async fn preparations_survive_a_restart() {
                 artifacts: "0011".into(),
                 configuration: "base".into(),
                 session: "s1".into(),
-            },
-            progress,
+            }
+            .into(),
+            progress: progress.into(),
             since: Timestamp(1_700_000_000_123),
             revision: 0,
         };
@@ -147,8 +149,9 @@ async fn preparations_of_earlier_versions_go_on() {
                 artifacts: "0011".into(),
                 configuration: "base".into(),
                 session: "s1".into(),
-            },
-            progress,
+            }
+            .into(),
+            progress: progress.into(),
             since: Timestamp(1_700_000_000_123),
             revision: 0,
         };
@@ -171,7 +174,7 @@ async fn preparations_of_earlier_versions_go_on() {
         database.execute_raw(forget).await.unwrap();
 
         let reopened = Ledger::<PreparationTable>::open(&context, database).await.unwrap();
-        let read = reopened.view().all().into_iter().map(|one| one.progress.clone());
+        let read = reopened.view().all().into_iter().map(|one| PreparationProgress::clone(&one.progress));
         assert_eq!(
             read.collect::<Vec<_>>(),
             [failed(None), PreparationProgress::Refused { trouble: refused }]

@@ -101,7 +101,7 @@ impl CoordinatorSite {
 
     /// Returns the token that a component has been prepared with.
     async fn token(&self, id: &str) -> Option<String> {
-        let desired = self.registry.get(id).await.wish.desired_state;
+        let desired = self.registry.get(id).await.wish.desired_state.clone();
         desired.and_then(|desired| desired.bss_token).map(|token| token.to_string())
     }
 

@@ -242,7 +242,7 @@ async fn a_service_that_refuses_everybody_is_waited_for() {
         site.peers.state().trouble.clear();
         prepared(&site, 40).await;
         let all = site.registry.all().await;
-        let spent = all.into_iter().filter_map(|one| one.power.event_stats?.power_on_attempts);
+        let spent = all.into_iter().filter_map(|one| one.power.event_stats.as_ref()?.power_on_attempts);
         assert_eq!(spent.max(), Some(0));
         site.stop().await;
     }
@@ -284,7 +284,7 @@ async fn who_wants_no_configuration_is_prepared_without_the_service() {
     site.pending(["x000"], "").await;
     site.pending(["x001"], "base").await;
     prepared(&site, 1).await;
-    assert_eq!(site.registry.get("x000").await.preparation.outcome.unwrap().trouble, None);
+    assert_eq!(site.registry.get("x000").await.preparation.outcome.clone().unwrap().trouble, None);
     site.stop().await;
 }
 

@@ -12,6 +12,7 @@ use crate::{
     boot::bos::options::Options,
     core::{
         id::ComponentId,
+        shared_part::SharedPart,
         time::Timestamp,
         trouble::{Trouble, TroubleKind},
     },
@@ -32,6 +33,7 @@ mod patch;
 mod presence;
 pub mod repetition;
 pub mod report;
+mod sharing;
 mod shutdown;
 pub mod status;
 pub mod turns;
@@ -49,13 +51,15 @@ pub use part::{
 };
 pub use patch::ComponentPatch;
 pub use presence::{ERROR_ABSENT, ERROR_DOUBTFUL, InventoryPresence};
+pub use sharing::ComponentPools;
 
 #[cfg(test)]
 pub(crate) mod view;
 
 /// Node of the fleet.
 ///
-/// Identity and bookkeeping are the registry's own. Every other member is in the group of its author.
+/// Identity and bookkeeping are the registry's own. Every other member is in the group of its author. Groups that are
+/// mostly equal in thousands of components are shared; the reported boots have the time of each report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Component {
     /// Identity, usually an xname.
@@ -68,17 +72,17 @@ pub struct Component {
     /// generation.
     pub generation: u64,
     /// Wish of a session or an operator.
-    pub wish: ComponentWish,
+    pub wish: SharedPart<ComponentWish>,
     /// Decision of the status evaluator.
-    pub evaluation: ComponentEvaluation,
+    pub evaluation: SharedPart<ComponentEvaluation>,
     /// Power actions.
-    pub power: ComponentPower,
+    pub power: SharedPart<ComponentPower>,
     /// Preparation of boots.
-    pub preparation: ComponentPreparation,
+    pub preparation: SharedPart<ComponentPreparation>,
     /// Boots that the node reported.
     pub reported: ReportedBoots,
     /// Answers of the inventory.
-    pub inventory: ComponentInventory,
+    pub inventory: SharedPart<ComponentInventory>,
 }
 
 impl Component {
@@ -89,12 +93,12 @@ impl Component {
             revision: 0,
             last_event: 0,
             generation: 0,
-            wish: ComponentWish::default(),
-            evaluation: ComponentEvaluation::default(),
-            power: ComponentPower::default(),
-            preparation: ComponentPreparation::default(),
+            wish: SharedPart::default(),
+            evaluation: SharedPart::default(),
+            power: SharedPart::default(),
+            preparation: SharedPart::default(),
             reported: ReportedBoots::default(),
-            inventory: ComponentInventory::default(),
+            inventory: SharedPart::default(),
         }
     }
 
@@ -103,6 +107,11 @@ impl Component {
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
+    }
+
+    /// Notes when the trouble began that the component shows after a change at `now`. `before`: the decision before it.
+    pub(crate) fn note_trouble_begin(&mut self, before: &ComponentEvaluation, now: Timestamp) {
+        SharedPart::update(&mut self.evaluation, |evaluation| evaluation.note_begin(before, now));
     }
 
     /// Returns whether Reveille acts on the node.
@@ -181,7 +190,7 @@ impl Component {
 
     /// Returns whether the node has reported the token that was prepared for the power-on attempt under way.
     pub fn has_reported_attempt(&self) -> bool {
-        let is_under_way = |boot: &BegunBoot| {
+        let is_under_way = |boot: &SharedPart<BegunBoot>| {
             (boot.generation, boot.attempt) == (self.generation, self.attempts(Action::PoweringOn))
         };
         self.last_action() == Some(Action::PoweringOn)

@@ -165,11 +165,13 @@ mod tests {
                 }),
                 session: Some("s1".into()),
                 ..ComponentWish::default()
-            },
+            }
+            .into(),
             evaluation: ComponentEvaluation {
                 status: Some(Status { phase: Some(Phase::Configuring), status_override: None }),
                 ..ComponentEvaluation::default()
-            },
+            }
+            .into(),
             ..bare()
         }
     }
@@ -235,7 +237,8 @@ mod tests {
                     ..DesiredState::default()
                 }),
                 ..ComponentWish::default()
-            },
+            }
+            .into(),
             reported: ReportedBoots {
                 actual_state: Some(ActualState {
                     boot_artifacts: Some(artifacts(kernel)),
@@ -282,7 +285,8 @@ mod tests {
                     ..DesiredState::default()
                 }),
                 ..ComponentWish::default()
-            },
+            }
+            .into(),
             reported: ReportedBoots {
                 actual_state: actual.map(|actual| ActualState {
                     boot_artifacts: Some(artifacts(actual)),

@@ -187,14 +187,14 @@ impl PowerSources {
 
     fn claim_outlook(&self, node: &str, is_switched: bool, now: Timestamp) -> Outlook {
         let component = self.components.get(node);
-        let state = self.states.view().get(node);
+        let state = self.states.view().get(node).map(|state| state.message());
         let generation = component.as_ref().map_or(0, |component| component.generation);
         // A reading from before the action does not show its effect.
         let state = state.filter(|state| {
             let asked_for = component.as_deref().map(AskedFor::of).unwrap_or_default();
             AskedFor::by(state).begun_actions >= asked_for.begun_actions
         });
-        let power = observation::power(state.as_deref(), generation);
+        let power = observation::power(state.as_ref(), generation);
         claim::outlook(component.as_deref(), is_switched, &power, &self.options.in_force(), now)
     }
 }

@@ -69,7 +69,7 @@ impl ReadingGuard {
         if !shows_power || self.engine.lock().nodes.is_held_by_another(id) {
             return false;
         }
-        self.known.states.view().get(id).is_none_or(|state| {
+        self.known.state(id).is_none_or(|state| {
             state.reading() != reading.reading
                 || asked_for.is_some_and(|asked_for| asked_for != AskedFor::by(&state))
         })

@@ -287,8 +287,8 @@ impl PowerPoller {
     /// while its power is not needed, or a result will report it.
     fn wanted_from(&self, component: &Component, now: Instant) -> Option<Instant> {
         let id = component.id.as_str();
-        let state = self.known.states.view().get(id);
-        let state = state.as_deref();
+        let state = self.known.state(id);
+        let state = state.as_ref();
         // A followed action brings its own result, but not the news that the upstream answers power requests again.
         let told = self.engine.lock().nodes.is_followed(id)
             && state.is_some_and(|state| state.reading() != PowerReading::Unspecified);

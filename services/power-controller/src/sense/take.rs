@@ -234,7 +234,7 @@ impl PowerPoller {
 
     /// Returns the reading on record beside the `result` of an action.
     fn recorded(&self, id: &ComponentId, result: &PowerState) -> Option<RecordedReading> {
-        let known = self.known.states.view().get(id.as_str())?;
+        let known = self.known.state(id.as_str())?;
         Some(RecordedReading {
             generation: known.generation,
             reading: convert::rule_reading(known.reading()),
@@ -247,7 +247,7 @@ impl PowerPoller {
     /// Returns the state that a component was last requested for. A push may have been on its way since before the
     /// newest generation, and is no evidence for that generation until the answer to a request is here.
     fn asked_for(&self, id: &str) -> AskedFor {
-        self.known.states.view().get(id).map(|state| AskedFor::by(&state)).unwrap_or_default()
+        self.known.state(id).map(|state| AskedFor::by(&state)).unwrap_or_default()
     }
 
     /// Shows on nodes with a new generation the open transition because of which their power is unknown.
@@ -265,10 +265,9 @@ impl PowerPoller {
 
     /// Withdraws the readings of nodes whose power is unknown because of `trouble`.
     async fn withhold(&mut self, ids: Vec<ComponentId>, trouble: &Trouble) {
-        let view = self.known.states.view();
-        let lost = ids.into_iter().filter_map(|id| match view.get(id.as_str()) {
+        let lost = ids.into_iter().filter_map(|id| match self.known.state(id.as_str()) {
             Some(state) if state.reading() == PowerReading::Unspecified && !state.error.is_empty() => None,
-            Some(state) => Some(PowerState::clone(&state)),
+            Some(state) => Some(state),
             None => Some(PowerState { id: id.as_str().to_owned(), ..PowerState::default() }),
         });
         let (reading, error) = (PowerReading::Unspecified.into(), trouble.text().to_string());
@@ -355,12 +354,12 @@ impl PowerPoller {
 
     /// Returns whether the stored state, of whichever generation, differs in the power of the node.
     fn contradicts(&self, state: &PowerState) -> bool {
-        let known = self.known.states.view().get(&state.id);
+        let known = self.known.state(&state.id);
         known.is_some_and(|known| (known.reading, &known.error) != (state.reading, &state.error))
     }
 
     fn differs(&self, state: &PowerState) -> bool {
-        self.known.states.view().get(&state.id).is_none_or(|known| {
+        self.known.state(&state.id).is_none_or(|known| {
             (known.reading, &known.error, &known.action_waits_for, AskedFor::by(&known))
                 != (state.reading, &state.error, &state.action_waits_for, AskedFor::by(state))
         })

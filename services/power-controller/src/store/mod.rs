@@ -1,12 +1,13 @@
 //! The power controller's tables. Only this module knows SQL.
 
 use chassis::{
+    kinds::power::PowerStateRecord,
     lease,
     store::ledger::{Column, EventRule, Migrations, StoredRow, Table},
 };
 use domain::{
     boot::power::{event, transition::PowerTransition},
-    core::event::Actor,
+    core::{event::Actor, shared_part::PartPool},
 };
 use proto::power::PowerState;
 use sea_orm_migration::{MigrationTrait, MigratorTrait};
@@ -32,19 +33,23 @@ impl MigratorTrait for Migrator {
 pub struct PowerStateTable;
 
 impl Table for PowerStateTable {
-    type Kind = PowerState;
-    type Pool = ();
+    type Kind = PowerStateRecord;
+    type Pool = PartPool<PowerState>;
 
     const NAME: &'static str = "power_states";
 
-    const COLUMNS: &'static [Column<PowerState>] = &[
-        Column::number("generation", |state, ()| state.generation.cast_signed()),
-        Column::text("reading", |state, ()| state.reading().as_str_name().to_owned()),
+    const COLUMNS: &'static [Column<PowerStateRecord, Self::Pool>] = &[
+        Column::number("generation", |state, _| state.content().generation.cast_signed()),
+        Column::text("reading", |state, _| state.content().reading().as_str_name().to_owned()),
         Column::record(),
     ];
 
-    fn read(row: &StoredRow, pool: &mut ()) -> anyhow::Result<PowerState> {
+    fn read(row: &StoredRow, pool: &mut Self::Pool) -> anyhow::Result<PowerStateRecord> {
         row.record(pool)
+    }
+
+    fn share(state: &mut PowerStateRecord, pool: &mut Self::Pool) {
+        state.share(pool);
     }
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use chassis::{Context, Settings, store::ledger::Ledger};
+use chassis::{Context, Settings, kinds::NodeState, store::ledger::Ledger};
 use domain::boot::power::transition::{PowerTransition, TaskOutcome, TransitionDelivery, TransitionMember};
 use proto::power::{PowerReading, PowerState};
 use sea_orm::{ConnectionTrait, Database, DbBackend};
@@ -46,12 +46,12 @@ async fn run<T>(url: &str, work: impl AsyncFn(Ledger<PowerStateTable>, Ledger<Tr
 async fn what_was_written_is_there_after_a_restart(url: &str) {
     run(url, async |states, transitions| {
         let write = states.write(|draft| {
-            (0..1200).for_each(|n| draft.put(state(&format!("x{n:04}"), PowerReading::Off)));
+            (0..1200).for_each(|n| draft.put(NodeState::of(state(&format!("x{n:04}"), PowerReading::Off))));
             Ok(())
         });
         write.await.unwrap();
         let write = states.write(|draft| {
-            draft.put(state("x0000", PowerReading::On));
+            draft.put(NodeState::of(state("x0000", PowerReading::On)));
             draft.delete("x0001");
             Ok(())
         });
@@ -73,7 +73,8 @@ async fn what_was_written_is_there_after_a_restart(url: &str) {
     run(url, async |states, transitions| {
         assert_eq!((states.view().len(), states.view().revision()), (1199, 1202));
         let first = state("x0000", PowerReading::On);
-        assert_eq!(*states.view().get("x0000").unwrap(), PowerState { revision: 1201, ..first });
+        let kept = states.view().get("x0000").unwrap().message();
+        assert_eq!(kept, PowerState { revision: 1201, ..first });
         let accepted = transition("a", TransitionDelivery::Accepted);
         let found: Vec<_> = transitions.view().all().iter().map(|one| PowerTransition::clone(one)).collect();
         assert_eq!(found, [PowerTransition { revision: 3, ..accepted }]);

@@ -13,12 +13,15 @@ pub(crate) fn component(id: &str, phase: Phase, word: &str, error: &str, enabled
             status: Some(Status { phase: Some(phase), status_override: Some(word.into()) }),
             error: Some(error.into()),
             ..ComponentEvaluation::default()
-        },
+        }
+        .into(),
         power: ComponentPower {
             last_action: Some(LastAction { action, failed: None, last_updated: None }),
             ..ComponentPower::default()
-        },
-        wish: ComponentWish { session: Some("s".into()), enabled: Some(enabled), ..ComponentWish::default() },
+        }
+        .into(),
+        wish: ComponentWish { session: Some("s".into()), enabled: Some(enabled), ..ComponentWish::default() }
+            .into(),
         ..Component::new(ComponentId::parse(id).expect("valid"))
     }
 }

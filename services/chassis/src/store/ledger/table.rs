@@ -53,6 +53,10 @@ pub trait Table: Sized + Send + Sync + 'static {
     /// The row has no valid resource. The row stays in place, and does not hide the others.
     fn read(row: &StoredRow, pool: &mut Self::Pool) -> anyhow::Result<Self::Kind>;
 
+    /// Makes parts of a resource that is to be written one with equal parts of other resources. The writer calls this
+    /// with one `pool` as long as the ledger is open.
+    fn share(_resource: &mut Self::Kind, _pool: &mut Self::Pool) {}
+
     /// Reads the resources changed after revision `after`, or every one for `None`.
     fn load(
         on: &impl ConnectionTrait,

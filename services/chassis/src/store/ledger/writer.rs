@@ -94,6 +94,8 @@ pub(super) struct LedgerWriter<T: Table> {
     committed: Option<Instant>,
     /// Whether memory may be behind the database.
     in_doubt: bool,
+    /// Values that written resources share.
+    pool: T::Pool,
 }
 
 impl<T: Table> LedgerWriter<T> {
@@ -115,6 +117,7 @@ impl<T: Table> LedgerWriter<T> {
             postponed: VecDeque::new(),
             committed: None,
             in_doubt: false,
+            pool: T::Pool::default(),
         }
     }
 
@@ -312,11 +315,15 @@ impl<T: Table> LedgerWriter<T> {
     async fn commit(
         &mut self,
         transaction: LedgerTransaction<T>,
-        changes: DraftChanges<T::Kind>,
+        mut changes: DraftChanges<T::Kind>,
         recorded: &mut [RecordedEvents],
         fences: &CommandFences,
     ) -> Result<u64, Fault> {
         let from = self.view.revision();
+        for written in changes.values_mut().flatten() {
+            // Usually the only reference, so nothing is copied.
+            T::share(Arc::make_mut(written), &mut self.pool);
+        }
         if changes.is_empty() {
             // A transaction without changes commits repairs too, which are shown by now.
             let ended = within(PATIENCE, transaction.commit()).await;

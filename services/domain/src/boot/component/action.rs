@@ -75,7 +75,7 @@ impl Phase {
 }
 
 /// Turns of the power of one node since an operator or a session last set its wanted state.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct PowerTurns {
     /// Actions that began in the direction opposite to the action before.
     pub count: u32,

@@ -43,7 +43,8 @@ mod tests {
                     ..DesiredState::default()
                 }),
                 ..ComponentWish::default()
-            },
+            }
+            .into(),
             ..bare()
         };
         let runs = Component {

@@ -103,11 +103,13 @@ mod tests {
                 session: shared(session),
                 staged_state: Some(StagedState { session: shared(staged), ..StagedState::default() }.into()),
                 ..ComponentWish::default()
-            },
+            }
+            .into(),
             evaluation: ComponentEvaluation {
                 status: Some(Status { phase, status_override: word.map(Into::into) }),
                 ..ComponentEvaluation::default()
-            },
+            }
+            .into(),
             ..Component::new(ComponentId::parse("x1").expect("valid"))
         };
         let words = [None, Some(""), Some("failed"), Some("stable")];

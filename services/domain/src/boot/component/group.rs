@@ -14,6 +14,7 @@ use crate::{
     core::{
         decision::DecisionVersion,
         id::Tenant,
+        shared_part::SharedPart,
         time::Timestamp,
         trouble::{
             Trouble, TroubleKind,
@@ -23,7 +24,7 @@ use crate::{
 };
 
 /// Wish for a component. Author: the session manager.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ComponentWish {
     /// Wanted state of the node.
     pub desired_state: Option<DesiredState>,
@@ -67,7 +68,7 @@ impl ComponentWish {
 }
 
 /// Decision about a component. Author: the status evaluator.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ComponentEvaluation {
     /// Phase of the node, and its status override.
     pub status: Option<Status>,
@@ -104,7 +105,7 @@ impl ComponentEvaluation {
 }
 
 /// Power actions on a component. Author: the power controller.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ComponentPower {
     /// Last action on the node.
     pub last_action: Option<LastAction>,
@@ -119,7 +120,7 @@ pub struct ComponentPower {
 }
 
 /// Preparation of the boots of a component. Author: the config coordinator.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ComponentPreparation {
     /// Outcome of the last preparation of a boot.
     pub outcome: Option<BootPreparation>,
@@ -128,18 +129,18 @@ pub struct ComponentPreparation {
 }
 
 /// Boots that the node reported. Author: the node.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ReportedBoots {
     /// Boot that the node reported.
     pub actual_state: Option<ActualState>,
     /// Boot that began last, to which a report has to belong.
-    pub boot: Option<BegunBoot>,
+    pub boot: Option<SharedPart<BegunBoot>>,
     /// Last report of a boot that was over when the report arrived.
     pub late_report: Option<Arc<LateReport>>,
 }
 
 /// Answers of the inventory about a component. Author: the component registry, from its inventory.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ComponentInventory {
     /// Whether the inventory lists the node, by answers since the generation began.
     pub presence: InventoryPresence,

@@ -72,7 +72,8 @@ mod tests {
             power: ComponentPower {
                 event_stats: Some(EventStats { power_on_attempts: Some(attempts), ..EventStats::default() }),
                 ..ComponentPower::default()
-            },
+            }
+            .into(),
             ..bare()
         };
         for (name, component, expected) in [
@@ -93,13 +94,15 @@ mod tests {
         let known = Component {
             revision: 40,
             generation: 7,
-            preparation: ComponentPreparation { outcome: preparation, ..ComponentPreparation::default() },
-            power: ComponentPower { trouble: trouble("refused"), ..ComponentPower::default() },
+            preparation: ComponentPreparation { outcome: preparation, ..ComponentPreparation::default() }
+                .into(),
+            power: ComponentPower { trouble: trouble("refused"), ..ComponentPower::default() }.into(),
             evaluation: ComponentEvaluation {
                 error: Some("trouble".into()),
                 decided_by: DecisionVersion { rules: 1, options: 9 },
                 ..ComponentEvaluation::default()
-            },
+            }
+            .into(),
             ..bare()
         };
         for (revision, generation) in [(3, 8), (7, 8), (60, 61)] {
@@ -125,11 +128,12 @@ mod tests {
             power_off_forceful_attempts: Some(forced),
         };
         let called = |phase, action, age, stats| Component {
-            wish: ComponentWish { enabled: Some(true), ..ComponentWish::default() },
+            wish: ComponentWish { enabled: Some(true), ..ComponentWish::default() }.into(),
             evaluation: ComponentEvaluation {
                 status: Some(Status { phase: Some(phase), status_override: None }),
                 ..ComponentEvaluation::default()
-            },
+            }
+            .into(),
             power: ComponentPower {
                 last_action: Some(LastAction {
                     action: Some(action),
@@ -138,7 +142,8 @@ mod tests {
                 }),
                 event_stats: Some(stats),
                 ..ComponentPower::default()
-            },
+            }
+            .into(),
             ..bare()
         };
         let (ask, force, on) =
@@ -174,8 +179,9 @@ mod tests {
             ("disabled", disabled),
         ] {
             let anew = begin_anew(&known, 60).power;
-            let (stats, last) = (known.power.event_stats, known.power.last_action);
-            assert_eq!((anew.event_stats, anew.last_action), (stats, last), "{name}");
+            let known = known.power;
+            assert_eq!(anew.event_stats, known.event_stats, "{name}");
+            assert_eq!(anew.last_action, known.last_action, "{name}");
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Token of the boot script server with its place in the order of all tokens.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NumberedToken {
     /// The token.
     pub token: Arc<str>,
@@ -17,7 +17,7 @@ pub struct NumberedToken {
 }
 
 /// Boot that began with a power-on by Reveille.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BegunBoot {
     /// Generation of the component that the power-on was for.
     pub generation: u64,
@@ -30,7 +30,7 @@ pub struct BegunBoot {
 }
 
 /// Report of a boot that was over when the report arrived.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LateReport {
     /// Token that the node found on its kernel command line.
     pub token: Arc<str>,
@@ -41,7 +41,7 @@ pub struct LateReport {
 }
 
 /// Boot that the node reported.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ActualState {
     /// Artifacts of the token.
     pub boot_artifacts: Option<Arc<BootArtifacts>>,
@@ -52,7 +52,7 @@ pub struct ActualState {
 }
 
 /// Wanted state of the node.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct DesiredState {
     /// Artifacts to boot; no kernel: the node should be off.
     pub boot_artifacts: Option<Arc<BootArtifacts>>,
@@ -95,7 +95,7 @@ pub struct SessionReference {
 }
 
 /// Last action on the node.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct LastAction {
     /// Kind of the action.
     pub action: Option<Action>,
@@ -106,7 +106,7 @@ pub struct LastAction {
 }
 
 /// Number of attempts at each power action since the desired state was set.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct EventStats {
     /// Power-ons.
     pub power_on_attempts: Option<u32>,
@@ -128,7 +128,7 @@ impl EventStats {
 }
 
 /// Phase of the node, and its status override.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Status {
     /// Phase of the work on the node.
     pub phase: Option<Phase>,
@@ -137,7 +137,7 @@ pub struct Status {
 }
 
 /// Outcome of the preparation of one power-on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BootPreparation {
     /// Generation of the component that was prepared.
     pub generation: u64,

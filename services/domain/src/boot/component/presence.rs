@@ -25,7 +25,7 @@ pub const ERROR_DOUBTFUL: &str = "the newest answer of the inventory lacks the n
 const AFTER_TROUBLE: Duration = Duration::from_secs(1);
 
 /// Answer of the inventory about a node since its generation began.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InventoryPresence {
     /// No answer yet.
     Unknown {

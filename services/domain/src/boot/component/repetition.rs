@@ -85,7 +85,7 @@ mod tests {
         Component {
             revision: 7,
             reported: ReportedBoots { actual_state: Some(actual), ..ReportedBoots::default() },
-            wish: ComponentWish { enabled: Some(false), ..ComponentWish::default() },
+            wish: ComponentWish { enabled: Some(false), ..ComponentWish::default() }.into(),
             ..bare()
         }
     }
@@ -145,8 +145,10 @@ mod tests {
         ] {
             assert_eq!(judged(&fresh, &report, HOUR), None, "{what}");
         }
-        let acted_on =
-            Component { wish: ComponentWish { enabled: Some(true), ..fresh.wish.clone() }, ..fresh.clone() };
+        let acted_on = Component {
+            wish: ComponentWish { enabled: Some(true), ..(*fresh.wish).clone() }.into(),
+            ..fresh.clone()
+        };
         assert_eq!(judged(&acted_on, &same, HOUR), None, "somebody acts on it");
         let mut unstamped = fresh.clone();
         unstamped.reported.actual_state.as_mut().expect("there").last_updated = None;

@@ -64,7 +64,7 @@ pub fn record<R: AuthorReport>(
     for consequence in report.consequences(component) {
         consequence.apply(&mut changed, now);
     }
-    changed.evaluation.note_begin(&component.evaluation, now);
+    changed.note_trouble_begin(&component.evaluation, now);
     Ok(Some(changed))
 }
 

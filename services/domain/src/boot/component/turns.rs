@@ -67,7 +67,7 @@ mod tests {
     fn retried_boots_never_reach_the_limit() {
         for policy in [0, 1, 3, 10, u32::MAX] {
             let mut component = Component {
-                wish: ComponentWish { retry_policy: Some(policy), ..ComponentWish::default() },
+                wish: ComponentWish { retry_policy: Some(policy), ..ComponentWish::default() }.into(),
                 ..bare()
             };
             for attempt in 1..=policy.min(50) {
@@ -86,7 +86,8 @@ mod tests {
             power: ComponentPower {
                 turns: PowerTurns { count, last: Some(ON) },
                 ..ComponentPower::default()
-            },
+            }
+            .into(),
             ..bare()
         };
         let options = Options { default_retry_policy: 3, ..Options::default() };
@@ -107,7 +108,8 @@ mod tests {
                     last_action,
                     turns: PowerTurns { count: 12, last: Some(ON) },
                     ..ComponentPower::default()
-                },
+                }
+                .into(),
                 ..bare()
             };
             assert_eq!(turns_with(&component, ASK, NOW).count, count, "{age}");

@@ -21,7 +21,8 @@ pub(crate) fn bare() -> Component {
         inventory: ComponentInventory {
             presence: InventoryPresence::Listed,
             ..ComponentInventory::default()
-        },
+        }
+        .into(),
         ..Component::new(id)
     }
 }

@@ -21,6 +21,7 @@ use crate::{
     core::{
         decision::DecisionVersion,
         id::{ComponentId, Tenant},
+        shared_part::SharedPart,
         time::Timestamp,
         trouble::TroubleKind,
     },
@@ -59,7 +60,7 @@ pub fn put(
     whole.replace_in(&mut record);
     record.evaluation.error_kind = error_kind;
     let nothing = ComponentEvaluation::default();
-    record.evaluation.note_begin(previous.map_or(&nothing, |previous| &previous.evaluation), now);
+    record.note_trouble_begin(previous.map_or(&nothing, |previous| &previous.evaluation), now);
     evidence.note(&mut record.reported);
     // The written state is the caller's, and still of an earlier boot.
     if let Some(boot) = record.reported.boot.as_mut().filter(|_| is_late) {
@@ -68,7 +69,7 @@ pub fn put(
     if let Some(staged) = record.wish.staged_state.as_mut().map(Arc::make_mut) {
         (staged.assignment, staged.applied) = (Arc::default(), false);
     }
-    keep_tenants(previous.map(|previous| &previous.wish), &mut record.wish, writer);
+    keep_tenants(previous.map(|previous| &*previous.wish), &mut record.wish, writer);
     match previous {
         Some(previous) => begin_wish_after(&previous.wish, &mut record),
         None => begin_wish(&mut record),
@@ -85,11 +86,12 @@ fn unwritten(previous: &Component) -> Component {
         wish: ComponentWish {
             latest_assignment: Arc::clone(&previous.wish.latest_assignment),
             ..ComponentWish::default()
-        },
+        }
+        .into(),
         reported: ReportedBoots { actual_state: None, ..reported.clone() },
         inventory: inventory.clone(),
         preparation: preparation.clone(),
-        power: ComponentPower { turns: power.turns, ..ComponentPower::default() },
+        power: ComponentPower { turns: power.turns, ..ComponentPower::default() }.into(),
         ..Component::new(previous.id.clone())
     }
 }
@@ -124,7 +126,7 @@ pub fn patch(
     if stages {
         keep_stager(&stored.wish, &mut merged.wish);
     }
-    keep_tenants(Some(&stored.wish), &mut merged.wish, writer);
+    SharedPart::update(&mut merged.wish, |wish| keep_tenants(Some(&stored.wish), wish, writer));
     evidence.note(&mut merged.reported);
     if begins {
         if !counts && is_shutdown_called(stored) {
@@ -137,7 +139,7 @@ pub fn patch(
         (merged.evaluation.error, merged.evaluation.error_kind) =
             (Some(Arc::default()), TroubleKind::default());
     }
-    merged.evaluation.note_begin(&stored.evaluation, now);
+    merged.note_trouble_begin(&stored.evaluation, now);
     merged
 }
 

@@ -210,19 +210,26 @@ mod tests {
                 }),
                 session: Some("s1".into()),
                 ..ComponentWish::default()
-            },
+            }
+            .into(),
             evaluation: ComponentEvaluation {
                 status: Some(Status {
                     phase: Some(Phase::PoweringOn),
                     status_override: Some(Arc::default()),
                 }),
                 ..ComponentEvaluation::default()
-            },
+            }
+            .into(),
             power: ComponentPower {
                 event_stats: Some(EventStats { power_on_attempts: Some(1), ..EventStats::zeros() }),
                 ..ComponentPower::default()
-            },
-            inventory: ComponentInventory { presence: InventoryPresence::Listed, ..bare().inventory },
+            }
+            .into(),
+            inventory: ComponentInventory {
+                presence: InventoryPresence::Listed,
+                ..(*bare().inventory).clone()
+            }
+            .into(),
             ..bare()
         }
     }
@@ -377,7 +384,7 @@ mod tests {
                     ..ActualState::default()
                 });
                 one.reported.boot =
-                    Some(BegunBoot { generation: 7, attempt: 1, token: token.clone(), reported });
+                    Some(BegunBoot { generation: 7, attempt: 1, token: token.clone(), reported }.into());
                 one.power.last_action = Some(failed.clone());
             })
         };

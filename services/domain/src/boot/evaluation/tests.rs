@@ -42,7 +42,8 @@ fn scene(words: &str) -> (Component, Evidence) {
             }),
             enabled: Some(true),
             ..ComponentWish::default()
-        },
+        }
+        .into(),
         reported: ReportedBoots {
             actual_state: Some(ActualState {
                 boot_artifacts: Some(BootArtifacts::empty().into()),
@@ -107,12 +108,15 @@ fn describe(component: &mut Component, name: &str, value: &str) {
         }
         "boot" => {
             let (generation, attempt) = value.split_once('.').expect("generation.attempt");
-            component.reported.boot = Some(BegunBoot {
-                generation: generation.parse().expect("a number"),
-                attempt: attempt.trim_end_matches('+').parse().expect("a number"),
-                token: NumberedToken { token: "begun".into(), number: 2 },
-                reported: attempt.ends_with('+'),
-            });
+            component.reported.boot = Some(
+                BegunBoot {
+                    generation: generation.parse().expect("a number"),
+                    attempt: attempt.trim_end_matches('+').parse().expect("a number"),
+                    token: NumberedToken { token: "begun".into(), number: 2 },
+                    reported: attempt.ends_with('+'),
+                }
+                .into(),
+            );
         }
         "cfg" => desired.configuration = (value != "-").then(|| value.into()),
         "last" => *last = last_action(value),

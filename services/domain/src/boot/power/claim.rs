@@ -41,8 +41,8 @@ mod tests {
             last_updated: Some(Timestamp(NOW.0 - age)),
         });
         Component {
-            wish: ComponentWish { enabled: Some(enabled), ..ComponentWish::default() },
-            power: ComponentPower { last_action, ..ComponentPower::default() },
+            wish: ComponentWish { enabled: Some(enabled), ..ComponentWish::default() }.into(),
+            power: ComponentPower { last_action, ..ComponentPower::default() }.into(),
             ..bare()
         }
     }

@@ -118,7 +118,8 @@ mod tests {
                 }),
                 trouble: kind.map(|kind| Trouble::own(kind, "waiting for transition t-1").into()),
                 ..ComponentPower::default()
-            },
+            }
+            .into(),
             ..bare()
         }
     }

@@ -15,11 +15,12 @@ fn component(phase: Phase, last: Action, age: i64, tries: [u32; 3]) -> Component
     let [on, graceful, forceful] = tries.map(Some);
     Component {
         generation: 7,
-        wish: ComponentWish { enabled: Some(true), ..ComponentWish::default() },
+        wish: ComponentWish { enabled: Some(true), ..ComponentWish::default() }.into(),
         evaluation: ComponentEvaluation {
             status: Some(Status { phase: Some(phase), status_override: Some("".into()) }),
             ..ComponentEvaluation::default()
-        },
+        }
+        .into(),
         power: ComponentPower {
             last_action: Some(LastAction {
                 action: Some(last),
@@ -32,7 +33,8 @@ fn component(phase: Phase, last: Action, age: i64, tries: [u32; 3]) -> Component
                 power_off_forceful_attempts: forceful,
             }),
             ..ComponentPower::default()
-        },
+        }
+        .into(),
         ..bare()
     }
 }
@@ -88,7 +90,7 @@ fn power_off_is_asked_for_and_then_forced() {
     }
     let mut undated = off(Ask, 0, [0, 1, 0]);
     undated.power.last_action =
-        Some(LastAction { last_updated: None, ..undated.power.last_action.expect("given") });
+        Some(LastAction { last_updated: None, ..undated.power.last_action.clone().expect("given") });
     assert_eq!(decide(&undated, &PowerObservation::On, &Options::default(), NOW), act(Force, 1));
 }
 
@@ -315,7 +317,7 @@ fn a_power_on_that_failed_is_tried_again_after_a_pause() {
     let cut_off = failed(0, 1, "reserved").with(|one| {
         one.power.last_action = Some(LastAction {
             action: Some(Action::PoweringOffForcefully),
-            ..failed(0, 1, "x").power.last_action.expect("given")
+            ..failed(0, 1, "x").power.last_action.clone().expect("given")
         })
     });
     let rows = [

@@ -187,7 +187,8 @@ pub(crate) mod tests {
                 session: text(owner),
                 staged_state: Some(StagedState { session: text(staged), ..StagedState::default() }.into()),
                 ..ComponentWish::default()
-            },
+            }
+            .into(),
             ..Component::new(ids(id).remove(0))
         }
     }

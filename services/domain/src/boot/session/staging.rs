@@ -149,7 +149,7 @@ pub fn apply(
     whole.replace_in(&mut record);
     own(&mut record.wish, &reference, standing, &terms.tenant);
     tell(&mut record.evaluation, judged.as_ref().err(), &reference.name, terms);
-    record.evaluation.note_begin(&component.evaluation, now);
+    record.note_trouble_begin(&component.evaluation, now);
     begin_wish(&mut record);
     (if judged.is_ok() { Verdict::Succeeded } else { Verdict::Failed }, Some(record))
 }

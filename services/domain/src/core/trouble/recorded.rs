@@ -13,7 +13,7 @@ use crate::core::{
 };
 
 /// Begin of the trouble that a record shows. The text of a passing trouble changes while it lasts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TroubleBegin {
     /// Time of the begin.
     pub since: Timestamp,

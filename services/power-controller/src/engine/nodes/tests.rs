@@ -129,9 +129,10 @@ fn booting(generation: u64, reported: bool) -> Component {
             last_action: Some(LastAction { action: Some(ON), ..LastAction::default() }),
             event_stats: Some(EventStats { power_on_attempts: Some(1), ..EventStats::default() }),
             ..ComponentPower::default()
-        },
+        }
+        .into(),
         reported: ReportedBoots {
-            boot: Some(BegunBoot { token, generation, attempt: 1, reported }),
+            boot: Some(BegunBoot { token, generation, attempt: 1, reported }.into()),
             actual_state: Some(ActualState {
                 bss_token: Some("t1".into()),
                 last_updated: Some(NOW),

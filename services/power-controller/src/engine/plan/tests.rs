@@ -80,11 +80,12 @@ fn component(phase: Phase, last: Option<Action>, counted: [u32; 3]) -> Component
     let [on, off, force] = counted.map(Some);
     Component {
         generation: 1,
-        wish: ComponentWish { enabled: Some(true), ..ComponentWish::default() },
+        wish: ComponentWish { enabled: Some(true), ..ComponentWish::default() }.into(),
         evaluation: ComponentEvaluation {
             status: Some(Status { phase: Some(phase), status_override: None }),
             ..ComponentEvaluation::default()
-        },
+        }
+        .into(),
         power: ComponentPower {
             last_action: Some(LastAction {
                 action: last,
@@ -97,15 +98,18 @@ fn component(phase: Phase, last: Option<Action>, counted: [u32; 3]) -> Component
                 power_off_forceful_attempts: force,
             }),
             ..ComponentPower::default()
-        },
+        }
+        .into(),
         preparation: ComponentPreparation {
             outcome: Some(BootPreparation { generation: 1, attempt: on.unwrap() + 1, trouble: None }),
             ..ComponentPreparation::default()
-        },
+        }
+        .into(),
         inventory: ComponentInventory {
             presence: InventoryPresence::Listed,
             ..ComponentInventory::default()
-        },
+        }
+        .into(),
         ..Component::new(id("x1"))
     }
 }

@@ -335,11 +335,12 @@ fn told(reports: &[ActionReport]) -> String {
 fn node(id: &str, phase: Phase) -> Component {
     Component {
         generation: 1,
-        wish: ComponentWish { enabled: Some(true), ..ComponentWish::default() },
+        wish: ComponentWish { enabled: Some(true), ..ComponentWish::default() }.into(),
         evaluation: ComponentEvaluation {
             status: Some(Status { phase: Some(phase), status_override: Some("".into()) }),
             ..ComponentEvaluation::default()
-        },
+        }
+        .into(),
         power: ComponentPower {
             last_action: Some(LastAction {
                 action: Some(Action::SessionSetup),
@@ -348,15 +349,18 @@ fn node(id: &str, phase: Phase) -> Component {
             }),
             event_stats: Some(EventStats::zeros()),
             ..ComponentPower::default()
-        },
+        }
+        .into(),
         preparation: ComponentPreparation {
             outcome: Some(BootPreparation { generation: 1, attempt: 1, trouble: None }),
             ..ComponentPreparation::default()
-        },
+        }
+        .into(),
         inventory: ComponentInventory {
             presence: InventoryPresence::Listed,
             ..ComponentInventory::default()
-        },
+        }
+        .into(),
         ..Component::new(ComponentId::parse(id).unwrap())
     }
 }

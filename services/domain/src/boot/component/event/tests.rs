@@ -74,7 +74,8 @@ fn attempt(component: &mut Component, number: u32) {
     begin(component, Action::PoweringOn);
     component.power.event_stats.get_or_insert_with(EventStats::zeros).power_on_attempts = Some(number);
     let token = NumberedToken { token: "t".into(), number: number.into() };
-    component.reported.boot = Some(BegunBoot { generation: 1, attempt: number, token, reported: false });
+    component.reported.boot =
+        Some(BegunBoot { generation: 1, attempt: number, token, reported: false }.into());
 }
 
 fn report(component: &mut Component, kernel: &str) {

@@ -11,7 +11,7 @@ use crate::{
             merge::{merge_actual, merge_part},
         },
     },
-    core::{time::Timestamp, trouble::TroubleKind},
+    core::{shared_part::SharedPart, time::Timestamp, trouble::TroubleKind},
 };
 
 /// Effect of a report on members of another author, which the registry carries out.
@@ -74,7 +74,9 @@ impl Consequence {
                 let last = component.power.last_action.get_or_insert_default();
                 (last.failed, last.last_updated) = (Some(true), Some(now));
             }
-            Self::BootBegan { attempt } => component.reported.boot = begun_boot(component, attempt),
+            Self::BootBegan { attempt } => {
+                component.reported.boot = begun_boot(component, attempt).map(SharedPart::from);
+            }
             Self::PowerOnSpent { attempt } => {
                 component.power.event_stats.get_or_insert_default().power_on_attempts = Some(attempt);
             }

@@ -27,7 +27,7 @@
 use std::sync::Arc;
 
 use crate::{
-    boot::component::{Component, ComponentInventory, InventoryPresence},
+    boot::component::{Component, InventoryPresence},
     core::time::Timestamp,
 };
 
@@ -55,7 +55,8 @@ pub fn judge_locks(has_locks: bool, is_lock_recorded: bool, lists_hardware: Opti
 
 /// Records whether the inventory locks the node; `None`: the record is unchanged.
 pub fn lock(component: &Component, locked: bool) -> Option<Component> {
-    recorded(component, ComponentInventory { locked, ..component.inventory.clone() })
+    let is_news = component.inventory.locked != locked;
+    is_news.then(|| component.clone().with(|one| one.inventory.locked = locked))
 }
 
 /// Answer of the inventory about whether it lists a node.
@@ -101,12 +102,7 @@ pub fn record_presence(
         }
         (PresenceAnswer::Outage { .. }, _) => return None,
     };
-    recorded(component, ComponentInventory { presence, ..component.inventory })
-}
-
-/// Returns the record with other answers of the inventory; `None`: the answers are those on record.
-fn recorded(component: &Component, inventory: ComponentInventory) -> Option<Component> {
-    (inventory != component.inventory).then(|| Component { inventory, ..component.clone() })
+    (presence != *known).then(|| component.clone().with(|one| one.inventory.presence = presence))
 }
 
 #[cfg(test)]
@@ -114,13 +110,20 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::boot::{bos::options::Options, component::view::bare};
+    use crate::boot::{
+        bos::options::Options,
+        component::{ComponentInventory, view::bare},
+    };
 
     /// Plays answers, each as its second and `+` (listed), `-` (lacking), `!` (no answer); with an `L` those of
     /// listings: `L+`, `L-`. Returns the presence after each and the time of the next request.
     fn play(answers: &str) -> String {
         let mut component = Component {
-            inventory: ComponentInventory { presence: InventoryPresence::default(), ..bare().inventory },
+            inventory: ComponentInventory {
+                presence: InventoryPresence::default(),
+                ..(*bare().inventory).clone()
+            }
+            .into(),
             ..bare()
         };
         let mut rows = String::new();
@@ -195,7 +198,10 @@ mod tests {
         let locked = lock(&component, true).expect("changed");
         assert_eq!(
             locked,
-            Component { inventory: ComponentInventory { locked: true, ..component.inventory }, ..component }
+            Component {
+                inventory: ComponentInventory { locked: true, ..(*component.inventory).clone() }.into(),
+                ..component
+            }
         );
         assert_eq!(lock(&locked, true), None);
     }

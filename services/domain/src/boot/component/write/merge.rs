@@ -7,23 +7,29 @@ use crate::{
         ActualState, Component, ComponentPatch, DesiredState, EventStats, LastAction, StagedState, Status,
         artifacts::BootArtifacts,
     },
-    core::trouble::TroubleKind,
+    core::{shared_part::SharedPart, trouble::TroubleKind},
 };
 
 /// Merges member by member; members that the patch lacks stay. `error_kind` is the kind of the error in the patch.
 pub(super) fn merge(stored: &mut Component, patch: ComponentPatch, error_kind: TroubleKind) {
     let Component { wish, evaluation, power, reported, .. } = stored;
-    merge_part(&mut wish.desired_state, patch.desired_state, merge_desired);
-    merge_part(&mut wish.staged_state, patch.staged_state, merge_staged);
-    replace(&mut wish.enabled, patch.enabled);
-    replace(&mut wish.session, patch.session);
-    replace(&mut wish.retry_policy, patch.retry_policy);
-    merge_part(&mut evaluation.status, patch.status, merge_status);
-    if patch.error.is_some() {
-        (evaluation.error, evaluation.error_kind) = (patch.error, error_kind);
-    }
-    merge_part(&mut power.last_action, patch.last_action, merge_last_action);
-    merge_part(&mut power.event_stats, patch.event_stats, merge_stats);
+    SharedPart::update(wish, |wish| {
+        merge_part(&mut wish.desired_state, patch.desired_state, merge_desired);
+        merge_part(&mut wish.staged_state, patch.staged_state, merge_staged);
+        replace(&mut wish.enabled, patch.enabled);
+        replace(&mut wish.session, patch.session);
+        replace(&mut wish.retry_policy, patch.retry_policy);
+    });
+    SharedPart::update(evaluation, |evaluation| {
+        merge_part(&mut evaluation.status, patch.status, merge_status);
+        if patch.error.is_some() {
+            (evaluation.error, evaluation.error_kind) = (patch.error, error_kind);
+        }
+    });
+    SharedPart::update(power, |power| {
+        merge_part(&mut power.last_action, patch.last_action, merge_last_action);
+        merge_part(&mut power.event_stats, patch.event_stats, merge_stats);
+    });
     merge_part(&mut reported.actual_state, patch.actual_state, merge_actual);
 }
 

@@ -38,7 +38,8 @@ fn stored() -> Component {
             session: Some("s1".into()),
             assignment: "uuid".into(),
             ..ComponentWish::default()
-        },
+        }
+        .into(),
         power: ComponentPower {
             last_action: Some(LastAction {
                 action: Some(Action::PoweringOn),
@@ -52,16 +53,19 @@ fn stored() -> Component {
             }),
             trouble: trouble("refused"),
             ..ComponentPower::default()
-        },
+        }
+        .into(),
         evaluation: ComponentEvaluation {
             status: Some(Status { phase: Some(Phase::PoweringOn), status_override: Some(Arc::default()) }),
             error: Some("old trouble".into()),
             ..ComponentEvaluation::default()
-        },
+        }
+        .into(),
         preparation: ComponentPreparation {
             outcome: Some(BootPreparation { generation: 7, attempt: 1, trouble: None }),
             ..ComponentPreparation::default()
-        },
+        }
+        .into(),
         ..bare()
     }
 }
@@ -359,15 +363,17 @@ fn discovered_nodes_start_disabled() {
 #[test]
 fn reports_are_refused_while_the_node_is_being_changed() {
     let at = |enabled, phase, status_override: &str, action| Component {
-        wish: ComponentWish { enabled, ..ComponentWish::default() },
+        wish: ComponentWish { enabled, ..ComponentWish::default() }.into(),
         evaluation: ComponentEvaluation {
             status: Some(Status { phase: Some(phase), status_override: Some(status_override.into()) }),
             ..ComponentEvaluation::default()
-        },
+        }
+        .into(),
         power: ComponentPower {
             last_action: Some(LastAction { action, ..LastAction::default() }),
             ..ComponentPower::default()
-        },
+        }
+        .into(),
         ..bare()
     };
     let (yes, no) = (Some(true), Some(false));
@@ -536,7 +542,7 @@ fn sessions_that_are_named_by_hand_are_the_writers() {
 /// Returns a component whose boot under the token `begun` began, and whose actual state is of the boot before.
 fn begun(reported: bool) -> Component {
     let token = NumberedToken { token: "begun".into(), number: 2 };
-    let boot = Some(BegunBoot { generation: 7, attempt: 1, token, reported });
+    let boot = Some(BegunBoot { generation: 7, attempt: 1, token, reported }.into());
     stored().with(|one| one.reported.boot = boot)
 }
 

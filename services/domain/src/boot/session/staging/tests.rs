@@ -68,7 +68,8 @@ fn staged(artifacts_text: Option<&str>) -> Component {
             session_tenant: Some(tenant("")),
             assignment: "id-1".into(),
             ..ComponentWish::default()
-        },
+        }
+        .into(),
         power: ComponentPower {
             last_action: Some(LastAction {
                 action: Some(Action::PoweringOn),
@@ -82,12 +83,14 @@ fn staged(artifacts_text: Option<&str>) -> Component {
             }),
             trouble: trouble("refused"),
             ..ComponentPower::default()
-        },
+        }
+        .into(),
         evaluation: ComponentEvaluation {
             status: Some(Status { phase: None, status_override: Some("failed".into()) }),
             error: Some("old trouble".into()),
             ..ComponentEvaluation::default()
-        },
+        }
+        .into(),
         ..bare()
     }
 }
