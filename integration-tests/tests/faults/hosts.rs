@@ -18,8 +18,8 @@ const HOSTS: u32 = 3;
 const LIFE: [RackOperation; 5] = [Register, Inspect, PowerOn, HardPowerOff, Delete];
 
 /// Points of the parts that work on hosts; other parts of the mesh have a test of their own.
-const OF_HOSTS: [&str; 5] =
-    ["RackService.", "HostReportService.", "HostSecretService.", "commit.host", "HostSight"];
+const OF_HOSTS: [&str; 6] =
+    ["RackService.", "HostReportService.", "HostSecretService.", "commit.host", "HostSight", "HostPower"];
 
 /// Shards, each with a mesh of its own.
 const SHARDS: usize = 2;
@@ -35,7 +35,9 @@ async fn survives(shard: usize) {
     round(&mut scene, &hosts, 0, &[]).await;
     let mut end = scene.passed();
     end.retain(|point, _| OF_HOSTS.iter().any(|begin| point.starts_with(begin)));
-    assert!(end.contains_key("RackService.OperateRackHost.after"), "{end:?}");
+    for point in ["RackService.OperateRackHost.after", "commit.host_power.after"] {
+        assert!(end.contains_key(point), "{point}: {end:?}");
+    }
     let plan = CrashPlan::new(&start, &end, |index| index % SHARDS == shard);
     eprintln!("{} points, {} crashes here", plan.known.len(), plan.due.len());
     for (number, crash) in (1..).zip(plan.due) {

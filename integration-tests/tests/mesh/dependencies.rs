@@ -32,10 +32,12 @@ fn services_do_not_know_each_other() {
         domain:
         fleet-manager: chassis domain proto; tests: status-evaluator test-databases test-registry
         gateway: access-policy chassis proto; tests: fleet-manager test-registry
-        host-provisioner: chassis domain proto redfish upstream; tests: simulator status-evaluator test-registry
+        host-calls: chassis domain proto redfish upstream
+        host-provisioner: chassis domain host-calls ironic proto redfish upstream; tests: power-controller simulator status-evaluator test-registry
         insight: chassis domain proto
         integration-tests: chassis proto reveille test-databases upstreams; tests: component-registry domain gateway session-manager simulator
-        power-controller: chassis domain proto redfish upstream; tests: test-databases test-registry
+        ironic: chassis domain host-calls upstream
+        power-controller: chassis domain host-calls ironic proto redfish upstream; tests: test-databases test-registry
         proto:
         redfish: chassis proto upstream; tests: chassis
         reveille: chassis command component-registry config-coordinator domain fleet-manager gateway host-provisioner insight power-controller proto session-manager simulator status-evaluator upstreams

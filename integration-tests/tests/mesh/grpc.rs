@@ -78,6 +78,7 @@ async fn every_part_lists_its_services_as_serving() {
             reveille.evaluation.v1.EvaluationService: SERVING
         power controller: SERVING
             reveille.event.v1.EventService: SERVING
+            reveille.power.v1.HostPowerService: SERVING
             reveille.power.v1.PowerService: SERVING
         config coordinator: SERVING
             reveille.boot.v1.BootScriptService: SERVING

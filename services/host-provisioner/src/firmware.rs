@@ -27,7 +27,9 @@ use proto::host::{DocumentKind, Host, HostDocument};
 use tokio::time::{Instant, sleep};
 use tonic::Status;
 
-use crate::{convert::HostIdentity, engine::HostEngine, firmware_records::HostFirmware, tasks::HostTasks};
+use host_calls::{HostIdentity, HostTasks};
+
+use crate::{engine::HostEngine, firmware_records::HostFirmware};
 
 /// Hosts whose firmware is read at the same time.
 const READINGS: usize = 8;
@@ -84,7 +86,7 @@ impl HostEngine {
         let mut attempts = HashMap::new();
         loop {
             tokio::select! {
-                keys = queue.next(1), if tasks.len() < READINGS => {
+                keys = queue.next(1), if tasks.count() < READINGS => {
                     for key in keys {
                         if tasks.contains(&key) {
                             queue.mark_at(key, Instant::now() + SOON);
@@ -142,7 +144,7 @@ impl HostEngine {
             return Ok((last, Some(due)));
         }
         let rules = self.known_rules(&records).await.map_err(words)?;
-        let target = self.target(identity, host).await.map_err(words)?;
+        let target = self.sources.target(identity, host).await.map_err(words)?;
         let reading = self.sources.driver.read_firmware(&target, rules.is_none()).await;
         let reading = reading.map_err(|outage| outage.to_string())?;
         self.record_firmware(host, &records, reading, rules, now).await.map_err(words)?;

@@ -1,9 +1,9 @@
 //! The host provisioner: the only service that carries out operations on bare-metal hosts.
 //!
 //! The service owns the news of the drivers: the last look at each host, and the last report about a call. It mirrors
-//! the hosts; for each call that their records make due it asks the driver of the host and reports the answer. One
-//! replica acts at a time, for one term: the `engine` asks, `listings` looks at the backend, `firmware` keeps the records
-//! about the firmware of hosts, `driver` alone knows the backend.
+//! the hosts; for each call that their records leave to this part it asks the driver of the host and reports the answer. One
+//! replica acts at a time, for one term: the `engine` has [`host_calls`] dispatch `calls`, `listings` looks at the backend,
+//! `firmware` keeps the records about the firmware of hosts, `driver` alone knows the backend.
 //!
 //! Invariants, whatever fails and whenever the process dies:
 //! - a host has one call under way at most;
@@ -12,6 +12,7 @@
 //!
 //! The service decides neither which operation is due nor what its answer means: that is the status evaluator's.
 
+mod calls;
 mod convert;
 mod documents;
 mod driver;
@@ -22,7 +23,6 @@ mod listings;
 mod rpc;
 mod sources;
 mod store;
-mod tasks;
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -38,6 +38,7 @@ use chassis::{
     settings::seconds,
     store::ledger::Ledger,
 };
+use host_calls::until_hosts_are_lost;
 use proto::host::host_sight_service_server::HostSightServiceServer;
 use redfish::LoginReader;
 use tokio::sync::Notify;
@@ -111,19 +112,10 @@ async fn work(role: Role, sources: Arc<HostSources>, ready: Ready) -> anyhow::Re
     role.while_held(|term| act(Arc::clone(&sources), term)).await
 }
 
-/// Acts until the term is over. Once the registry has lost commits, another engine begins: a call of the lost history that
-/// is under way is not reported, since its number may be given to another call.
+/// Acts until the term is over.
 async fn act(sources: Arc<HostSources>, term: Term) -> anyhow::Result<Infallible> {
-    loop {
-        let engine = Arc::new(HostEngine { sources: Arc::clone(&sources), term: term.clone() });
-        tokio::select! {
-            biased;
-            () = sources.hosts_replaced.notified() => {
-                tracing::warn!("hosts were lost; the engine starts anew from those on record");
-            }
-            ended = engine.run() => return ended,
-        }
-    }
+    let engine = Arc::new(HostEngine { sources: Arc::clone(&sources), term });
+    until_hosts_are_lost(&sources.hosts_replaced, || Arc::clone(&engine).run()).await
 }
 
 /// Ends what this process holds at the backend of hosts when the process ends.

@@ -8,17 +8,18 @@ use chassis::{
     store::{ledger::Draft, resource::Resource as _},
 };
 use domain::host::{
-    dispatch::{counts_as_not_ready, is_news, listing_pause},
+    dispatch::{counts_as_not_ready, is_news, listing_pause, looks_count_from},
     evidence::DriverSight,
     record::HostKey,
 };
 use futures_util::future::join_all;
+use host_calls::{CallJournal as _, HostIdentity, HostTarget, progress};
 use redfish::LoginName;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{
-    convert::{self, HostIdentity},
-    driver::{BackendListing, BackendOutage, HostTarget},
+    convert,
+    driver::{BackendListing, BackendOutage},
     engine::HostEngine,
 };
 
@@ -85,14 +86,13 @@ impl HostEngine {
             Some(name) => self.sources.logins.read(&identity.key, name).await.ok().flatten(),
             None => None,
         };
-        let target = Arc::new(convert::target(&identity, &host, login));
+        let target = Arc::new(HostTarget::of(&identity, &host, login));
         ListedHost { target, is_registered: convert::is_registered(&host), identity }
     }
 
     /// Records the looks that are news.
     async fn record_news(&self, looks: Vec<HostLook>) -> Result<(), Fault> {
-        let is_new = |look: &HostLook| is_news(&look.sight, &self.record(&look.host), look.is_registered);
-        let mut news: Vec<_> = looks.into_iter().filter(is_new).collect();
+        let mut news: Vec<_> = looks.into_iter().filter(|look| self.is_new(look)).collect();
         while !news.is_empty() {
             let batch = news.split_off(news.len().saturating_sub(BATCH));
             let write = move |draft: &mut Draft<'_, SightRecord>| {
@@ -103,12 +103,21 @@ impl HostEngine {
         }
         Ok(())
     }
+
+    fn is_new(&self, HostLook { host, sight, is_registered }: &HostLook) -> bool {
+        let known = self.sources.sights.view().get(&host.key);
+        let recorded = convert::sight(known.as_deref(), &host.uid);
+        let report = known.and_then(|known| known.calls(&host.uid).report);
+        let record = self.sources.hosts.get(&host.key);
+        let progress = record.and_then(|record| progress(&record.message()).ok().flatten());
+        let from = looks_count_from(progress.as_ref(), report.as_ref());
+        is_news(sight, &recorded, from, *is_registered)
+    }
 }
 
 fn put(draft: &mut Draft<'_, SightRecord>, look: HostLook) {
-    let mut record = convert::dispatch_record(draft.get(&look.host.key).as_deref(), &look.host.uid);
-    record.sight = look.sight;
-    draft.put(convert::sight_record(&look.host, &record));
+    let record = convert::with_sight(draft.get(&look.host.key).as_deref(), &look.host, look.sight);
+    draft.put(record);
 }
 
 /// Returns the number of failed listings in a row, and logs where an outage begins or ends.

@@ -5,10 +5,13 @@ use std::{sync::Arc, time::Duration};
 use chassis::{
     kinds::host::HostRecord,
     observe::{mirror::Mirror, work::WorkQueue},
-    store::{ledger::Ledger, resource::Resource},
+    store::ledger::Ledger,
 };
-use redfish::LoginReader;
+use host_calls::{HostIdentity, HostTarget};
+use proto::host as wire;
+use redfish::{LoginName, LoginReader};
 use tokio::sync::Notify;
+use tonic::Status;
 
 use crate::{driver::HostDriver, firmware_records::FirmwareRecords, store::HostSightTable};
 
@@ -31,10 +34,19 @@ pub(crate) struct HostSources {
 }
 
 impl HostSources {
-    /// Queues every host, and every host that may be gone.
-    pub(crate) fn mark_everything(&self) {
-        let hosts = self.hosts.all().into_iter().map(|host| host.shared_key());
-        let known = self.sights.view().all().into_iter().map(|sight| sight.shared_key());
-        self.queue.mark(hosts.chain(known));
+    /// Returns the host with its login.
+    ///
+    /// # Errors
+    /// The registry does not answer.
+    pub(crate) async fn target(
+        &self,
+        identity: &HostIdentity,
+        host: &wire::Host,
+    ) -> Result<HostTarget, Status> {
+        let login = match LoginName::of(host) {
+            Some(name) => self.logins.read(&identity.key, name).await?,
+            None => None,
+        };
+        Ok(HostTarget::of(identity, host, login))
     }
 }

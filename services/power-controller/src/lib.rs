@@ -1,9 +1,10 @@
-//! The power controller: the only service that switches nodes on and off.
+//! The power controller: the only service that switches nodes, and bare-metal hosts, on and off.
 //!
 //! The service owns the known power of every component, and every action on it. Both survive restarts. One replica acts
 //! at a time, for one term: `takeover` builds its `engine`, a plain value that decides: it turns events into commands, and
 //! has one record for each transition under way and one for each node. `runtime` carries the commands out: it writes the
 //! `journal`, reports to the registry and calls the `driver`. `sense` reads power and listens.
+//! `host_power` has the power calls of bare-metal hosts carried out, by drivers of their own.
 //!
 //! Invariants, whatever fails and whenever the process dies:
 //! - an attempt that the upstream accepted is not made again;
@@ -20,6 +21,7 @@ mod driver;
 mod engine;
 mod finished;
 mod host_claims;
+mod host_power;
 mod inquiry;
 mod journal;
 mod known;
@@ -45,20 +47,23 @@ use chassis::{
     store::ledger::{EventHistories, Ledger},
 };
 use domain::{boot::component::Component, core::id::ComponentId};
-use proto::power::power_service_server::PowerServiceServer;
+use proto::power::{
+    host_power_service_server::HostPowerServiceServer, power_service_server::PowerServiceServer,
+};
 
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use store::{Migrator, PowerStateTable, TransitionTable};
+pub use store::{HostPowerTable, Migrator, PowerStateTable, TransitionTable};
 
 use crate::{
     abandonment::TransitionAbandonment,
     convert::AskedFor,
     driver::PowerUpstream,
     host_claims::HostClaims,
+    host_power::{HostPowerCalls, HostPowerRpc},
     inquiry::PowerInquiry,
     queues::EngineQueues,
     rpc::PowerRpc,
@@ -83,6 +88,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let database = chassis::store::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
     let states = Ledger::<PowerStateTable>::open(&context, database.clone()).await?;
     let transitions = Ledger::<TransitionTable>::open(&context, database.clone()).await?;
+    let powers = Ledger::<HostPowerTable>::open(&context, database.clone()).await?;
     let role = Role::start(&context, "power-controller", &database).await?;
 
     let mut server = Server::default();
@@ -103,10 +109,12 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         tasks: context.tasks.clone(),
     };
     server.add(PowerServiceServer::new(rpc).max_decoding_message_size(LARGEST_MESSAGE));
+    server.add(HostPowerServiceServer::new(HostPowerRpc { powers: powers.clone() }));
     server.add(EventHistories::default().with(&transitions).service());
     let ready = chassis::serve(&context, "power-controller", listener, server).await?;
 
     driver.follow_registry(&context, registry.clone());
+    let calls = HostPowerCalls::follow(&context, registry.clone(), &driver, powers)?;
     let claims = (settings.inventory.driver == InventoryDriver::Hosts)
         .then(|| HostClaims::follow(&context, registry.clone()));
     let sources = Arc::new(PowerSources {
@@ -123,6 +131,12 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         let (role, sources) = (role.clone(), Arc::clone(&sources));
         let released = role.while_held(move |term| claims.clone().keep_released(Arc::clone(&sources), term));
         context.tasks.spawn_until_shutdown("host-claims", released);
+    }
+    if let Some(calls) = calls {
+        let acting = calls.clone();
+        let switched = role.clone().while_held(move |term| acting.clone().act(term));
+        context.tasks.spawn_until_shutdown("host-power", switched);
+        context.tasks.spawn("host-power-bmcs", close_bmcs(context.clone(), calls));
     }
     let acting = Arc::clone(&sources);
     context.tasks.spawn_until_shutdown("power-engine", async move {
@@ -149,6 +163,13 @@ async fn tell_ready(ready: Ready, sources: Arc<PowerSources>) -> anyhow::Result<
 async fn close(context: Context, driver: PowerUpstream) -> anyhow::Result<()> {
     context.tasks.shutdown().cancelled().await;
     driver.close(Duration::from_secs(context.settings.shutdown_grace_seconds.into()) / 2).await;
+    Ok(())
+}
+
+/// Ends the sessions at the BMCs of hosts when the process ends.
+async fn close_bmcs(context: Context, calls: HostPowerCalls) -> anyhow::Result<()> {
+    context.tasks.shutdown().cancelled().await;
+    calls.close(Duration::from_secs(context.settings.shutdown_grace_seconds.into()) / 2).await;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Bare-metal hosts, their companions and secrets, and the looks of their drivers.
+//! Bare-metal hosts, their companions and secrets, the looks of their drivers, and their power calls.
 //!
 //! The records are the messages of the wire, beside their keys: the part that owns them merges what people write, which
 //! rules read in part. Those of which there are several for each host are held encoded. [`record::host`] reads a host for the rules, and the other modules convert its parts both ways.
@@ -22,7 +22,7 @@ mod value;
 use std::sync::LazyLock;
 
 use domain::{core::id::ComponentId, host::record::HostKey};
-use proto::host as wire;
+use proto::{host as wire, power::HostPower};
 
 pub use message::{EncodedMessage, KeyedMessage, NamedMessage, PackedMessage};
 
@@ -58,10 +58,14 @@ pub type SecretRecord = KeyedMessage<wire::HostSecret>;
 /// Latest news of the driver of a host.
 pub type SightRecord = EncodedMessage<wire::HostSight>;
 
+/// Last power call of a host.
+pub type HostPowerRecord = EncodedMessage<HostPower>;
+
 impl MirroredKind for HostRecord {}
 impl MirroredKind for DocumentRecord {}
 impl MirroredKind for SecretRecord {}
 impl MirroredKind for SightRecord {}
+impl MirroredKind for HostPowerRecord {}
 
 impl NamedMessage for wire::Host {
     const KIND: &'static str = "host";
@@ -137,6 +141,22 @@ impl NamedMessage for wire::HostSight {
     }
 }
 
+impl NamedMessage for HostPower {
+    const KIND: &'static str = "host_power";
+
+    fn name(&self) -> String {
+        key(&self.namespace, &self.name)
+    }
+
+    fn revisions(&mut self) -> (&mut u64, Option<&mut u64>) {
+        (&mut self.revision, None)
+    }
+
+    fn seen(&self) -> (u64, u64) {
+        (self.revision, 0)
+    }
+}
+
 impl PackedMessage for wire::Host {
     fn similar() -> &'static SimilarBytes {
         static SIMILAR: LazyLock<SimilarBytes> = LazyLock::new(SimilarBytes::default);
@@ -158,7 +178,14 @@ impl PackedMessage for wire::HostSight {
     }
 }
 
-/// Returns the key of a host, a secret or a sight.
+impl PackedMessage for HostPower {
+    fn similar() -> &'static SimilarBytes {
+        static SIMILAR: LazyLock<SimilarBytes> = LazyLock::new(SimilarBytes::default);
+        &SIMILAR
+    }
+}
+
+/// Returns the key of a host, a secret, a sight or a power call.
 pub fn key(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
 }

@@ -20,6 +20,9 @@ pub struct HostSettings {
     pub discard_seconds: u32,
     /// CPU architecture of hosts of which none is known.
     pub architecture: String,
+    /// Whether the power controller carries out the power calls of hosts; if not, the host provisioner does. To be set to
+    /// false while a part of a release from before this setting runs, because it would carry the call out as well.
+    pub power_by_controller: bool,
     /// Keys that encrypt the values of secrets, of 64 hexadecimal digits each, or `file:` with the path of a file that
     /// has them. The first one encrypts, every one decrypts; empty: a key in the data directory, made with the first
     /// secret.
@@ -34,6 +37,7 @@ impl Default for HostSettings {
             discards: 25,
             discard_seconds: 600,
             architecture: "x86_64".to_owned(),
+            power_by_controller: true,
             secret_keys: SecretKeys::default(),
         }
     }

@@ -14,7 +14,7 @@ use crate::{
         record::{
             call::{DriverAnswer, DriverReport},
             operation::OperationKind,
-            progress::HostWork,
+            progress::{CallCarrier, HostProgress, HostWork},
         },
     },
 };
@@ -31,11 +31,9 @@ const REST_SHARE: u32 = 2;
 /// Failed listings in a row after which a backend counts as not ready.
 const FAILED_LISTINGS: u32 = 2;
 
-/// Record of a host at the dispatcher of calls.
+/// Record of a host at one of the parts that carry calls out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DispatchRecord {
-    /// Last look at the host that was worth a record.
-    pub sight: DriverSight,
+pub struct CallRecord {
     /// Last report about a call.
     pub report: Option<DriverReport>,
     /// Operation that the driver may have been asked for.
@@ -65,9 +63,34 @@ pub enum DispatchStep {
     Ask(CallIntent),
 }
 
-/// Decides whether the driver of a host is to be asked about its `work`.
-pub fn next_step(work: Option<&HostWork>, record: &DispatchRecord, now: Timestamp) -> DispatchStep {
-    let Some(work) = work else { return DispatchStep::Rest };
+/// Returns the part that carries an operation of that kind out. `power`: the part that has the power calls.
+///
+/// Resets within another operation are steps of it, and belong to its driver.
+pub fn carrier(kind: OperationKind, power: CallCarrier) -> CallCarrier {
+    match kind {
+        OperationKind::PowerOn | OperationKind::PowerOff => power,
+        OperationKind::Register
+        | OperationKind::Inspect
+        | OperationKind::Prepare
+        | OperationKind::Service
+        | OperationKind::Provision
+        | OperationKind::Adopt
+        | OperationKind::Deprovision
+        | OperationKind::Detach
+        | OperationKind::Delete
+        | OperationKind::AttachDataImage
+        | OperationKind::DetachDataImage => CallCarrier::HostProvisioner,
+    }
+}
+
+/// Decides whether the driver of a host is to be asked about its `work` by the part `own`.
+pub fn next_step(
+    work: Option<&HostWork>,
+    own: CallCarrier,
+    record: &CallRecord,
+    now: Timestamp,
+) -> DispatchStep {
+    let Some(work) = work.filter(|work| work.carrier == own) else { return DispatchStep::Rest };
     let answered = record.report.as_ref().filter(|report| report.number == work.number);
     let Some(DriverReport { at, answer, .. }) = answered else {
         return DispatchStep::Ask(intent(work, record, now));
@@ -91,7 +114,7 @@ pub fn next_step(work: Option<&HostWork>, record: &DispatchRecord, now: Timestam
 }
 
 /// Returns the intent of the operation: the recorded one if the operation goes on, a new one otherwise.
-fn intent(work: &HostWork, record: &DispatchRecord, now: Timestamp) -> CallIntent {
+fn intent(work: &HostWork, record: &CallRecord, now: Timestamp) -> CallIntent {
     let kind = work.call.kind();
     let since = work.since;
     let recorded = record.intent.filter(|intent| intent.kind == kind && intent.since == since);
@@ -109,25 +132,22 @@ pub fn intent_after(intent: CallIntent, was_recorded: bool, answer: &DriverAnswe
 /// Returns whether the backend is to be listed soon after `answer`: an operation that is over has effects that show. One
 /// under way, or one that could not be asked for, has none yet.
 pub fn wants_listing(answer: &DriverAnswer) -> bool {
-    match answer {
-        DriverAnswer::InProgress { .. } | DriverAnswer::Trouble { .. } => false,
-        DriverAnswer::Done(_)
-        | DriverAnswer::Failed { .. }
-        | DriverAnswer::NotRegistered
-        | DriverAnswer::NeedsSlot
-        | DriverAnswer::NeedsRamdisk => true,
-    }
+    !answer.may_go_on()
 }
 
-/// Returns whether a look at a host is worth a record. `is_registered`: the backend was told about the host.
+/// Returns whether a look at a host is worth a record, where `recorded` is the last one that was. `is_registered`: the
+/// backend was told about the host.
 ///
-/// A look that differs in nothing but its time is worth one only if the recorded look is from before the last answer,
-/// and so counts no more: at rest, listings write nothing.
-pub fn is_news(seen: &DriverSight, record: &DispatchRecord, is_registered: bool) -> bool {
-    let recorded = record.sight;
-    let answered_at = record.report.as_ref().map(|last| last.at);
-    let is_stale = answered_at.is_some_and(|at| asked_at(&recorded).is_none_or(|asked| asked <= at));
-    match (seen, &recorded) {
+/// A look that differs in nothing but its time is worth one only if the recorded look is from before the time of the
+/// last answer, and so counts no more: at rest, listings write nothing.
+pub fn is_news(
+    seen: &DriverSight,
+    recorded: &DriverSight,
+    answered_at: Option<Timestamp>,
+    is_registered: bool,
+) -> bool {
+    let is_stale = is_outdated(recorded, answered_at);
+    match (seen, recorded) {
         (DriverSight::Unlisted, _) => false,
         (DriverSight::NotReady, DriverSight::NotReady) => false,
         // The backend was never told about the host.
@@ -139,6 +159,29 @@ pub fn is_news(seen: &DriverSight, record: &DispatchRecord, is_registered: bool)
         }
         (DriverSight::NotReady | DriverSight::Absent { .. } | DriverSight::Known(_), _) => true,
     }
+}
+
+/// Returns the time from which looks at a host count: that of the last answer, by whichever part. `report`: the last one of
+/// the part that looks, which may not have reached the record of the host yet.
+pub fn looks_count_from(progress: Option<&HostProgress>, report: Option<&DriverReport>) -> Option<Timestamp> {
+    let ended_at = progress.and_then(|progress| progress.answered_at);
+    ended_at.max(report.map(|report| report.at))
+}
+
+/// Returns whether a backend is to be listed soon because another part has ended an operation on the host, whose effect the
+/// `recorded` look cannot show. A call of the own part, with that last `report`, is followed by a listing when it ends.
+pub fn was_answered_elsewhere(
+    progress: &HostProgress,
+    recorded: &DriverSight,
+    report: Option<&DriverReport>,
+) -> bool {
+    let ended_at = progress.answered_at;
+    ended_at != report.map(|report| report.at) && is_outdated(recorded, ended_at)
+}
+
+/// Returns whether a look is from before an answer, and so counts no more.
+fn is_outdated(sight: &DriverSight, answered_at: Option<Timestamp>) -> bool {
+    answered_at.is_some_and(|at| asked_at(sight).is_none_or(|asked| asked <= at))
 }
 
 fn asked_at(sight: &DriverSight) -> Option<Timestamp> {

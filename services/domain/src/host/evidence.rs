@@ -6,6 +6,7 @@ use crate::{
     core::{backoff::Jitter, time::Timestamp},
     host::record::{
         call::{DriverReport, RamdiskImage},
+        progress::CallCarrier,
         status::HostInventory,
     },
 };
@@ -15,8 +16,8 @@ use crate::{
 pub struct HostEvidence {
     /// Last look of the driver at the host.
     pub driver: DriverSight,
-    /// Last report of the driver about a call.
-    pub report: Option<DriverReport>,
+    /// Last reports about calls.
+    pub reports: CallReports,
     /// Whether a slot is free for the host.
     pub slot: SlotOffer,
     /// Login at the BMC.
@@ -35,6 +36,32 @@ pub struct HostEvidence {
     pub data_image: DataImageSight,
     /// User data, network data, metadata, and the login for an image registry.
     pub deploy_data: DeployData,
+}
+
+/// Last report about a call of each part that carries calls out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallReports {
+    /// Report of the host provisioner.
+    pub host_provisioner: Option<DriverReport>,
+    /// Report of the power controller.
+    pub power_controller: Option<DriverReport>,
+}
+
+impl CallReports {
+    /// Returns the report of a part. The report of another part is about another call, even if the numbers are the same:
+    /// the registry may have lost the commits that gave a number the first time.
+    pub fn of(&self, carrier: CallCarrier) -> Option<&DriverReport> {
+        match carrier {
+            CallCarrier::HostProvisioner => self.host_provisioner.as_ref(),
+            CallCarrier::PowerController => self.power_controller.as_ref(),
+        }
+    }
+
+    /// Returns the highest number of a call with a report; 0: there is none.
+    pub(crate) fn last_number(&self) -> u64 {
+        let reports = [&self.host_provisioner, &self.power_controller];
+        reports.into_iter().flatten().map(|report| report.number).max().unwrap_or(0)
+    }
 }
 
 /// Look of a driver at a host: a part of one listing of everything that its backend knows.
@@ -224,11 +251,17 @@ pub struct HostPolicy {
     pub max_provisioning_retries: u32,
     /// CPU architecture of hosts of which none is known.
     pub architecture: Arc<str>,
+    /// Part that carries out the power calls of hosts.
+    pub power_carrier: CallCarrier,
 }
 
 impl Default for HostPolicy {
     fn default() -> Self {
-        Self { max_provisioning_retries: 5, architecture: "x86_64".into() }
+        Self {
+            max_provisioning_retries: 5,
+            architecture: "x86_64".into(),
+            power_carrier: CallCarrier::PowerController,
+        }
     }
 }
 

@@ -90,7 +90,10 @@ fn follow(pass: &mut HostPass<'_>, rows: &[TableRow]) -> Flow {
 
 /// Forgets a trouble about no call once the host waits for something else.
 fn end_trouble(pass: &mut HostPass<'_>, reason: WaitReason) {
-    if matches!(reason, WaitReason::Continuing | WaitReason::AwaitingAnswer) {
+    if matches!(
+        reason,
+        WaitReason::Continuing | WaitReason::AwaitingAnswer | WaitReason::AwaitingPowerController
+    ) {
         return;
     }
     pass.host.progress.trouble.take_if(|trouble| trouble.number == 0 && trouble.reason != reason);

@@ -14,8 +14,12 @@ use domain::{
             DriverSight, FirmwareWish, HostEvidence, HostMoment, HostPolicy, SlotOffer, UpdatePolicy,
         },
         record::{
-            Host, HostDeletion, HostKey, call::DriverReport, operation::OperationKind, progress::HostWork,
-            reason::WaitReason, state::HostState,
+            Host, HostDeletion, HostKey,
+            call::DriverReport,
+            operation::OperationKind,
+            progress::{CallCarrier, HostWork},
+            reason::WaitReason,
+            state::HostState,
         },
         slots::HostSlots,
         step,
@@ -43,7 +47,7 @@ enum Event {
     /// The turn of the host has come.
     Turn,
     Call(HostWork),
-    Report(DriverReport),
+    Report(CallCarrier, DriverReport),
     List,
     Listed(DriverSight, FirmwareWish),
     Meddle,
@@ -191,9 +195,13 @@ impl World {
             Event::Timer if player.timer != Some(now.0) => return Ok(()),
             Event::Timer | Event::Turn => {}
             Event::Call(work) => return self.serve(place, &work),
-            Event::Report(report) => {
+            Event::Report(carrier, report) => {
                 player.last = player.last.map(|(kind, _)| (kind, true));
-                player.seen.report = Some(report);
+                let reports = &mut player.seen.reports;
+                match carrier {
+                    CallCarrier::HostProvisioner => reports.host_provisioner = Some(report),
+                    CallCarrier::PowerController => reports.power_controller = Some(report),
+                }
             }
             Event::List => {
                 let sight = player.machine.look(now);
@@ -239,7 +247,7 @@ impl World {
         let name = host.meta.key.clone();
         self.check_slots(&name)?;
         let report = DriverReport { number: work.number, at: now, answer };
-        self.after(place, MESSAGE, Event::Report(report));
+        self.after(place, MESSAGE, Event::Report(work.carrier, report));
         Ok(())
     }
 

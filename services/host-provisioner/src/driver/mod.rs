@@ -27,16 +27,16 @@ use domain::{
         address::{AddressFlaw, BmcAddress},
         evidence::DriverView,
         firmware::reading::FirmwareReading,
-        record::{HostKey, call::DriverAnswer, operation::OperationKind},
+        record::{HostKey, call::DriverAnswer},
     },
 };
 use tokio::sync::Semaphore;
 
-pub(crate) use ::redfish::BmcLogin;
+pub(crate) use host_calls::{BmcLogin, HostTarget, cannot_reach};
 pub(crate) use ironic::IronicHostDriver;
 pub(crate) use redfish::RedfishHostDriver;
 pub(crate) use simulated::SimulatedRackDriver;
-pub(crate) use target::{DeployDocuments, FirmwareOrder, HostTarget, WorkOrder};
+pub(crate) use target::{DeployDocuments, FirmwareOrder, WorkOrder};
 
 /// Driver of the hosts of one backend. Clones share it.
 #[derive(Clone)]
@@ -148,24 +148,5 @@ impl HostDriver {
             Self::Redfish(driver) => driver.carry_out(host, &address, order).await,
             Self::Ironic(driver) => driver.carry_out(host, &address, order).await,
         }
-    }
-}
-
-/// Returns the answer about a host whose BMC can never be reached at its address. The driver keeps nothing of it, so
-/// there is nothing to let go of.
-fn cannot_reach(kind: OperationKind, reason: &str) -> DriverAnswer {
-    match kind {
-        OperationKind::Detach | OperationKind::Delete => DriverAnswer::Done(Default::default()),
-        OperationKind::Register
-        | OperationKind::Inspect
-        | OperationKind::Prepare
-        | OperationKind::Service
-        | OperationKind::Provision
-        | OperationKind::Adopt
-        | OperationKind::Deprovision
-        | OperationKind::PowerOn
-        | OperationKind::PowerOff
-        | OperationKind::AttachDataImage
-        | OperationKind::DetachDataImage => DriverAnswer::Failed { text: reason.into() },
     }
 }

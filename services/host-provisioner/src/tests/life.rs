@@ -1,6 +1,9 @@
 //! Whole lives of hosts, whose calls the status evaluator decides.
 
-use chassis::{Channel, settings::HostDriverName};
+use chassis::{
+    Channel,
+    settings::{HostDriverName, PowerDriver},
+};
 use proto::{host::host_service_client::HostServiceClient, simulation::RackOperation};
 
 use super::{
@@ -26,16 +29,20 @@ impl HostMesh {
         let registry = TestRegistry::start().await;
         let (evaluator, _) = listener().await;
         let (provisioner, provisioner_url) = listener().await;
+        let (controller, controller_url) = listener().await;
         let (rack_listener, rack_url) = listener().await;
         settings.component_registry.url = registry.url();
         settings.host_provisioner.url = provisioner_url;
+        settings.power_controller.url = controller_url;
+        settings.power.driver = PowerDriver::Hosts;
         settings.simulator.url = rack_url;
-        let contexts: Vec<_> = (0..3).map(|_| Context::new(settings.clone())).collect();
+        let contexts: Vec<_> = (0..4).map(|_| Context::new(settings.clone())).collect();
         let rack = simulator::rack(&settings.simulator).unwrap();
         let mut server = Server::default();
         server.add(RackServiceServer::new(rack.clone()));
         chassis::serve(&contexts[2], "rack", rack_listener, server).await.unwrap().now();
         crate::start(contexts[1].clone(), provisioner).await.unwrap();
+        power_controller::start(contexts[3].clone(), controller).await.unwrap();
         status_evaluator::start(contexts[0].clone(), evaluator).await.unwrap();
         Self { contexts, registry, rack, directory }
     }

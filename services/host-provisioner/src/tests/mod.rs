@@ -1,6 +1,7 @@
 //! The whole service between the real registry and a rack.
 //!
-//! - `life`, `ironic_life`: hosts whose calls the status evaluator decides; in all others the test decides them
+//! - `life`, `ironic_life`: hosts whose calls the status evaluator decides, beside the power controller; in all others the
+//!   test decides them
 //! - `begun_once`: operations across restarts; `looks`: listings; `trouble`, `redfish`, `bmc_firmware`: BMCs that take their time
 //! - `conformance`: the contract of drivers, without the service; `bmc`: a played BMC
 
@@ -33,6 +34,7 @@ use domain::{
                 DriverAnswer, DriverCall, InspectCall, PreparationParts, ProvisionCall, RegisterCall,
                 Registration,
             },
+            progress::{CallCarrier, HostWork},
             spec::{BootMode, HostImage, InspectionMode},
             state::HostState,
             status::{OperationalStatus, WantedSystem},
@@ -40,6 +42,7 @@ use domain::{
     },
 };
 use futures_util::TryStreamExt;
+use host_calls::{CallOrder, StillDue};
 use proto::{
     host::{self as wire, ListHostSightsRequest, host_sight_service_client::HostSightServiceClient},
     simulation::rack_service_server::RackServiceServer,
@@ -48,6 +51,8 @@ use simulator::RackRpc;
 use tempfile::TempDir;
 use test_registry::TestRegistry;
 use tokio::net::TcpListener;
+
+use crate::driver::{DeployDocuments, FirmwareOrder, WorkOrder};
 
 /// Mesh of a registry, a rack and, while it runs, the host provisioner.
 struct ProvisionerMesh {
@@ -256,6 +261,21 @@ fn provision() -> DriverCall {
         hints: None,
         force_reboot: false,
     }))
+}
+
+/// Returns the first order of an operation.
+fn order(call: DriverCall) -> WorkOrder {
+    let work = HostWork {
+        number: 1,
+        call,
+        since: clock::now(),
+        carrier: CallCarrier::HostProvisioner,
+        parts: PreparationParts::default(),
+        changed_by: 0,
+        is_accepted: false,
+    };
+    let call = CallOrder { work, asked_before: None, still_due: StillDue::when(|| true) };
+    WorkOrder { call, documents: DeployDocuments::default(), firmware: FirmwareOrder::default() }
 }
 
 /// Describes an answer in a word or two.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use chassis::settings::HostDriverName;
 use domain::host::{
     evidence::DriverView,
-    record::{HostKey, annotations::RebootMode, progress::HostWork},
+    record::{HostKey, annotations::RebootMode},
 };
 use expect_test::{Expect, expect};
 use upstream::SecretText;
 
 use super::{bmc::FakeBmc, *};
-use crate::driver::{BmcLogin, DeployDocuments, FirmwareOrder, HostDriver, HostTarget, WorkOrder};
+use crate::driver::{BmcLogin, HostDriver, HostTarget, WorkOrder};
 
 /// Driver of one host, and its BMC.
 pub(super) struct BmcScene {
@@ -24,15 +24,7 @@ pub(super) struct BmcScene {
 impl BmcScene {
     pub(super) async fn of(call: DriverCall) -> Self {
         let driver = Self::start_driver();
-        let parts = PreparationParts::default();
-        let work =
-            HostWork { number: 1, call, since: clock::now(), parts, changed_by: 0, is_accepted: false };
-        let order = WorkOrder {
-            work,
-            asked_before: None,
-            documents: DeployDocuments::default(),
-            firmware: FirmwareOrder::default(),
-        };
+        let order = order(call);
         Self { driver, bmc: FakeBmc::start().await, order, story: String::new() }
     }
 
@@ -53,7 +45,7 @@ impl BmcScene {
         let host = target("h", &self.bmc);
         let answer = self.driver.carry_out(&host, &self.order).await;
         if !matches!(answer, DriverAnswer::Trouble { .. }) {
-            self.order.asked_before.get_or_insert_with(clock::now);
+            self.order.call.asked_before.get_or_insert_with(clock::now);
         }
         let mut changes = self.bmc.take_changes();
         changes.retain(|change| change != "session");

@@ -17,6 +17,7 @@ use futures_util::Stream;
 use proto::power::PowerReading;
 use upstream::{FailureKind, machine::MachineFile};
 
+pub(crate) use self::redfish::{HostFleet, MachineNode};
 use self::{
     pcs::PcsDriver, progress::TransitionProgress, redfish::RedfishDriver, simulated::SimulatedPowerDriver,
 };
@@ -223,6 +224,14 @@ impl PowerUpstream {
         match self {
             Self::Simulated(_) | Self::Pcs(_) => {}
             Self::Redfish(redfish) => redfish.follow_hosts(context, registry),
+        }
+    }
+
+    /// Returns the machines of bare-metal hosts, if they are what is driven.
+    pub(crate) fn host_fleet(&self) -> Option<&Arc<HostFleet>> {
+        match self {
+            Self::Simulated(_) | Self::Pcs(_) => None,
+            Self::Redfish(redfish) => redfish.hosts(),
         }
     }
 

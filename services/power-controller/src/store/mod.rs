@@ -1,7 +1,7 @@
 //! The power controller's tables. Only this module knows SQL.
 
 use chassis::{
-    kinds::power::PowerStateRecord,
+    kinds::{host::HostPowerRecord, power::PowerStateRecord},
     lease,
     store::ledger::{Column, EventRule, Migrations, StoredRow, Table},
 };
@@ -23,6 +23,7 @@ impl MigratorTrait for Migrator {
             .replacing(&["migration", "revision_indexes"])
             .kind::<PowerStateTable>()
             .kind::<TransitionTable>()
+            .kind::<HostPowerTable>()
             .with(lease::Migration)
             .with(lease::RoleMigration)
             .into_vec()
@@ -74,6 +75,22 @@ impl Table for TransitionTable {
     const OWNER: Actor = Actor::Service("power-controller");
 
     fn read(row: &StoredRow, pool: &mut ()) -> anyhow::Result<PowerTransition> {
+        row.record(pool)
+    }
+}
+
+/// Table of the last power call of each host.
+pub struct HostPowerTable;
+
+impl Table for HostPowerTable {
+    type Kind = HostPowerRecord;
+    type Pool = ();
+
+    const NAME: &'static str = "host_powers";
+
+    const COLUMNS: &'static [Column<HostPowerRecord>] = &[Column::record()];
+
+    fn read(row: &StoredRow, pool: &mut ()) -> anyhow::Result<HostPowerRecord> {
         row.record(pool)
     }
 }

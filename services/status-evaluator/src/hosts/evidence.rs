@@ -4,7 +4,7 @@ use chassis::kinds::host::{document, evidence};
 use domain::{
     core::invalid::Invalid,
     host::{
-        evidence::{CredentialsSight, DeployData, HostEvidence, PullSecretProblem, SlotOffer},
+        evidence::{CallReports, CredentialsSight, DeployData, HostEvidence, PullSecretProblem, SlotOffer},
         record::Host,
     },
 };
@@ -39,17 +39,21 @@ pub(super) fn host(mirrors: &HostMirrors, message: &wire::Host) -> Result<Host, 
 /// Returns the evidence about a host besides its record.
 ///
 /// # Errors
-/// The report of the driver cannot be read.
+/// A report of a driver cannot be read.
 pub(super) fn evidence(
     mirrors: &HostMirrors,
     host: &wire::Host,
     slot: SlotOffer,
 ) -> Result<HostEvidence, Invalid> {
     let sight = mirrors.sight(host);
-    let report = sight.as_ref().and_then(|sight| sight.report.as_ref());
+    let read = |report: Option<&wire::DriverReport>| report.map(evidence::report).transpose();
+    let reports = CallReports {
+        host_provisioner: read(sight.as_ref().and_then(|sight| sight.report.as_ref()))?,
+        power_controller: read(mirrors.power(host).and_then(|power| power.report).as_ref())?,
+    };
     Ok(HostEvidence {
         driver: evidence::sight(sight.as_ref().and_then(|sight| sight.sight.as_ref())),
-        report: report.map(evidence::report).transpose()?,
+        reports,
         slot,
         credentials: credentials(mirrors, host),
         hardware_data: mirrors.document(host, DocumentKind::HardwareData, document::hardware).flatten(),

@@ -7,7 +7,9 @@ use std::{
 
 use chassis::{
     Context,
-    kinds::host::{DocumentRecord, HostRecord, SecretRecord, SightRecord, document_key, key},
+    kinds::host::{
+        DocumentRecord, HostPowerRecord, HostRecord, SecretRecord, SightRecord, document_key, key,
+    },
     observe::{
         mirror::{Change, Mirror},
         work::WorkQueue,
@@ -15,7 +17,10 @@ use chassis::{
     store::resource::Resource,
 };
 use parking_lot::Mutex;
-use proto::host::{DocumentKind, Host, HostDocument, HostSight};
+use proto::{
+    host::{DocumentKind, Host, HostDocument, HostSight},
+    power::HostPower,
+};
 
 /// Mirrors of hosts and of all that is known about them. Clones share them.
 #[derive(Clone)]
@@ -24,6 +29,7 @@ pub(super) struct HostMirrors {
     documents: Mirror<DocumentRecord>,
     secrets: Mirror<SecretRecord>,
     sights: Mirror<SightRecord>,
+    powers: Mirror<HostPowerRecord>,
 }
 
 /// Hosts that name a secret, by the key of the secret.
@@ -53,6 +59,7 @@ impl HostMirrors {
         let settings = &context.settings;
         let registry = context.channel(&settings.component_registry.url)?;
         let provisioner = context.channel(&settings.host_provisioner.url)?;
+        let controller = context.channel(&settings.power_controller.url)?;
         let users: Arc<Mutex<SecretUsers>> = Arc::default();
         let (marked, used) = (queue.clone(), Arc::clone(&users));
         let hosts = Mirror::start(context, registry.clone(), move |changes: &[Change<HostRecord>]| {
@@ -74,7 +81,11 @@ impl HostMirrors {
         let sights = Mirror::start(context, provisioner, move |changes: &[Change<SightRecord>]| {
             marked.mark(changes.iter().filter_map(|one| one.newest()).map(|sight| sight.shared_key()));
         });
-        Ok(Self { hosts, documents, secrets, sights })
+        let marked = queue.clone();
+        let powers = Mirror::start(context, controller, move |changes: &[Change<HostPowerRecord>]| {
+            marked.mark(changes.iter().filter_map(|one| one.newest()).map(|power| power.shared_key()));
+        });
+        Ok(Self { hosts, documents, secrets, sights, powers })
     }
 
     /// Waits until hosts, companions and secrets are complete. News of drivers that are missing count as unknown.
@@ -129,6 +140,13 @@ impl HostMirrors {
         let meta = host.meta.as_ref()?;
         let sight = self.sights.get(&key(&meta.namespace, &meta.name))?.message();
         [meta.uid.as_str(), ""].contains(&sight.uid.as_str()).then_some(sight)
+    }
+
+    /// Last power call of a host, unless it was of an earlier one of the same name.
+    pub(super) fn power(&self, host: &Host) -> Option<HostPower> {
+        let meta = host.meta.as_ref()?;
+        let power = self.powers.get(&key(&meta.namespace, &meta.name))?.message();
+        (power.uid == meta.uid).then_some(power)
     }
 }
 

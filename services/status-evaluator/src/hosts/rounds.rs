@@ -17,7 +17,7 @@ use domain::{
     host::{
         decision::{HostDecision, HostMetric},
         evidence::{HostMoment, HostPolicy},
-        record::progress::SlotClaim,
+        record::progress::{CallCarrier, SlotClaim},
         slots::HostSlots,
         step,
     },
@@ -57,6 +57,11 @@ impl HostRounds {
         let policy = HostPolicy {
             max_provisioning_retries: settings.provisioning_retries,
             architecture: settings.architecture.as_str().into(),
+            power_carrier: if settings.power_by_controller {
+                CallCarrier::PowerController
+            } else {
+                CallCarrier::HostProvisioner
+            },
         };
         Self { mirrors, queue, registry, policy, slots: settings.slots as usize }
     }

@@ -10,7 +10,7 @@ use std::{
 
 use chassis::{
     Channel, Context, Server, Settings,
-    kinds::host::{HostRecord, SightRecord, evidence, progress},
+    kinds::host::{HostPowerRecord, HostRecord, SightRecord, evidence, progress},
     lease::Role,
     observe::mirror::Mirror,
     process::clock,
@@ -25,7 +25,7 @@ use domain::{
         evidence::{DriverSight, DriverView},
         record::{
             call::{DoneFacts, DriverAnswer, DriverCall, DriverReport},
-            progress::HostWork,
+            progress::{CallCarrier, HostWork},
             status::HostInventory,
         },
     },
@@ -41,6 +41,11 @@ use proto::{
         host_secret_service_client::HostSecretServiceClient,
         host_service_client::HostServiceClient,
         host_sight_service_server::{HostSightService, HostSightServiceServer},
+    },
+    power::{
+        HostPower, ListHostPowersRequest, ListHostPowersResponse, WatchHostPowersRequest,
+        WatchHostPowersResponse,
+        host_power_service_server::{HostPowerService, HostPowerServiceServer},
     },
 };
 use sea_orm_migration::{MigrationTrait, MigratorTrait};
@@ -66,11 +71,25 @@ impl Table for SightTable {
     }
 }
 
+/// Table of the power calls of hosts.
+struct PowerTable;
+
+impl Table for PowerTable {
+    type Kind = HostPowerRecord;
+    type Pool = ();
+    const NAME: &'static str = "host_powers";
+    const COLUMNS: &'static [Column<HostPowerRecord>] = &[Column::record()];
+
+    fn read(row: &StoredRow, pool: &mut ()) -> anyhow::Result<HostPowerRecord> {
+        row.record(pool)
+    }
+}
+
 struct SightMigrator;
 
 impl MigratorTrait for SightMigrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        Migrations::default().kind::<SightTable>().into_vec()
+        Migrations::default().kind::<SightTable>().kind::<PowerTable>().into_vec()
     }
 }
 
@@ -97,12 +116,37 @@ impl HostSightService for SightRpc {
     }
 }
 
-/// A registry, a driver, and the evaluator of hosts.
+struct PowerRpc(Ledger<PowerTable>);
+
+#[async_trait]
+impl HostPowerService for PowerRpc {
+    type ListHostPowersStream = Responses<ListHostPowersResponse>;
+
+    async fn list_host_powers(
+        &self,
+        _request: Request<ListHostPowersRequest>,
+    ) -> Result<Response<Self::ListHostPowersStream>, Status> {
+        self.0.list(Default::default(), 100).await
+    }
+
+    type WatchHostPowersStream = Responses<Encoded<WatchHostPowersResponse>>;
+
+    async fn watch_host_powers(
+        &self,
+        request: Request<WatchHostPowersRequest>,
+    ) -> Result<Response<Self::WatchHostPowersStream>, Status> {
+        self.0.serve_watch(request).await
+    }
+}
+
+/// A registry, the parts that carry calls out, played by one, and the evaluator of hosts.
 struct Rack {
     contexts: Vec<Context>,
     registry: TestRegistry,
     /// Whether the driver answers.
     works: Arc<AtomicBool>,
+    /// Whether power calls are answered.
+    switches: Arc<AtomicBool>,
     directory: TempDir,
 }
 
@@ -113,20 +157,25 @@ impl Rack {
         let registry = TestRegistry::start().await;
         let (sight_listener, sight_url) = listener().await;
         settings.component_registry.url = registry.url();
+        settings.power_controller.url.clone_from(&sight_url);
         settings.host_provisioner.url = sight_url;
         let driver = Context::new(settings.clone());
         let url = driver.database_url("host-provisioner", "").unwrap();
         let database = database::connect::<SightMigrator>(&url).await.unwrap();
-        let sights = Ledger::<SightTable>::open(&driver, database).await.unwrap();
+        let sights = Ledger::<SightTable>::open(&driver, database.clone()).await.unwrap();
+        let powers = Ledger::<PowerTable>::open(&driver, database).await.unwrap();
         let mut server = Server::default();
         server.add(HostSightServiceServer::new(SightRpc(sights.clone())));
+        server.add(HostPowerServiceServer::new(PowerRpc(powers.clone())));
         chassis::serve(&driver, "host-provisioner", sight_listener, server).await.unwrap().now();
         let works = Arc::new(AtomicBool::new(true));
         let hosts = Mirror::<HostRecord>::start(&driver, registry.channel(), |_| {});
-        tokio::spawn(drive(hosts, sights, Arc::clone(&works)));
+        let switches = Arc::new(AtomicBool::new(true));
+        let journals = Journals { sights, powers };
+        tokio::spawn(drive(hosts, journals, Arc::clone(&works), Arc::clone(&switches)));
         let evaluator = Context::new(settings);
         super::start(&evaluator, Role::forever()).unwrap();
-        Self { contexts: vec![evaluator, driver], registry, works, directory }
+        Self { contexts: vec![evaluator, driver], registry, works, switches, directory }
     }
 
     async fn stop(self) {
@@ -211,8 +260,19 @@ fn meta(name: &str) -> ObjectMeta {
     ObjectMeta { namespace: "m".to_owned(), name: name.to_owned(), ..ObjectMeta::default() }
 }
 
+/// Records of the parts that carry calls out.
+struct Journals {
+    sights: Ledger<SightTable>,
+    powers: Ledger<PowerTable>,
+}
+
 /// Answers every call of every host at once.
-async fn drive(hosts: Mirror<HostRecord>, sights: Ledger<SightTable>, works: Arc<AtomicBool>) {
+async fn drive(
+    hosts: Mirror<HostRecord>,
+    journals: Journals,
+    works: Arc<AtomicBool>,
+    switches: Arc<AtomicBool>,
+) {
     loop {
         tokio::time::sleep(Duration::from_millis(5)).await;
         if !works.load(Ordering::Relaxed) {
@@ -221,19 +281,44 @@ async fn drive(hosts: Mirror<HostRecord>, sights: Ledger<SightTable>, works: Arc
         for record in hosts.all() {
             let message = record.message();
             let Some(progress) = message.progress.as_ref() else { continue };
-            let work = progress::from_wire(progress).unwrap().work;
-            let known = sights.view().get(&key_of(&message));
-            let last = known.as_ref().and_then(|sight| sight.message().report);
-            let is_new = work.as_ref().is_some_and(|work| last.is_none_or(|last| last.number < work.number));
-            if let Some(work) = work.filter(|_| is_new) {
-                let news = answered(&message, known.as_deref(), &work, clock::now());
-                let write = sights.write(move |draft| {
-                    draft.put(news);
-                    Ok(())
-                });
-                write.await.unwrap();
+            let Some(work) = progress::from_wire(progress).unwrap().work else { continue };
+            let is_left = work.carrier == CallCarrier::PowerController && !switches.load(Ordering::Relaxed);
+            if !is_left && journals.last(&message, work.carrier) < work.number {
+                journals.answer(&message, &work).await;
             }
         }
+    }
+}
+
+impl Journals {
+    /// Number of the last call that a part has answered.
+    fn last(&self, host: &Host, carrier: CallCarrier) -> u64 {
+        let key = key_of(host);
+        let report = match carrier {
+            CallCarrier::HostProvisioner => self.sights.view().get(&key).and_then(|one| one.message().report),
+            CallCarrier::PowerController => self.powers.view().get(&key).and_then(|one| one.message().report),
+        };
+        report.map_or(0, |report| report.number)
+    }
+
+    async fn answer(&self, host: &Host, work: &HostWork) {
+        let known = self.sights.view().get(&key_of(host));
+        let mut news = answered(host, known.as_deref(), work, clock::now()).message();
+        if work.carrier == CallCarrier::PowerController {
+            let (namespace, name, uid) = (news.namespace.clone(), news.name.clone(), news.uid.clone());
+            let report = std::mem::replace(&mut news.report, known.and_then(|known| known.message().report));
+            let power = HostPower { namespace, name, uid, report, ..HostPower::default() };
+            let write = self.powers.write(move |draft| {
+                draft.put(HostPowerRecord::of(power));
+                Ok(())
+            });
+            write.await.unwrap();
+        }
+        let write = self.sights.write(move |draft| {
+            draft.put(SightRecord::of(news));
+            Ok(())
+        });
+        write.await.unwrap();
     }
 }
 
@@ -330,5 +415,18 @@ async fn hosts_wait_for_a_driver_that_is_away() {
     assert_eq!(rack.state().await, "registering");
     rack.works.store(true, Ordering::Relaxed);
     eventually("available", async || rack.state().await).await;
+    rack.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_wait_for_a_power_controller_that_is_away() {
+    let rack = Rack::start().await;
+    rack.switches.store(false, Ordering::Relaxed);
+    rack.make_secret().await;
+    rack.make_host().await;
+    eventually("available", async || rack.state().await).await;
+    eventually("AwaitingPowerController", async || rack.wait().await).await;
+    rack.switches.store(true, Ordering::Relaxed);
+    eventually("true", async || rack.host().await.unwrap().status.unwrap().powered_on.to_string()).await;
     rack.stop().await;
 }

@@ -5,7 +5,7 @@ use domain::{
     host::record::{
         history::{AttemptEnd, AttemptLog, AttemptRecord},
         operation::OperationKind,
-        progress::{HostProgress, HostRest, HostWait, HostWork, SlotClaim, TransientTrouble},
+        progress::{CallCarrier, HostProgress, HostRest, HostWait, HostWork, SlotClaim, TransientTrouble},
         reason::WaitReason,
     },
 };
@@ -76,14 +76,28 @@ pub fn work(work: &wire::HostWork) -> Result<HostWork, Invalid> {
         number: work.number,
         call: call::from_wire(work.call.as_ref().ok_or_else(|| missing("progress.work.call"))?)?,
         since: time(work.since),
+        carrier: carrier(work.carrier)?,
         parts: call::parts(work.parts.as_ref()),
         changed_by: work.changed_by,
         is_accepted: work.is_accepted,
     })
 }
 
+/// Reads the part that carries a call out. A part that a later release knows is not taken for one of these.
+fn carrier(carrier: i32) -> Result<CallCarrier, Invalid> {
+    match wire::CallCarrier::try_from(carrier) {
+        Ok(wire::CallCarrier::Unspecified) => Ok(CallCarrier::HostProvisioner),
+        Ok(wire::CallCarrier::PowerController) => Ok(CallCarrier::PowerController),
+        Err(_) => Err(Invalid::new("progress.work.carrier", format!("{carrier} is unknown"))),
+    }
+}
+
 /// Returns a call with its number for the wire.
 pub fn work_to_wire(work: &HostWork) -> wire::HostWork {
+    let carrier = match work.carrier {
+        CallCarrier::HostProvisioner => wire::CallCarrier::Unspecified,
+        CallCarrier::PowerController => wire::CallCarrier::PowerController,
+    };
     wire::HostWork {
         number: work.number,
         call: Some(call::to_wire(&work.call)),
@@ -91,6 +105,7 @@ pub fn work_to_wire(work: &HostWork) -> wire::HostWork {
         parts: Some(call::parts_to_wire(work.parts)),
         changed_by: work.changed_by,
         is_accepted: work.is_accepted,
+        carrier: carrier.into(),
     }
 }
 

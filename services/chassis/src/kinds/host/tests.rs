@@ -17,7 +17,9 @@ use domain::{
             condition::{ConditionKind, ConditionReason},
             history::{AttemptEnd, AttemptLog, AttemptRecord, OperationHistory, OperationTimes},
             operation::OperationKind,
-            progress::{HostProgress, HostRest, HostWait, HostWork, SlotClaim, TransientTrouble},
+            progress::{
+                CallCarrier, HostProgress, HostRest, HostWait, HostWork, SlotClaim, TransientTrouble,
+            },
             reason::WaitReason,
             spec::{BootMode, HostImage, InspectionMode},
             state::HostState,
@@ -283,11 +285,13 @@ fn slot() -> impl Strategy<Value = SlotClaim> {
 }
 
 fn any_progress() -> impl Strategy<Value = HostProgress> {
-    let work = (any::<u64>(), driver_call(), at(), parts(), any::<u64>(), any::<bool>()).prop_map(
-        |(number, call, since, parts, changed_by, is_accepted)| HostWork {
+    let carrier = select(vec![CallCarrier::HostProvisioner, CallCarrier::PowerController]);
+    let work = (any::<u64>(), driver_call(), at(), carrier, parts(), any::<u64>(), any::<bool>()).prop_map(
+        |(number, call, since, carrier, parts, changed_by, is_accepted)| HostWork {
             number,
             call,
             since,
+            carrier,
             parts,
             changed_by,
             is_accepted,

@@ -7,6 +7,7 @@ use super::{
     Arc, AttemptEnd, DoneFacts, DriverAnswer, DriverCall, DriverReport, DriverTrouble, Flow, HostErrorKind,
     HostPass, HostWork, OperationKind, PassEnd, WaitReason,
 };
+use crate::host::{dispatch, record::progress::CallCarrier};
 
 /// Answer of the driver, as far as the rules of an operation have to judge it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,8 +42,8 @@ impl HostPass<'_> {
 
     /// Returns the report about the present call.
     pub fn report(&self) -> Option<DriverReport> {
-        let number = self.host.progress.work.as_ref()?.number;
-        self.seen.report.clone().filter(|report| report.number == number)
+        let work = self.host.progress.work.as_ref()?;
+        self.seen.reports.of(work.carrier).filter(|report| report.number == work.number).cloned()
     }
 
     fn judge(&mut self, report: DriverReport, call: DriverCall) -> Flow<DriverReply> {
@@ -116,12 +117,14 @@ impl HostPass<'_> {
     /// Waits for an answer. A question about an operation that goes on, or that could not be asked before, leaves the
     /// reason of the wait as it was, so that people see its whole length.
     fn await_answer(&self) -> PassEnd {
-        let is_accepted = self.host.progress.work.as_ref().is_some_and(|work| work.is_accepted);
+        let work = self.host.progress.work.as_ref();
+        let is_accepted = work.is_some_and(|work| work.is_accepted);
+        let carrier = work.map(|work| work.carrier).unwrap_or_default();
         let trouble = self.host.progress.trouble.as_ref().filter(|trouble| trouble.number != 0);
         Self::wait_for_change(match trouble {
             Some(trouble) => trouble.reason,
             None if is_accepted => WaitReason::DriverWorking,
-            None => WaitReason::AwaitingAnswer,
+            None => unanswered(carrier),
         })
     }
 
@@ -206,15 +209,17 @@ impl HostPass<'_> {
         let now = self.now();
         self.end_trouble();
         self.host.progress.attempts.begin(call.kind(), now);
+        let carrier = dispatch::carrier(call.kind(), self.policy.power_carrier);
         self.issue(HostWork {
             number: 0,
             since: now,
+            carrier,
             parts: call.parts(),
             changed_by: 0,
             is_accepted: false,
             call,
         });
-        Self::wait_for_change(WaitReason::AwaitingAnswer)
+        Self::wait_for_change(unanswered(carrier))
     }
 
     /// Makes a further call of the present operation due.
@@ -227,8 +232,7 @@ impl HostPass<'_> {
     /// Makes a call due, with a number that no report on record has: the record of the host may have lost commits that
     /// the reports have not.
     fn issue(&mut self, work: HostWork) {
-        let reported = self.seen.report.as_ref().map_or(0, |report| report.number);
-        let number = self.host.progress.calls.max(reported).saturating_add(1);
+        let number = self.host.progress.calls.max(self.seen.reports.last_number()).saturating_add(1);
         self.host.progress.calls = number;
         let work = HostWork { number, ..work };
         self.host.progress.work = Some(work.clone());
@@ -242,6 +246,14 @@ impl HostPass<'_> {
         self.is_newly_begun = work.changed_by == 0;
         work.changed_by = number;
         is_first
+    }
+}
+
+/// Returns the reason of the wait for the part that a call is left to.
+fn unanswered(carrier: CallCarrier) -> WaitReason {
+    match carrier {
+        CallCarrier::HostProvisioner => WaitReason::AwaitingAnswer,
+        CallCarrier::PowerController => WaitReason::AwaitingPowerController,
     }
 }
 

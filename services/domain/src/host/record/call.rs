@@ -264,6 +264,20 @@ pub enum DriverAnswer {
     },
 }
 
+impl DriverAnswer {
+    /// Returns whether the operation may still go on: it is under way, or the driver could not be asked about it.
+    pub fn may_go_on(&self) -> bool {
+        match self {
+            Self::InProgress { .. } | Self::Trouble { .. } => true,
+            Self::Done(_)
+            | Self::Failed { .. }
+            | Self::NotRegistered
+            | Self::NeedsSlot
+            | Self::NeedsRamdisk => false,
+        }
+    }
+}
+
 /// Facts that come with the end of an operation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DoneFacts {

@@ -54,12 +54,24 @@ pub struct HostWork {
     pub call: DriverCall,
     /// Time of the first call of the operation.
     pub since: Timestamp,
+    /// Part of the mesh that carries the operation out. An operation keeps it to its end.
+    pub carrier: CallCarrier,
     /// Changes that calls of this operation were about.
     pub parts: PreparationParts,
     /// Number of the last call of this operation that changed the host; 0: none is known to have.
     pub changed_by: u64,
     /// Whether the driver has accepted the operation.
     pub is_accepted: bool,
+}
+
+/// Part of the mesh that carries calls out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum CallCarrier {
+    /// The host provisioner.
+    #[default]
+    HostProvisioner,
+    /// The power controller.
+    PowerController,
 }
 
 /// Trouble that no one is to blame for. It is shown, and counts as no failure.

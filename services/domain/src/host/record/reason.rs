@@ -31,6 +31,8 @@ pub enum WaitReason {
     DriverNotReady,
     /// A call is on its way, or its answer is.
     AwaitingAnswer,
+    /// The power controller has to take the power call, or its answer is on its way.
+    AwaitingPowerController,
     /// The driver works on the operation.
     DriverWorking,
     /// The driver could not be asked.
@@ -63,7 +65,7 @@ pub enum WaitReason {
 
 impl WaitReason {
     /// Every reason.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Continuing,
         Self::Settled,
         Self::Unmanaged,
@@ -78,6 +80,7 @@ impl WaitReason {
         Self::CredentialsUnreadable,
         Self::DriverNotReady,
         Self::AwaitingAnswer,
+        Self::AwaitingPowerController,
         Self::DriverWorking,
         Self::DriverUnreachable,
         Self::DriverBusy,
@@ -116,6 +119,7 @@ impl WaitReason {
             Self::CredentialsUnreadable => "CredentialsUnreadable",
             Self::DriverNotReady => "DriverNotReady",
             Self::AwaitingAnswer => "AwaitingAnswer",
+            Self::AwaitingPowerController => "AwaitingPowerController",
             Self::DriverWorking => "DriverWorking",
             Self::DriverUnreachable => "DriverUnreachable",
             Self::DriverBusy => "DriverBusy",

@@ -3,7 +3,11 @@ use proptest::{prelude::*, sample::subsequence};
 use super::scene::{Scene, scene};
 use crate::{
     core::{backoff::Jitter, time::Timestamp},
-    host::{evidence::HostMoment, record::reason::WaitReason, step},
+    host::{
+        evidence::{CallReports, HostMoment},
+        record::reason::WaitReason,
+        step,
+    },
 };
 
 const STATES: [&str; 14] = [
@@ -87,7 +91,7 @@ proptest! {
         let moment = HostMoment { now: Timestamp(now), jitter: Jitter(jitter) };
         let decision = step(&host, &seen, &policy, moment);
         prop_assert!(decision.look.is_none_or(|look| look.0 >= now), "{}", words);
-        let awaited = seen.report.is_none() && host.progress.work.is_some();
+        let awaited = seen.reports == CallReports::default() && host.progress.work.is_some();
         prop_assert!(!awaited || decision.call.is_none(), "a second call: {}", words);
         if decision.reason != WaitReason::Continuing && !decision.is_gone() {
             let again = step(&decision.host, &seen, &policy, moment);

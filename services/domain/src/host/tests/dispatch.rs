@@ -8,14 +8,14 @@ use crate::{
     core::time::Timestamp,
     host::{
         dispatch::{
-            CallIntent, DispatchRecord, DispatchStep, intent_after, is_news, listing_pause, next_step,
-            wants_listing,
+            CallIntent, CallRecord, DispatchStep, carrier, intent_after, is_news, listing_pause,
+            looks_count_from, next_step, wants_listing, was_answered_elsewhere,
         },
         evidence::{DriverSight, DriverView},
         record::{
             call::{DoneFacts, DriverAnswer, DriverCall, DriverReport, DriverTrouble, PreparationParts},
             operation::OperationKind,
-            progress::HostWork,
+            progress::{CallCarrier, HostProgress, HostWork},
         },
     },
 };
@@ -31,6 +31,7 @@ fn work(number: u64) -> HostWork {
         number,
         call: DriverCall::PowerOn { force: false },
         since: at(60),
+        carrier: CallCarrier::PowerController,
         parts: PreparationParts::default(),
         changed_by: 0,
         is_accepted: false,
@@ -80,8 +81,10 @@ fn asks_once_for_a_number_and_again_when_nobody_decides() {
     ];
     let mut table = String::new();
     for (name, number, report, intent) in rows {
-        let record = DispatchRecord { report, intent, ..DispatchRecord::default() };
-        let step = next_step(number.map(work).as_ref(), &record, NOW);
+        let (work, record) = (number.map(work), CallRecord { report, intent });
+        let step = next_step(work.as_ref(), CallCarrier::PowerController, &record, NOW);
+        let other = next_step(work.as_ref(), CallCarrier::HostProvisioner, &record, NOW);
+        assert_eq!(other, DispatchStep::Rest, "{name}: the call is another part's");
         writeln!(table, "{name}: {}", show(step)).unwrap();
     }
     expect![[r#"
@@ -140,9 +143,7 @@ fn listings_at_rest_are_no_news() {
     ];
     let mut table = String::new();
     for (name, seen, sight, answered, is_registered) in rows {
-        let report = answered.and_then(|ago| report(1, ago, running()));
-        let record = DispatchRecord { sight, report, intent: None };
-        writeln!(table, "{name}: {}", is_news(&seen, &record, is_registered)).unwrap();
+        writeln!(table, "{name}: {}", is_news(&seen, &sight, answered.map(at), is_registered)).unwrap();
     }
     expect![[r#"
         first: true
@@ -157,6 +158,47 @@ fn listings_at_rest_are_no_news() {
         not ready: true
         still not ready: false
         back: true
+    "#]]
+    .assert_eq(&table);
+}
+
+#[test]
+fn power_calls_alone_have_another_carrier() {
+    let of_power = |power| OperationKind::ALL.into_iter().filter(move |kind| carrier(*kind, power) == power);
+    let moved: Vec<_> = of_power(CallCarrier::PowerController).map(OperationKind::word).collect();
+    assert_eq!(moved, ["power_on", "power_off"]);
+    let kept = of_power(CallCarrier::HostProvisioner).count();
+    assert_eq!(kept, OperationKind::ALL.len());
+}
+
+#[test]
+fn a_listing_follows_the_end_of_a_call_of_another_part() {
+    let seen = |seconds_ago| DriverSight::Absent { asked_at: at(seconds_ago) };
+    let rows = [
+        ("no call has ended", seen(10), None, None),
+        ("own call", seen(10), Some(5), Some(5)),
+        ("call of another part", seen(10), Some(5), Some(20)),
+        ("call of another part, nothing of our own", seen(10), Some(5), None),
+        ("call of another part, seen since", seen(3), Some(5), Some(20)),
+        ("own call that is not known yet", seen(10), Some(20), Some(5)),
+        ("never listed", DriverSight::Unlisted, Some(5), None),
+    ];
+    let mut table = String::new();
+    for (name, sight, ended, reported) in rows {
+        let progress = HostProgress { answered_at: ended.map(at), ..HostProgress::default() };
+        let report = reported.and_then(|ago| report(1, ago, running()));
+        let is_listed = was_answered_elsewhere(&progress, &sight, report.as_ref());
+        let from = looks_count_from(Some(&progress), report.as_ref()).map(|from| NOW.since(from));
+        writeln!(table, "{name}: {is_listed}, looks of the last {from:?} count").unwrap();
+    }
+    expect![[r#"
+        no call has ended: false, looks of the last None count
+        own call: false, looks of the last Some(5s) count
+        call of another part: true, looks of the last Some(5s) count
+        call of another part, nothing of our own: true, looks of the last Some(5s) count
+        call of another part, seen since: false, looks of the last Some(5s) count
+        own call that is not known yet: false, looks of the last Some(5s) count
+        never listed: true, looks of the last Some(5s) count
     "#]]
     .assert_eq(&table);
 }

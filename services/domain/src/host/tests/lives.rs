@@ -5,15 +5,17 @@ use std::{fmt::Write, sync::Arc, time::Duration};
 use expect_test::{Expect, expect};
 
 use super::{
-    scene::{BEFORE, MOMENT, Scene, scene},
+    scene::{BEFORE, MOMENT, Scene, report_by, scene},
     show,
 };
 use crate::host::{
+    dispatch,
     evidence::{DriverSight, DriverView, HostMoment},
     record::{
         annotations::AnnotationName,
         call::{DoneFacts, DriverAnswer, DriverCall, DriverReport},
         operation::OperationKind,
+        progress::CallCarrier,
         state::HostState,
         status::OperationalStatus,
     },
@@ -97,7 +99,9 @@ impl Life {
             }
         }
         let answer = DriverAnswer::Done(facts);
-        self.scene.seen.report = Some(DriverReport { number, at: self.moment.now, answer });
+        let carrier = dispatch::carrier(call.kind(), self.scene.policy.power_carrier);
+        let report = DriverReport { number, at: self.moment.now, answer };
+        report_by(&mut self.scene.seen, carrier, Some(report));
     }
 }
 
@@ -122,12 +126,15 @@ fn number_of_a_call_is_new_to_record_and_reports() {
         ("the reports have lost commits", 6, Some(4), 7),
         ("the record has lost commits", 4, Some(6), 7),
     ] {
-        let mut scene = scene("in:provisioned has:a image:a online on reboot");
-        scene.host.progress.calls = calls;
-        let answer = DriverAnswer::Done(DoneFacts::default());
-        scene.seen.report = reported.map(|number| DriverReport { number, at: BEFORE, answer });
-        let decision = step(&scene.host, &scene.seen, &scene.policy, MOMENT);
-        assert_eq!(decision.call.map(|work| work.number), Some(expected), "{name}");
+        for carrier in [CallCarrier::HostProvisioner, CallCarrier::PowerController] {
+            let mut scene = scene("in:provisioned has:a image:a online on reboot");
+            scene.host.progress.calls = calls;
+            let answer = DriverAnswer::Done(DoneFacts::default());
+            let report = reported.map(|number| DriverReport { number, at: BEFORE, answer });
+            report_by(&mut scene.seen, carrier, report);
+            let decision = step(&scene.host, &scene.seen, &scene.policy, MOMENT);
+            assert_eq!(decision.call.map(|work| work.number), Some(expected), "{name}, {carrier:?}");
+        }
     }
 }
 

@@ -313,7 +313,7 @@ fn available_hosts_follow_the_table() {
             in:available image:a
                 row 23: (Settled 60s)
             in:available online
-                row 23: CALL power_on (AwaitingAnswer until changed)
+                row 23: CALL power_on (AwaitingPowerController until changed)
         "#]],
     );
 }
@@ -454,7 +454,7 @@ fn deprovisioning_and_deletion_follow_the_table() {
             del in:deprovisioning has:a deprovision=not-registered secret:kept
                 (Continuing) [slot]
             del in:powering-off-before-delete on
-                CALL power_off+hard (AwaitingAnswer until changed)
+                CALL power_off+hard (AwaitingPowerController until changed)
             del in:powering-off-before-delete on never-off count:2
                 row 37: state=deleting count=0 (Continuing) #change
             del in:powering-off-before-delete on power-off=running error:power-management
@@ -507,11 +507,11 @@ fn systems_are_wanted_and_cancelled_by_address_and_method() {
             in:available image:a
                 row 23: (Settled 60s)
             in:available online image:a has:a
-                row 23: CALL power_on (AwaitingAnswer until changed)
+                row 23: CALL power_on (AwaitingPowerController until changed)
             in:available online custom:m
                 row 22: state=provisioning (Continuing) [slot] !ProvisioningStarted #change
             in:available online custom:m had:m
-                row 23: CALL power_on (AwaitingAnswer until changed)
+                row 23: CALL power_on (AwaitingPowerController until changed)
             in:available online custom:n had:m
                 row 22: state=provisioning (Continuing) [slot] !ProvisioningStarted #change
             in:provisioned online on has:a image:a:new
@@ -529,7 +529,7 @@ fn systems_are_wanted_and_cancelled_by_address_and_method() {
             in:provisioned online on had:m custom:m image:b
                 row 28: (Settled 60s)
             in:provisioned on has:a image:a
-                row 28: CALL power_off (AwaitingAnswer until changed)
+                row 28: CALL power_off (AwaitingPowerController until changed)
         "#]],
     );
 }

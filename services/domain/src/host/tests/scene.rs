@@ -3,6 +3,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     core::{backoff::Jitter, time::Timestamp},
     host::{
+        dispatch,
         evidence::{
             CredentialsSight, DeployData, DriverSight, DriverView, FirmwareWish, HardwareHealth,
             HostEvidence, HostMoment, HostPolicy, PullSecretProblem, RamdiskSight, SlotOffer,
@@ -15,7 +16,7 @@ use crate::{
                 DoneFacts, DriverAnswer, DriverCall, DriverReport, DriverTrouble, InspectCall,
                 PreparationParts, PrepareCall, ProvisionCall, RegisterCall, ServiceCall,
             },
-            progress::{HostRest, HostWork, SlotClaim},
+            progress::{CallCarrier, HostRest, HostWork, SlotClaim},
             reason::WaitReason,
             spec::{HostImage, InspectionMode, RaidVolume, RaidWish, RootDeviceHints},
             state::HostState,
@@ -204,7 +205,8 @@ fn record(scene: &mut Scene, name: &str, value: &str) -> bool {
         "later-call" => {
             let work = host.progress.work.as_mut().expect("a conversation comes first");
             (work.number, work.changed_by) = (2, 1);
-            seen.report.iter_mut().for_each(|report| report.number = 2);
+            let reports = [&mut seen.reports.host_provisioner, &mut seen.reports.power_controller];
+            reports.into_iter().flatten().for_each(|report| report.number = 2);
         }
         "unregistered" => host.status.good_credentials = None,
         "new" => (host.status, host.progress) = Default::default(),
@@ -294,17 +296,29 @@ fn firmware(value: &str) -> FirmwareWish {
 }
 
 fn converse(scene: &mut Scene, operation: &str, answer: &str) {
+    let call = call(operation);
+    let carrier = dispatch::carrier(call.kind(), scene.policy.power_carrier);
     let work = HostWork {
         number: 1,
-        call: call(operation),
+        call,
         since: BEFORE,
+        carrier,
         parts: PreparationParts { storage: true, settings: false, components: true },
         changed_by: 0,
         is_accepted: false,
     };
     scene.host.progress.work = Some(work);
     scene.host.progress.calls = 1;
-    scene.seen.report = reply(answer).map(|answer| DriverReport { number: 1, at: BEFORE, answer });
+    let report = reply(answer).map(|answer| DriverReport { number: 1, at: BEFORE, answer });
+    report_by(&mut scene.seen, carrier, report);
+}
+
+/// Sets the last report of a part that carries calls out.
+pub(super) fn report_by(seen: &mut HostEvidence, carrier: CallCarrier, report: Option<DriverReport>) {
+    match carrier {
+        CallCarrier::HostProvisioner => seen.reports.host_provisioner = report,
+        CallCarrier::PowerController => seen.reports.power_controller = report,
+    }
 }
 
 fn reply(answer: &str) -> Option<DriverAnswer> {

@@ -36,7 +36,7 @@ fn no_host_is_worked_on_while_a_session_switches_its_node() {
             in:available on session:over
                 row 23: (Settled 60s)
             in:available on
-                row 23: CALL power_off (AwaitingAnswer until changed)
+                row 23: CALL power_off (AwaitingPowerController until changed)
         "#]],
     );
 }
@@ -87,9 +87,9 @@ fn records_are_put_in_order_first() {
             rest in:available online
                 (BackingOff 7s)
             rest:over in:available online
-                row 23: CALL power_on (AwaitingAnswer until changed)
+                row 23: CALL power_on (AwaitingPowerController until changed)
             rest:changed in:available online
-                row 23: CALL power_on (AwaitingAnswer until changed)
+                row 23: CALL power_on (AwaitingPowerController until changed)
             in:available not-ready
                 (DriverNotReady 30s) #DriverNotReady
         "#]],
@@ -254,9 +254,9 @@ fn the_driver_is_asked_once_at_a_time() {
         ],
         expect![[r#"
             in:available online power-off=?
-                row 23: (AwaitingAnswer until changed)
+                row 23: (AwaitingPowerController until changed)
             in:available online power-off=running
-                row 23: CALL power_on (AwaitingAnswer until changed)
+                row 23: CALL power_on (AwaitingPowerController until changed)
             in:available online power-on=running
                 row 23: (DriverWorking 4s) !PowerOn #power:true
             in:inspecting inspect=unreachable
@@ -378,9 +378,9 @@ fn power_follows_wishes_and_reboots() {
             in:available online power:unknown power-on=running
                 row 23: (DriverWorking 4s) !PowerOn #power:true
             in:available on
-                row 23: CALL power_off (AwaitingAnswer until changed)
+                row 23: CALL power_off (AwaitingPowerController until changed)
             in:available on error:power-management count:2
-                row 23: CALL power_off+hard+force (AwaitingAnswer until changed)
+                row 23: CALL power_off+hard+force (AwaitingPowerController until changed)
             in:available on power-off=failed
                 row 23: op=error error=power management error text=the soft power-off failed, and a hard one follows: broken count=1 (BackingOff 120s) !PowerManagementError #error
             in:available on power-off=failed count:2
@@ -390,11 +390,11 @@ fn power_follows_wishes_and_reboots() {
             in:available online on count:2
                 row 23: count=0 (Settled 60s)
             in:provisioned has:a image:a online on reboot
-                row 28: CALL power_off (AwaitingAnswer until changed)
+                row 28: CALL power_off (AwaitingPowerController until changed)
             in:provisioned has:a image:a online on reboot:bad
-                row 28: CALL power_off (AwaitingAnswer until changed) !InvalidAnnotationValue
+                row 28: CALL power_off (AwaitingPowerController until changed) !InvalidAnnotationValue
             in:provisioned has:a image:a online on reboot hold:me reboot:hard
-                row 28: CALL power_off+hard (AwaitingAnswer until changed)
+                row 28: CALL power_off+hard (AwaitingPowerController until changed)
             in:provisioned has:a image:a online reboot
                 row 28: reboots=0 (Continuing)
             in:provisioned has:a image:a online hold:me
@@ -406,19 +406,19 @@ fn power_follows_wishes_and_reboots() {
             in:provisioned has:a image:a on never-off
                 row 28: (Settled 60s)
             in:provisioned has:a image:a on never-off reboot
-                row 28: CALL power_off (AwaitingAnswer until changed)
+                row 28: CALL power_off (AwaitingPowerController until changed)
             in:provisioned has:a image:a never-off
                 row 28: (Settled 60s)
             in:available online on reboot
                 row 23: (Settled 60s)
             in:available online on reboot:force
-                row 23: CALL power_off (AwaitingAnswer until changed)
+                row 23: CALL power_off (AwaitingPowerController until changed)
             in:provisioned has:a image:a online data-image
                 row 28: CALL attach_data_image (AwaitingAnswer until changed)
             in:provisioned has:a image:a online data-image attach=failed
                 row 28: (DataImageFailed 120s) ~data image failed:broken
             in:provisioned has:a image:a online data-image attach=done
-                row 28: CALL power_on (AwaitingAnswer until changed)
+                row 28: CALL power_on (AwaitingPowerController until changed)
         "#]],
     );
 }
@@ -440,7 +440,7 @@ fn firmware_of_a_running_host_changes_in_a_reboot() {
         ],
         expect![[r#"
             in:provisioned has:a image:a online settings:changed versions:changed
-                row 28: CALL power_on (AwaitingAnswer until changed)
+                row 28: CALL power_on (AwaitingPowerController until changed)
             in:provisioned has:a image:a online settings:changed on-reboot
                 row 28: op=servicing (Continuing)
             in:provisioned has:a image:a online on settings:changed on-reboot

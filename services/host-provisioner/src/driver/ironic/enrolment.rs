@@ -6,6 +6,8 @@ use domain::host::{
 };
 use serde_json::{Map, Value, json};
 
+use ironic::node_name;
+
 use super::deployment::{deploy_interface, instance_info};
 use crate::driver::{BmcLogin, HostTarget};
 
@@ -93,11 +95,6 @@ impl NodeSettings {
         changes.push(set("properties/cpu_arch", &json!(self.architecture)));
         changes
     }
-}
-
-/// Name of the node of a host.
-pub(super) fn node_name(host: &HostTarget) -> String {
-    format!("{}~{}", host.key.namespace, host.key.name)
 }
 
 /// Returns the change of a node that sets a member.

@@ -8,7 +8,9 @@ use domain::host::firmware::reading::{
 use serde_json::{Value, json};
 use upstream::Failure;
 
-use super::{IronicHostDriver, api::IronicBackend, node::IronicNode, operation::node_of};
+use ironic::{IronicBackend, node::IronicNode, node_of};
+
+use super::IronicHostDriver;
 use crate::driver::{BackendOutage, FirmwareOrder, HostTarget};
 
 impl IronicHostDriver {

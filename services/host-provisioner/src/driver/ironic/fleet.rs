@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context as _;
 use chassis::{
     process::clock,
     settings::{HostOperationSettings, seconds},
@@ -14,16 +13,10 @@ use chassis::{
 use domain::{core::time::Timestamp, host::record::HostKey};
 use futures_util::future::join_all;
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
-use upstream::{CredentialUse, PeerGroup};
 
-use super::{
-    api::IronicBackend,
-    enrolment::{SiteSettings, node_name},
-    node::IronicNode,
-    routing,
-    view::view,
-};
+use ironic::{IronicBackend, PowerRequests, node::IronicNode, node_name};
+
+use super::{enrolment::SiteSettings, view::view};
 use crate::driver::{BackendListing, BackendOutage, HostTarget};
 
 /// All Ironics.
@@ -32,10 +25,11 @@ pub(super) struct IronicFleet {
     pub(super) site: SiteSettings,
     /// Time for the effect of a soft power-off.
     pub(super) soft_off: Duration,
+    pub(super) power_requests: PowerRequests,
     memory: Mutex<FleetMemory>,
 }
 
-/// Knowledge that the next listings bring again, and power requests under way.
+/// Knowledge that the next listings bring again.
 #[derive(Default)]
 struct FleetMemory {
     /// Place of the Ironic that knows a host.
@@ -46,8 +40,6 @@ struct FleetMemory {
     touched: HashMap<HostKey, Timestamp>,
     /// Listings of each Ironic.
     history: Vec<ListingHistory>,
-    /// First call of the operation whose power request was made.
-    power_requests: HashMap<HostKey, Timestamp>,
 }
 
 /// Listings of one Ironic.
@@ -68,22 +60,8 @@ struct ListedNodes {
 
 impl IronicFleet {
     pub(super) fn new(settings: &HostOperationSettings) -> anyhow::Result<Self> {
+        let backends = ironic::backends(settings)?;
         let ironic = &settings.ironic;
-        let section = "host_operations.ironic";
-        anyhow::ensure!(!ironic.backends.is_empty(), "{section}.backends: no Ironic is named");
-        let slots = usize::try_from(settings.calls_in_flight)?.clamp(1, Semaphore::MAX_PERMITS);
-        let group = PeerGroup::new("ironic", &ironic.calls).with_context(|| format!("{section}.calls"))?;
-        let mut backends = Vec::new();
-        for (name, backend) in &ironic.backends {
-            let section = format!("{section}.backends.{name}");
-            let peer = group
-                .peer(format!("Ironic {name}"), &backend.url, &backend.credentials)
-                .with_context(|| section.clone())?;
-            if !backend.credentials.is_empty() {
-                peer.check_credentials(&section, CredentialUse::Header);
-            }
-            backends.push(IronicBackend::new(name, peer, slots));
-        }
         let agent = [
             ("deploy_kernel", &ironic.deploy_kernel),
             ("deploy_ramdisk", &ironic.deploy_ramdisk),
@@ -97,7 +75,13 @@ impl IronicFleet {
         let soft_off = seconds("host_operations.soft_off_seconds", settings.soft_off_seconds)?;
         let history = vec![ListingHistory::default(); backends.len()];
         let memory = FleetMemory { history, ..FleetMemory::default() };
-        Ok(Self { backends, site, soft_off, memory: Mutex::new(memory) })
+        Ok(Self {
+            backends,
+            site,
+            soft_off,
+            power_requests: PowerRequests::default(),
+            memory: Mutex::new(memory),
+        })
     }
 
     /// Lists every Ironic at the same time. One in trouble stops none of the others.
@@ -122,6 +106,7 @@ impl IronicFleet {
         }
         let present: HashSet<_> = hosts.iter().map(|host| &host.key).collect();
         memory.keep_only(&present);
+        self.power_requests.keep_only(&present);
         Ok(listing)
     }
 
@@ -173,7 +158,7 @@ impl IronicFleet {
             return None;
         }
         let key = format!("{}/{}", host.key.namespace, host.key.name);
-        routing::choose(self.backends.iter().map(|backend| backend.name.as_str()), &key)
+        ironic::choose(self.backends.iter().map(|backend| backend.name.as_str()), &key)
     }
 
     /// Notes that a host has a node at an Ironic, before a listing shows it.
@@ -193,19 +178,6 @@ impl IronicFleet {
         let touched = memory.touched.get(host);
         touched.is_none_or(|touched| asked_at > touched).then(|| Arc::clone(node))
     }
-
-    /// Returns whether the power request of the operation that began at `since` was made.
-    pub(super) fn has_requested_power(&self, host: &HostKey, since: Timestamp) -> bool {
-        self.memory.lock().power_requests.get(host) == Some(&since)
-    }
-
-    pub(super) fn note_power_request(&self, host: &HostKey, since: Timestamp) {
-        self.memory.lock().power_requests.insert(host.clone(), since);
-    }
-
-    pub(super) fn forget_power_request(&self, host: &HostKey) {
-        self.memory.lock().power_requests.remove(host);
-    }
 }
 
 impl FleetMemory {
@@ -221,7 +193,6 @@ impl FleetMemory {
         self.homes.retain(|host, _| present.contains(host));
         self.listed.retain(|host, _| present.contains(host));
         self.touched.retain(|host, _| present.contains(host));
-        self.power_requests.retain(|host, _| present.contains(host));
     }
 }
 

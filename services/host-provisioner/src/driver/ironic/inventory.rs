@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::node::IronicNode;
+use ironic::node::IronicNode;
 
 /// Returns the inventory in an answer of Ironic.
 pub(super) fn of_inspection(answer: &Value) -> Value {

@@ -4,21 +4,16 @@
 //! so an operation is found again whatever was lost on this side. One listing of all nodes feeds the looks, and also
 //! answers polls about nodes that Ironic works on.
 
-mod answers;
-mod api;
 mod deployment;
 mod enrolment;
 mod firmware;
 mod fleet;
 mod inventory;
 mod media;
-mod node;
 mod operation;
-mod power;
 mod provisioning;
 mod raid;
 mod registration;
-mod routing;
 mod step;
 mod view;
 
@@ -27,19 +22,19 @@ use std::sync::Arc;
 use chassis::settings::HostOperationSettings;
 use domain::host::{
     address::BmcAddress,
-    record::{
-        annotations::RebootMode,
-        call::{DriverAnswer, DriverCall},
-    },
+    record::call::{DriverAnswer, DriverCall},
+};
+
+use ironic::{
+    NodeAccess,
+    answers::{LATER, SOON, Step, done, running, unreachable},
 };
 
 use super::{BackendListing, BackendOutage, HostTarget, WorkOrder};
 
 use self::{
-    answers::{LATER, SOON, Step, running, unreachable},
     fleet::IronicFleet,
     operation::{HostOperation, operation_name, sight},
-    power::PowerGoal,
     provisioning::goal,
     step::{NodeStep, next_step},
 };
@@ -76,11 +71,10 @@ impl IronicHostDriver {
             return unreachable("the Ironic of the host is not known yet, because one does not answer");
         };
         let _slot = backend.slots.acquire().await.expect("nobody closes the slots");
-        let operation = HostOperation { fleet: &self.fleet, backend, place, host, address, order };
+        let access = NodeAccess { backend, host };
+        let operation = HostOperation { fleet: &self.fleet, access, place, address, order };
         let answer = carry_out(&operation).await.unwrap_or_else(|answer| answer);
-        if !matches!(answer, DriverAnswer::InProgress { .. } | DriverAnswer::Trouble { .. }) {
-            self.fleet.forget_power_request(&host.key);
-        }
+        self.fleet.power_requests.forget_ended(&host.key, &answer);
         answer
     }
 
@@ -98,14 +92,11 @@ impl IronicHostDriver {
 }
 
 async fn carry_out(operation: &HostOperation<'_>) -> Step<DriverAnswer> {
-    let call = &operation.order.work.call;
+    let call = &operation.order.work().call;
     match call {
         DriverCall::Register(call) => operation.register(call).await,
-        DriverCall::PowerOn { .. } => operation.switch(PowerGoal::On, RebootMode::Hard).await,
-        DriverCall::PowerOff { mode, .. } if operation.host.disable_power_off => {
-            operation.switch(PowerGoal::Reboot, *mode).await
-        }
-        DriverCall::PowerOff { mode, .. } => operation.switch(PowerGoal::Off, *mode).await,
+        DriverCall::PowerOn { .. } => operation.power().power_on().await,
+        DriverCall::PowerOff { mode, .. } => operation.power().power_off(*mode).await,
         DriverCall::AttachDataImage { url } => operation.insert_media(url).await,
         DriverCall::DetachDataImage => operation.eject_media().await,
         DriverCall::Inspect(_)
@@ -117,7 +108,7 @@ async fn carry_out(operation: &HostOperation<'_>) -> Step<DriverAnswer> {
         | DriverCall::Detach { .. }
         | DriverCall::Delete => match goal(operation.order) {
             Some(goal) => operation.lead(goal).await,
-            None => Ok(answers::done()),
+            None => Ok(done()),
         },
     }
 }

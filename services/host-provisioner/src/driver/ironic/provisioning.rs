@@ -11,12 +11,15 @@ use domain::host::record::{
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{
+use ironic::{
     answers::{LATER, SOON, Step, after_change, after_read, busy, done, failed, running},
+    node::{IronicNode, OperationMark, ProvisionVerb},
+};
+
+use super::{
     deployment::{config_drive, deploy_interface, instance_info, procedure_steps},
     enrolment::{raid_interface, set, set_capabilities},
     firmware, inventory,
-    node::{IronicNode, OperationMark, ProvisionVerb},
     operation::{HostOperation, sight},
     raid::{RaidChange, raid_change},
     step::{NodeGoal, NodeStep, next_step},
@@ -37,14 +40,14 @@ struct OperationRequest {
 impl HostOperation<'_> {
     /// Leads the node towards the goal of the operation, or returns how far it is.
     pub(super) async fn lead(&self, goal: NodeGoal) -> Step<DriverAnswer> {
-        let Some(node) = self.node().await? else {
+        let Some(node) = self.access.node().await? else {
             let is_release = matches!(goal, NodeGoal::Release { .. });
             return Ok(if is_release { done() } else { DriverAnswer::NotRegistered });
         };
         let sight = sight(&node, &self.name());
         match next_step(goal, sight) {
             NodeStep::Done => self.finish(&node).await,
-            NodeStep::Failed => Err(failed(&self.failure(&node).await?)),
+            NodeStep::Failed => Err(failed(&self.access.failure(&node).await?)),
             NodeStep::Begin(verb) => self.begin(&node, verb).await,
             step => self.take(&node, step, sight.begun.is_some()).await,
         }
@@ -67,15 +70,15 @@ impl HostOperation<'_> {
                 Ok(running(SOON, true))
             }
             NodeStep::EndMaintenance => {
-                self.backend.end_maintenance(node).await.map_err(after_change)?;
+                self.access.backend.end_maintenance(node).await.map_err(after_change)?;
                 Ok(running(SOON, started))
             }
             NodeStep::BeginMaintenance => {
-                self.backend.begin_maintenance(node).await.map_err(after_change)?;
+                self.access.backend.begin_maintenance(node).await.map_err(after_change)?;
                 Ok(running(SOON, started))
             }
             NodeStep::Remove => self.remove(node).await,
-            NodeStep::Failed => Err(failed(&self.failure(node).await?)),
+            NodeStep::Failed => Err(failed(&self.access.failure(node).await?)),
             NodeStep::Stuck => {
                 let (state, kind) = (node.state.word(), self.order.kind().word());
                 Ok(busy(&format!("the node is in the state '{state}', which does not go with '{kind}'")))
@@ -86,11 +89,11 @@ impl HostOperation<'_> {
 
     /// Returns the answer about an operation that is over.
     async fn finish(&self, node: &IronicNode) -> Step<DriverAnswer> {
-        if !matches!(self.order.work.call, DriverCall::Inspect(_)) {
+        if !matches!(self.order.work().call, DriverCall::Inspect(_)) {
             return Ok(done());
         }
-        let found = self.backend.inventory(node).await.map_err(after_read)?;
-        let boot_mac = self.host.boot_mac.as_deref();
+        let found = self.access.backend.inventory(node).await.map_err(after_read)?;
+        let boot_mac = self.access.host.boot_mac.as_deref();
         let details = found.map_or_else(
             || inventory::of_properties(node, boot_mac),
             |found| inventory::of_inspection(&found),
@@ -99,26 +102,26 @@ impl HostOperation<'_> {
     }
 
     async fn begin(&self, node: &IronicNode, verb: ProvisionVerb) -> Step<DriverAnswer> {
-        if let (ProvisionVerb::Inspect, DriverCall::Inspect(call)) = (verb, &self.order.work.call)
+        if let (ProvisionVerb::Inspect, DriverCall::Inspect(call)) = (verb, &self.order.work().call)
             && !call.refresh
             && !call.restart
-            && let Some(known) = self.backend.inventory(node).await.map_err(after_read)?
+            && let Some(known) = self.access.backend.inventory(node).await.map_err(after_read)?
         {
             return Ok(inspected(&inventory::of_inspection(&known)));
         }
-        let version = self.backend.version().await.map_err(after_read)?;
+        let version = self.access.backend.version().await.map_err(after_read)?;
         let OperationRequest { mut changes, members, raid } = self.beginning(node, verb, version)?;
         changes.push(self.mark(&node.state_changed_at, verb, self.is_forced()).patch());
         let node = self.change(node, &changes).await?;
         if let Some(raid) = raid {
-            self.backend.set_raid(&node, &raid.target).await.map_err(after_change)?;
+            self.access.backend.set_raid(&node, &raid.target).await.map_err(after_change)?;
         }
         self.request(&node, verb, members).await?;
         Ok(running(SOON, true))
     }
 
     fn is_forced(&self) -> bool {
-        match &self.order.work.call {
+        match &self.order.work().call {
             DriverCall::Inspect(call) => call.force_reboot,
             DriverCall::Provision(call) => call.force_reboot,
             DriverCall::Register(_)
@@ -137,7 +140,7 @@ impl HostOperation<'_> {
 
     fn beginning(&self, node: &IronicNode, verb: ProvisionVerb, version: u32) -> Step<OperationRequest> {
         let none = || Ok(OperationRequest { members: json!({}), ..OperationRequest::default() });
-        match (&self.order.work.call, verb) {
+        match (&self.order.work().call, verb) {
             (DriverCall::Inspect(call), ProvisionVerb::Inspect) => self.inspection(node, call),
             (DriverCall::Prepare(call), ProvisionVerb::Clean) => Ok(self.cleaning(call)),
             (DriverCall::Service(_), ProvisionVerb::Service) => Ok(self.servicing(version)),
@@ -211,7 +214,7 @@ impl HostOperation<'_> {
             });
         }
         let mut members = json!({});
-        let drive = config_drive(self.host, image, &self.order.documents);
+        let drive = config_drive(self.access.host, image, &self.order.documents);
         if let Some(drive) = drive.map_err(|reason| failed(&reason))? {
             members["configdrive"] = drive;
         }
@@ -223,14 +226,17 @@ impl HostOperation<'_> {
 
     /// Returns the change that reserves the node for the host, whose record others may look for by its id.
     fn reservation(&self) -> Vec<Value> {
-        is_uuid(&self.host.uid).then(|| set("instance_uuid", &json!(&*self.host.uid))).into_iter().collect()
+        is_uuid(&self.access.host.uid)
+            .then(|| set("instance_uuid", &json!(&*self.access.host.uid)))
+            .into_iter()
+            .collect()
     }
 
     async fn remove(&self, node: &IronicNode) -> Step<DriverAnswer> {
         if node.has_instance && !node.is_maintained {
             self.change(node, &[json!({"op": "remove", "path": "/instance_uuid"})]).await?;
         }
-        match self.backend.delete(node).await {
+        match self.access.backend.delete(node).await {
             Err(failure) if failure.status == Some(StatusCode::NOT_FOUND) => Ok(done()),
             removed => removed.map(|()| done()).map_err(after_change),
         }
@@ -239,7 +245,7 @@ impl HostOperation<'_> {
 
 /// Returns the goal of an operation; `None`: its calls lead a node through no states.
 pub(super) fn goal(order: &WorkOrder) -> Option<NodeGoal> {
-    Some(match &order.work.call {
+    Some(match &order.work().call {
         DriverCall::Register(call) => {
             NodeGoal::Register { is_leaving: call.state == HostState::PoweringOffBeforeDelete }
         }

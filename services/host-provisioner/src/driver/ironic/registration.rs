@@ -8,10 +8,13 @@ use http::StatusCode;
 use serde_json::json;
 use upstream::FailureKind;
 
-use super::{
+use ironic::{
     answers::{LATER, SOON, Step, after_change, after_read, failed, running},
-    enrolment::{NodeSettings, node_settings},
     node::{IronicNode, ProvisionState, ProvisionVerb},
+};
+
+use super::{
+    enrolment::{NodeSettings, node_settings},
     operation::{HostOperation, sight},
     step::{NodeGoal, NodeStep, next_step},
 };
@@ -19,16 +22,16 @@ use super::{
 impl HostOperation<'_> {
     /// Makes the node of the host, or brings its settings up to date, and has Ironic verify the BMC.
     pub(super) async fn register(&self, call: &RegisterCall) -> Step<DriverAnswer> {
-        let version = self.backend.version().await.map_err(after_read)?;
-        let settings = node_settings(self.host, self.address, call, &self.fleet.site, version);
+        let version = self.access.backend.version().await.map_err(after_read)?;
+        let settings = node_settings(self.access.host, self.address, call, &self.fleet.site, version);
         let settings = settings.map_err(|reason| failed(&reason))?;
         let is_leaving = call.state == HostState::PoweringOffBeforeDelete;
         let goal = NodeGoal::Register { is_leaving };
-        let node = match self.node().await? {
+        let node = match self.access.node().await? {
             None => self.create(&settings).await?,
             Some(node) => self.bring_up_to_date(node, &settings, goal).await?,
         };
-        self.fleet.note_home(&self.host.key, self.place);
+        self.fleet.note_home(&self.access.host.key, self.place);
         match next_step(goal, sight(&node, &self.name())) {
             NodeStep::Done => {
                 self.add_port(&node).await?;
@@ -40,20 +43,20 @@ impl HostOperation<'_> {
                 self.request(&node, verb, json!({})).await?;
                 Ok(running(SOON, false))
             }
-            NodeStep::Failed => Err(failed(&self.failure(&node).await?)),
+            NodeStep::Failed => Err(failed(&self.access.failure(&node).await?)),
             step => self.take(&node, step, false).await,
         }
     }
 
     async fn create(&self, settings: &NodeSettings) -> Step<IronicNode> {
         let mark = self.mark("", ProvisionVerb::Manage, false);
-        let password = self.host.login.as_ref().map(|login| login.password.clone());
+        let password = self.access.host.login.as_ref().map(|login| login.password.clone());
         let node = settings.node(mark.extra());
-        match self.backend.create(&node, password.clone()).await {
+        match self.access.backend.create(&node, password.clone()).await {
             // Ironic may have refused the hardware type because none of its workers had begun to work.
             Err(failure) if failure.kind == FailureKind::Refused => {
-                self.await_workers().await?;
-                self.backend.create(&node, password).await.map_err(after_change)
+                self.access.await_workers().await?;
+                self.access.backend.create(&node, password).await.map_err(after_change)
             }
             created => created.map_err(after_change),
         }
@@ -83,11 +86,11 @@ impl HostOperation<'_> {
 
     /// Makes the port that the host boots from, unless it is there.
     async fn add_port(&self, node: &IronicNode) -> Step<()> {
-        let Some(mac) = self.host.boot_mac.as_deref() else { return Ok(()) };
-        if self.backend.has_port(node, mac).await.map_err(after_read)? {
+        let Some(mac) = self.access.host.boot_mac.as_deref() else { return Ok(()) };
+        if self.access.backend.has_port(node, mac).await.map_err(after_read)? {
             return Ok(());
         }
-        match self.backend.create_port(node, mac).await {
+        match self.access.backend.create_port(node, mac).await {
             Err(failure) if failure.status == Some(StatusCode::CONFLICT) => Err(failed(&failure.text)),
             created => created.map_err(after_change),
         }

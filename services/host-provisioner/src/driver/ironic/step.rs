@@ -4,7 +4,7 @@
 //! leads there may be repeated; the beginning is marked at the node, so that it is never repeated within an operation.
 //! A failed state is the failure of the operation whose beginning led there; any other operation leaves it behind.
 
-use super::node::{ProvisionState, ProvisionVerb};
+use ironic::node::{ProvisionState, ProvisionVerb};
 
 /// Operation that is asked for, as far as it matters for the next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use domain::{
     },
 };
 
-use super::node::{IronicNode, NodePower, OperationMark, ProvisionState};
+use ironic::node::{IronicNode, NodePower, OperationMark, ProvisionState};
 
 /// Hardware type of nodes without hardware.
 const FAKE: &str = "fake-hardware";

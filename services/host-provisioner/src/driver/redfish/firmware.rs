@@ -10,15 +10,18 @@ use domain::host::{
     firmware::reading::{FirmwareComponent, FirmwareReading, FirmwareUpdate, SettingsReading},
     record::call::{DriverAnswer, DriverCall},
 };
+use host_calls::bmc::{
+    ChangeStep, HARD_OFF, ON, PATIENCE, RESTART, SeenSystem, Step, after_change, after_read, await_effect,
+    done, failed, running,
+};
 use redfish::{SystemPower, TaskProgress, members};
 use upstream::FailureKind;
 
 use super::{
-    PATIENCE, RedfishHostDriver, Turn, after_change, after_read, bios,
+    RedfishHostDriver, Turn, bios,
     components::{self, UpdateService},
     inventory::optional,
-    operations::{HARD_OFF, HostOperation, ON, RESTART, SeenSystem, Step, done, failed, running},
-    requests::ChangeStep,
+    operations::HostOperation,
     updates::{UpdateRun, UpdateState},
 };
 use crate::driver::{BackendOutage, HostTarget};
@@ -91,7 +94,7 @@ impl HostOperation<'_> {
 
     /// Changes settings; `None`: they are as wished.
     async fn change_settings(&self, turn: &mut Turn<'_>) -> Step<Option<DriverAnswer>> {
-        let system = self.read(turn).await?;
+        let system = self.resets.read(turn).await?;
         let bios = bios::read(turn, &system.document).await.map_err(after_read)?;
         let bios = bios.ok_or_else(|| failed("the BMC offers no settings of the BIOS"))?;
         let values = bios.values();
@@ -99,11 +102,11 @@ impl HostOperation<'_> {
         if wishes.changed_settings(&values).next().is_none() {
             return Ok(None);
         }
-        if let Some(at) = self.requested_at(ChangeStep::First) {
-            return self.await_effect("change of BIOS settings", at, SELF_TEST).map(Some);
+        if let Some(at) = self.resets.requested_at(ChangeStep::First) {
+            return await_effect("change of BIOS settings", at, SELF_TEST).map(Some);
         }
         if let SystemPower::Other(state) = &system.power {
-            return self.while_changing(state).map(Some);
+            return self.resets.while_changing(state).map(Some);
         }
         // Asked for twice, the change is the same; the reset after it stands for both.
         bios.change(turn, wishes.changed_settings(&values)).await.map_err(after_change)?;
@@ -119,15 +122,15 @@ impl HostOperation<'_> {
         patience: Duration,
     ) -> Step<DriverAnswer> {
         let kinds = if system.power == SystemPower::Off { ON } else { RESTART };
-        self.reset(turn, system, kinds.step(step, patience)).await
+        self.resets.reset(turn, system, kinds.step(step, patience)).await
     }
 
     /// Updates components, one after the other; `None`: all are over.
     async fn update(&self, turn: &mut Turn<'_>) -> Step<Option<DriverAnswer>> {
-        let system = self.read(turn).await?;
+        let system = self.resets.read(turn).await?;
         let service = components::read(turn, &system.document).await.map_err(after_read)?;
         let service = service.ok_or_else(|| failed("the BMC offers no updates of firmware"))?;
-        let known = self.state.updates.of(&self.host.key, self.order.work.since);
+        let known = self.state.updates.of(&self.host.key, self.order.work().since);
         let Some(mut run) = known else { return self.recover(turn, &service).await };
         while let Some(update) = run.left.front().cloned() {
             match run.state.clone() {
@@ -164,8 +167,8 @@ impl HostOperation<'_> {
 
     /// Remembers the updates of an operation that begins. Without them, later calls cannot know which were begun.
     fn remember_updates(&self) {
-        let (updates, since) = (&self.state.updates, self.order.work.since);
-        if self.order.asked_before.is_none() && updates.of(&self.host.key, since).is_none() {
+        let (updates, since) = (&self.state.updates, self.order.work().since);
+        if self.order.asked_before().is_none() && updates.of(&self.host.key, since).is_none() {
             updates.note(&self.host.key, &UpdateRun::new(since, &self.order.firmware.wishes.updates));
         }
     }
@@ -220,20 +223,22 @@ impl HostOperation<'_> {
 
     /// Leaves a host without a system off that was on for a change of its firmware.
     async fn leave_off(&self, turn: &mut Turn<'_>) -> Step<DriverAnswer> {
-        let is_prepared = matches!(self.order.work.call, DriverCall::Prepare(_));
+        let is_prepared = matches!(self.order.work().call, DriverCall::Prepare(_));
         if !self.order.parts().has_firmware()
             || !is_prepared
             || self.host.disable_power_off
-            || !self.has_begun()
+            || !self.resets.has_begun()
         {
             return Ok(done());
         }
-        let system = self.read(turn).await?;
+        let system = self.resets.read(turn).await?;
         match &system.power {
             SystemPower::Off => Ok(done()),
-            SystemPower::Other(state) => self.while_changing(state),
+            SystemPower::Other(state) => self.resets.while_changing(state),
             SystemPower::On => {
-                self.reset(turn, &system, HARD_OFF.step(ChangeStep::LeaveOff, self.state.effect)).await
+                self.resets
+                    .reset(turn, &system, HARD_OFF.step(ChangeStep::LeaveOff, self.resets.patience.effect))
+                    .await
             }
         }
     }

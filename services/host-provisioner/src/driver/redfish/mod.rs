@@ -19,7 +19,6 @@ mod inventory;
 mod looks;
 mod media;
 mod operations;
-mod requests;
 mod updates;
 mod view;
 
@@ -31,26 +30,14 @@ use chassis::{
 };
 use domain::{
     core::time::Timestamp,
-    host::{
-        address::BmcAddress,
-        record::call::{DriverAnswer, DriverTrouble},
-    },
+    host::{address::BmcAddress, record::call::DriverAnswer},
 };
+use host_calls::bmc::{ChangeRequests, HostResets, PATIENCE, ResetPatience, busy};
 use redfish::BmcTurn;
-use upstream::{Failure, FailureKind};
 
 use super::{BackendListing, HostTarget, WorkOrder, cannot_reach};
 
-use self::{
-    clients::BmcClients, looks::BmcLooks, operations::HostOperation, requests::ChangeRequests,
-    updates::UpdateRuns,
-};
-
-/// Time until a BMC is asked again about an effect that shows soon.
-const SOON: Duration = Duration::from_secs(3);
-
-/// Most time until a BMC that serves another caller is free.
-const PATIENCE: Duration = Duration::from_secs(30);
+use self::{clients::BmcClients, looks::BmcLooks, operations::HostOperation, updates::UpdateRuns};
 
 /// Most time for the end of a session.
 const LOG_OUT: Duration = Duration::from_secs(5);
@@ -66,10 +53,7 @@ struct RedfishState {
     looks: BmcLooks,
     requests: ChangeRequests,
     updates: UpdateRuns,
-    /// Time for the effect of a reset.
-    effect: Duration,
-    /// Time for the effect of a soft power-off.
-    soft_off: Duration,
+    patience: ResetPatience,
 }
 
 impl RedfishHostDriver {
@@ -78,14 +62,13 @@ impl RedfishHostDriver {
     /// # Errors
     /// Names the setting that cannot be used.
     pub(crate) fn new(settings: &HostOperationSettings) -> anyhow::Result<Self> {
-        let effect = seconds("host_operations.effect_seconds", settings.effect_seconds)?;
-        let soft_off = seconds("host_operations.soft_off_seconds", settings.soft_off_seconds)?;
-        let patience = seconds("host_operations.listing_seconds", settings.listing_seconds)? / 2;
-        let looks = BmcLooks::new(patience, settings.redfish.calls_in_flight as usize);
+        let patience = ResetPatience::new(settings)?;
+        let listing = seconds("host_operations.listing_seconds", settings.listing_seconds)? / 2;
+        let looks = BmcLooks::new(listing, settings.redfish.calls_in_flight as usize);
         let clients = BmcClients::new(&settings.redfish)?;
         let requests = ChangeRequests::default();
         let updates = UpdateRuns::default();
-        Ok(Self { inner: Arc::new(RedfishState { clients, looks, requests, updates, effect, soft_off }) })
+        Ok(Self { inner: Arc::new(RedfishState { clients, looks, requests, updates, patience }) })
     }
 
     /// Reads the hosts of `hosts` that are registered, as far as their BMCs answer in time. A BMC in trouble gives its
@@ -129,13 +112,20 @@ impl RedfishHostDriver {
             Err(reason) => return cannot_reach(order.kind(), &reason),
         };
         let Some(mut turn) = client.turn_within(PATIENCE).await else {
-            let text = format!("{} serves other callers", client.name()).into();
-            return DriverAnswer::Trouble { kind: DriverTrouble::Busy, text };
+            return busy(client.name());
         };
-        let answer = HostOperation { state: &self.inner, host, address, order }.carry_out(&mut turn).await;
-        if !matches!(answer, DriverAnswer::InProgress { .. } | DriverAnswer::Trouble { .. }) {
-            self.inner.requests.forget(&host.key);
-            self.inner.updates.forget(&host.key);
+        let state = &*self.inner;
+        let resets = HostResets {
+            requests: &state.requests,
+            host,
+            path: &address.path,
+            order: &order.call,
+            patience: state.patience,
+        };
+        let answer = HostOperation { state, host, address, order, resets }.carry_out(&mut turn).await;
+        state.requests.forget_ended(&host.key, &answer);
+        if !answer.may_go_on() {
+            state.updates.forget(&host.key);
         }
         answer
     }
@@ -144,25 +134,6 @@ impl RedfishHostDriver {
     pub(crate) async fn close(&self, patience: Duration) {
         self.inner.looks.end().await;
         self.inner.clients.close(patience).await;
-    }
-}
-
-/// Returns the answer about an operation after a failed read, which has no effect.
-fn after_read(failure: Failure) -> DriverAnswer {
-    let text = failure.text.into();
-    match failure.kind {
-        FailureKind::Unreachable | FailureKind::Ambiguous => {
-            DriverAnswer::Trouble { kind: DriverTrouble::Unreachable, text }
-        }
-        FailureKind::Refused | FailureKind::Denied => DriverAnswer::Failed { text },
-    }
-}
-
-/// Returns the answer about an operation after a failed change: one that may have had its effect is in progress.
-fn after_change(failure: Failure) -> DriverAnswer {
-    match failure.kind {
-        FailureKind::Ambiguous => DriverAnswer::InProgress { again_in: SOON, started: true },
-        FailureKind::Unreachable | FailureKind::Refused | FailureKind::Denied => after_read(failure),
     }
 }
 

@@ -12,7 +12,6 @@ use domain::host::{
         HostKey,
         annotations::RebootMode,
         call::{DoneFacts, DriverTrouble, PrepareCall},
-        progress::HostWork,
         spec::InspectionMode,
         status::HostInventory,
     },
@@ -106,7 +105,7 @@ impl DriverSubject {
 
     async fn carry_out_order(&mut self, host: &HostTarget, mut order: WorkOrder) -> DriverAnswer {
         let mut answer = self.ask(host, &order).await;
-        order.asked_before = Some(clock::now());
+        order.call.asked_before = Some(clock::now());
         self.restart();
         while is_open(&answer) {
             tokio::time::sleep(Duration::from_millis(300)).await;
@@ -142,12 +141,6 @@ fn is_open(answer: &DriverAnswer) -> bool {
         answer,
         DriverAnswer::InProgress { .. } | DriverAnswer::Trouble { kind: DriverTrouble::Busy, .. }
     )
-}
-
-fn order(call: DriverCall) -> WorkOrder {
-    let parts = PreparationParts::default();
-    let work = HostWork { number: 1, call, since: clock::now(), parts, changed_by: 0, is_accepted: false };
-    WorkOrder { work, asked_before: None, documents: Default::default(), firmware: Default::default() }
 }
 
 /// Begins of `text` that tell what it is about, without the names that differ.

@@ -1,6 +1,7 @@
-//! The nodes that bare-metal hosts are, each behind the BMC of its host and with the login of its host.
+//! The machines of bare-metal hosts, each behind the BMC of its host and with the login of its host: as the nodes that hosts
+//! are, and for the power calls of the hosts themselves.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{
@@ -15,7 +16,8 @@ use chassis::{
 };
 use domain::host::{
     address::{AddressFlaw, BmcAddress},
-    node::{HostNode, NodeIndex},
+    node::NodeIndex,
+    record::HostKey,
 };
 use parking_lot::Mutex;
 use proto::host::Host;
@@ -27,7 +29,7 @@ use tokio::{
 use tonic::Status;
 use upstream::{Credentials, PeerGroup};
 
-use super::node::MachineNode;
+use super::{log_out, node::MachineNode};
 
 /// Hosts that are taken from the queue at a time.
 const MOST_KEYS: usize = 256;
@@ -35,14 +37,22 @@ const MOST_KEYS: usize = 256;
 /// Time until a login is read again that could not be read.
 const AFTER_FAULT: Duration = Duration::from_secs(1);
 
-/// Nodes that hosts are. A BMC whose address and login have not changed is kept, with its session.
-pub(super) struct HostFleet {
+/// Machines of hosts. A BMC whose address and login have not changed is kept, with its session.
+pub(crate) struct HostFleet {
     verified: PeerGroup,
     unverified: PeerGroup,
     slots: Arc<Semaphore>,
-    nodes: Mutex<NodeIndex<HostMachine>>,
+    known: Mutex<KnownHosts>,
     /// Whether every host was read once.
     is_complete: watch::Sender<bool>,
+}
+
+/// Hosts whose machines were asked for, or that are nodes.
+#[derive(Default)]
+struct KnownHosts {
+    machines: HashMap<HostKey, HostMachine>,
+    /// Hosts by the nodes that they are.
+    nodes: NodeIndex<HostKey>,
 }
 
 /// Machine of a host.
@@ -65,7 +75,7 @@ impl HostFleet {
     ///
     /// # Errors
     /// Names the setting that cannot be used.
-    pub(super) fn new(settings: &Peer) -> anyhow::Result<Self> {
+    pub(crate) fn new(settings: &Peer) -> anyhow::Result<Self> {
         let settings = Peer { plain_http: true, ..settings.clone() };
         let unverified = Peer { verify_tls: false, ..settings.clone() };
         let slots = usize::try_from(settings.calls_in_flight)?.min(Semaphore::MAX_PERMITS);
@@ -74,7 +84,7 @@ impl HostFleet {
             verified: group(&settings)?,
             unverified: group(&unverified)?,
             slots: Arc::new(Semaphore::new(slots)),
-            nodes: Mutex::default(),
+            known: Mutex::default(),
             is_complete: watch::Sender::new(false),
         })
     }
@@ -102,12 +112,41 @@ impl HostFleet {
 
     /// Returns the node of that id; `None`: no host is the node.
     pub(super) fn node(&self, id: &str) -> Option<MachineNode> {
-        self.nodes.lock().get(id).map(|machine| machine.node.clone())
+        let known = self.known.lock();
+        let machine = known.machines.get(known.nodes.get(id)?)?;
+        Some(machine.node.clone())
     }
 
     /// Returns the BMCs that can be called.
     pub(super) fn bmcs(&self) -> Vec<Arc<BmcClient>> {
-        self.nodes.lock().values().filter_map(|machine| machine.node.bmc.as_ref().ok().cloned()).collect()
+        let known = self.known.lock();
+        known.machines.values().filter_map(|machine| machine.node.bmc.as_ref().ok().cloned()).collect()
+    }
+
+    /// Returns the machine of a host, whether the host is a node or not.
+    ///
+    /// # Errors
+    /// The registry does not tell the login.
+    pub(crate) async fn machine(
+        &self,
+        logins: &LoginReader,
+        key: &str,
+        host: &Host,
+    ) -> Result<MachineNode, Status> {
+        let login = read_login(logins, key, host).await?;
+        Ok(self.put(&parse_key(key), HostAccess::of(key, host, login)))
+    }
+
+    /// Forgets a host that is gone.
+    pub(crate) fn forget(&self, host: &HostKey) {
+        let mut known = self.known.lock();
+        known.machines.remove(host);
+        known.nodes.remove(host);
+    }
+
+    /// Ends the sessions at the BMCs, as far as possible within `patience`. To be called last.
+    pub(crate) async fn close(&self, patience: Duration) {
+        log_out(self.bmcs(), patience).await;
     }
 
     async fn keep_current(
@@ -154,30 +193,32 @@ impl HostFleet {
         logins: &LoginReader,
         key: &Arc<str>,
     ) -> Result<(), Status> {
-        let record = hosts.get(key);
-        if record.is_none() {
+        let Some(record) = hosts.get(key) else {
             logins.forget(key);
-        }
-        let host = record.map(|record| record.message());
-        let Some((host, node)) = host.and_then(|host| record::node(&host).map(|node| (host, node))) else {
-            self.nodes.lock().remove(&parse_key(key));
+            self.forget(&parse_key(key));
             return Ok(());
         };
-        let login = match LoginName::of(&host) {
-            Some(name) => logins.read(key, name).await,
-            None => Ok(None),
+        let host = record.message();
+        let Some(node) = record::node(&host) else {
+            self.known.lock().nodes.remove(&parse_key(key));
+            return Ok(());
         };
-        if login.is_ok() || !self.nodes.lock().has(&node.host) {
-            self.put(&node, HostAccess::of(key, host, login.clone().unwrap_or_default()));
+        let login = read_login(logins, key, &host).await;
+        if login.is_ok() || !self.known.lock().machines.contains_key(&node.host) {
+            self.put(&node.host, HostAccess::of(key, &host, login.clone().unwrap_or_default()));
         }
+        self.known.lock().nodes.put(&node, node.host.clone());
         login.map(drop)
     }
 
-    fn put(&self, node: &HostNode, access: HostAccess) {
-        let mut nodes = self.nodes.lock();
-        let before = nodes.remove(&node.host).filter(|known| known.access == access);
-        let machine = before.unwrap_or_else(|| HostMachine { node: self.connect(&access), access });
-        nodes.put(node, machine);
+    fn put(&self, host: &HostKey, access: HostAccess) -> MachineNode {
+        let mut known = self.known.lock();
+        if let Some(machine) = known.machines.get(host).filter(|known| known.access == access) {
+            return machine.node.clone();
+        }
+        let node = self.connect(&access);
+        known.machines.insert(host.clone(), HostMachine { node: node.clone(), access });
+        node
     }
 
     /// Creates the client of a BMC, which is not called yet.
@@ -203,9 +244,16 @@ impl HostFleet {
     }
 }
 
+async fn read_login(logins: &LoginReader, key: &str, host: &Host) -> Result<Option<BmcLogin>, Status> {
+    match LoginName::of(host) {
+        Some(name) => logins.read(key, name).await,
+        None => Ok(None),
+    }
+}
+
 impl HostAccess {
-    fn of(key: &str, host: Host, login: Option<BmcLogin>) -> Self {
-        let bmc = host.spec.and_then(|spec| spec.bmc).unwrap_or_default();
+    fn of(key: &str, host: &Host, login: Option<BmcLogin>) -> Self {
+        let bmc = host.spec.as_ref().and_then(|spec| spec.bmc.clone()).unwrap_or_default();
         Self {
             host: key.to_owned(),
             address: bmc.address,

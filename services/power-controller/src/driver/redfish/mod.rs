@@ -38,10 +38,8 @@ use crate::driver::{
     progress::{TaskState, TransitionProgress},
 };
 
-use self::{
-    actions::RedfishActions, fleet::BmcFleet, hosts::HostFleet, node::MachineNode, reset::ResetKind,
-    task::ResetOrder,
-};
+use self::{actions::RedfishActions, fleet::BmcFleet, reset::ResetKind, task::ResetOrder};
+pub(crate) use self::{hosts::HostFleet, node::MachineNode};
 
 /// All BMCs of a machine. Clones share them.
 #[derive(Clone)]
@@ -240,11 +238,14 @@ impl RedfishDriver {
     /// Ends the sessions at the BMCs, as far as possible within `patience`: a BMC has only a few, and keeps them for
     /// half an hour otherwise. To be called last.
     pub(crate) async fn close(&self, patience: Duration) {
-        let bmcs = self.inner.fleet.bmcs();
-        let log_outs = bmcs.iter().map(|bmc| timeout(patience, bmc.log_out()));
-        let late = join_all(log_outs).await.into_iter().filter(Result::is_err).count();
-        if late > 0 {
-            tracing::info!(bmcs = late, "sessions not ended in time, the BMCs will end them");
+        log_out(self.inner.fleet.bmcs(), patience).await;
+    }
+
+    /// Returns the machines of hosts; `None`: the nodes are those of the machine file.
+    pub(crate) fn hosts(&self) -> Option<&Arc<HostFleet>> {
+        match &self.inner.fleet {
+            NodeFleet::File(_) => None,
+            NodeFleet::Hosts(hosts) => Some(hosts),
         }
     }
 
@@ -260,6 +261,14 @@ impl RedfishDriver {
             }
         }
         running
+    }
+}
+
+async fn log_out(bmcs: Vec<Arc<BmcClient>>, patience: Duration) {
+    let log_outs = bmcs.iter().map(|bmc| timeout(patience, bmc.log_out()));
+    let late = join_all(log_outs).await.into_iter().filter(Result::is_err).count();
+    if late > 0 {
+        tracing::info!(bmcs = late, "sessions not ended in time, the BMCs will end them");
     }
 }
 

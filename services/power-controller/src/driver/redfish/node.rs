@@ -10,11 +10,11 @@ use crate::driver::progress::TaskState;
 
 /// A node behind its BMC.
 #[derive(Clone)]
-pub(super) struct MachineNode {
+pub(crate) struct MachineNode {
     /// BMC of the node, or the reason why there is none that can be called.
-    pub(super) bmc: Result<Arc<BmcClient>, String>,
+    pub(crate) bmc: Result<Arc<BmcClient>, String>,
     /// Path of the system at the BMC; empty: the only one.
-    pub(super) system: Arc<str>,
+    pub(crate) system: Arc<str>,
 }
 
 impl MachineNode {

@@ -1,4 +1,4 @@
-//! Tasks of the engine: one for each host at most.
+//! Tasks of hosts: one for each host at most.
 
 use std::{collections::HashSet, future::Future, sync::Arc};
 
@@ -6,7 +6,7 @@ use tokio::task::{JoinError, JoinSet};
 use tracing::Instrument;
 
 /// Tasks under way, by the keys of their hosts. They end when this is dropped.
-pub(crate) struct HostTasks<T> {
+pub struct HostTasks<T> {
     tasks: JoinSet<(Arc<str>, T)>,
     under_way: HashSet<Arc<str>>,
 }
@@ -19,23 +19,23 @@ impl<T> Default for HostTasks<T> {
 
 impl<T: Send + 'static> HostTasks<T> {
     /// Returns whether a task of the host is under way.
-    pub(crate) fn contains(&self, key: &Arc<str>) -> bool {
+    pub fn contains(&self, key: &Arc<str>) -> bool {
         self.under_way.contains(key)
     }
 
     /// Number of tasks under way.
-    pub(crate) fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.under_way.len()
     }
 
     /// Begins a task of a host that has none.
-    pub(crate) fn spawn(&mut self, key: Arc<str>, task: impl Future<Output = T> + Send + 'static) {
+    pub fn spawn(&mut self, key: Arc<str>, task: impl Future<Output = T> + Send + 'static) {
         self.under_way.insert(Arc::clone(&key));
         self.tasks.spawn(async move { (key, task.await) }.in_current_span());
     }
 
     /// Waits for the end of a task; never returns while there is none.
-    pub(crate) async fn ended(&mut self) -> (Arc<str>, T) {
+    pub async fn ended(&mut self) -> (Arc<str>, T) {
         let Some(ended) = self.tasks.join_next().await else { return std::future::pending().await };
         let (key, result) = ended.unwrap_or_else(resume);
         self.under_way.remove(&key);

@@ -4,24 +4,80 @@
 //! after a restart of this part a request that left no trace at Ironic is made again, which has no effect on a host that
 //! is as wanted. A reboot shows no effect, so there the intent on record stands for the request.
 
-use std::time::Duration;
-
-use domain::host::record::{
-    annotations::RebootMode,
-    call::{DriverAnswer, DriverCall},
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
 };
+
+use domain::{
+    core::time::Timestamp,
+    host::record::{
+        HostKey,
+        annotations::RebootMode,
+        call::{DriverAnswer, DriverCall},
+    },
+};
+use host_calls::{CallOrder, HostTarget};
 use http::StatusCode;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::{
+use crate::{
+    IronicBackend, NodeAccess,
     answers::{LATER, SOON, Step, after_change, done, failed, running},
     node::{IronicNode, NodePower, ProvisionState, ProvisionVerb},
-    operation::HostOperation,
 };
+
+/// Power requests that were made of Ironics, by the first calls of their operations.
+#[derive(Default)]
+pub struct PowerRequests(Mutex<HashMap<HostKey, Timestamp>>);
+
+impl PowerRequests {
+    /// Returns whether the request of the operation that began at `since` was made.
+    fn has(&self, host: &HostKey, since: Timestamp) -> bool {
+        self.0.lock().get(host) == Some(&since)
+    }
+
+    fn note(&self, host: &HostKey, since: Timestamp) {
+        self.0.lock().insert(host.clone(), since);
+    }
+
+    /// Forgets the request for a host.
+    pub fn forget(&self, host: &HostKey) {
+        self.0.lock().remove(host);
+    }
+
+    /// Forgets the request for a host once its operation is over by that answer.
+    pub fn forget_ended(&self, host: &HostKey, answer: &DriverAnswer) {
+        if !answer.may_go_on() {
+            self.forget(host);
+        }
+    }
+
+    /// Forgets the requests for hosts that are gone.
+    pub fn keep_only(&self, present: &HashSet<&HostKey>) {
+        self.0.lock().retain(|host, _| present.contains(host));
+    }
+}
+
+/// Power call at the node of a host.
+#[derive(Clone, Copy)]
+pub struct NodePowerCall<'a> {
+    /// Requests of all hosts.
+    pub requests: &'a PowerRequests,
+    /// Ironic of the host.
+    pub backend: &'a IronicBackend,
+    /// Host of the node.
+    pub host: &'a HostTarget,
+    /// Operation.
+    pub order: &'a CallOrder,
+    /// Time for the effect of a soft power-off.
+    pub soft_off: Duration,
+}
 
 /// Power request of the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PowerGoal {
+enum PowerGoal {
     On,
     Off,
     Reboot,
@@ -90,18 +146,35 @@ fn power_step(goal: PowerGoal, node: PowerSight) -> PowerStep {
     }
 }
 
-impl HostOperation<'_> {
-    /// Switches the power, or returns how far it is.
-    pub(super) async fn switch(&self, goal: PowerGoal, mode: RebootMode) -> Step<DriverAnswer> {
-        let Some(node) = self.node().await? else { return Ok(DriverAnswer::NotRegistered) };
+impl NodePowerCall<'_> {
+    /// Switches the host on, or returns how far it is.
+    ///
+    /// # Errors
+    /// The answer about the operation, where it was not begun or has failed.
+    pub async fn power_on(&self) -> Step<DriverAnswer> {
+        self.switch(PowerGoal::On, RebootMode::Hard).await
+    }
+
+    /// Switches the host off, or reboots it if it may never be off; or returns how far it is.
+    ///
+    /// # Errors
+    /// The answer about the operation, where it was not begun or has failed.
+    pub async fn power_off(&self, mode: RebootMode) -> Step<DriverAnswer> {
+        let goal = if self.host.disable_power_off { PowerGoal::Reboot } else { PowerGoal::Off };
+        self.switch(goal, mode).await
+    }
+
+    async fn switch(&self, goal: PowerGoal, mode: RebootMode) -> Step<DriverAnswer> {
+        let access = NodeAccess { backend: self.backend, host: self.host };
+        let Some(node) = access.node().await? else { return Ok(DriverAnswer::NotRegistered) };
         match power_step(goal, self.power_sight(&node)) {
             PowerStep::Done => Ok(done()),
             PowerStep::Wait { is_short: true } => Ok(running(SOON, true)),
             PowerStep::Wait { is_short: false } => Ok(running(LATER, false)),
-            PowerStep::Failed => Err(failed(&self.failure(&node).await?)),
+            PowerStep::Failed => Err(failed(&access.failure(&node).await?)),
             PowerStep::NoEffect => Err(failed("the power request had no effect")),
             PowerStep::Interrupt => {
-                self.request(&node, ProvisionVerb::Abort, json!({})).await?;
+                access.request(&node, ProvisionVerb::Abort, json!({})).await?;
                 Ok(running(SOON, false))
             }
             PowerStep::Request => self.request_power(&node, goal, mode).await,
@@ -109,7 +182,7 @@ impl HostOperation<'_> {
     }
 
     fn power_sight(&self, node: &IronicNode) -> PowerSight {
-        let request = if self.fleet.has_requested_power(&self.host.key, self.order.work.since) {
+        let request = if self.requests.has(&self.host.key, self.order.work.since) {
             PowerRequest::Made
         } else if self.order.asked_before.is_some() {
             PowerRequest::Unknown
@@ -136,21 +209,21 @@ impl HostOperation<'_> {
         goal: PowerGoal,
         mode: RebootMode,
     ) -> Step<DriverAnswer> {
-        self.fleet.note_power_request(&self.host.key, self.order.work.since);
-        let wanted = request_body(goal, mode, self.fleet.soft_off);
-        let mut sent = self.backend.power(node, &wanted).await;
+        self.requests.note(&self.host.key, self.order.work.since);
+        let wanted = request_body(goal, mode, self.soft_off);
+        let mut sent = self.backend.power(node, &wanted, &self.order.still_due).await;
         // Some hardware types know no soft requests.
         let is_unknown = |status: Option<StatusCode>| status == Some(StatusCode::BAD_REQUEST);
         if mode == RebootMode::Soft && sent.as_ref().is_err_and(|failure| is_unknown(failure.status)) {
-            let wanted = request_body(goal, RebootMode::Hard, self.fleet.soft_off);
-            sent = self.backend.power(node, &wanted).await;
+            let wanted = request_body(goal, RebootMode::Hard, self.soft_off);
+            sent = self.backend.power(node, &wanted, &self.order.still_due).await;
         }
         match sent {
             Ok(()) => Ok(running(SOON, true)),
             Err(failure) => {
                 let answer = after_change(failure);
                 if !matches!(answer, DriverAnswer::InProgress { .. }) {
-                    self.fleet.forget_power_request(&self.host.key);
+                    self.requests.forget(&self.host.key);
                 }
                 Err(answer)
             }

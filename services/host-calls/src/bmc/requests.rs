@@ -5,14 +5,17 @@ use std::{
     sync::Arc,
 };
 
-use domain::{core::time::Timestamp, host::record::HostKey};
+use domain::{
+    core::time::Timestamp,
+    host::record::{HostKey, call::DriverAnswer},
+};
 use parking_lot::Mutex;
 
-use crate::driver::HostTarget;
+use crate::HostTarget;
 
 /// Step of an operation that requests a change, whose effect the documents of the BMC show some time later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ChangeStep {
+pub enum ChangeStep {
     /// The first reset of an operation, for which the intent on record stands after a restart.
     First,
     /// The image is inserted.
@@ -27,7 +30,7 @@ pub(super) enum ChangeStep {
 
 /// Latest request for each host.
 #[derive(Default)]
-pub(super) struct ChangeRequests(Mutex<HashMap<HostKey, ChangeRequest>>);
+pub struct ChangeRequests(Mutex<HashMap<HostKey, ChangeRequest>>);
 
 #[derive(Debug, Clone, Copy)]
 struct ChangeRequest {
@@ -39,32 +42,36 @@ struct ChangeRequest {
 
 impl ChangeRequests {
     /// Returns when the change of that step of the operation was requested; `None`: it was not.
-    pub(super) fn requested_at(
-        &self,
-        host: &HostKey,
-        since: Timestamp,
-        step: ChangeStep,
-    ) -> Option<Timestamp> {
+    pub fn requested_at(&self, host: &HostKey, since: Timestamp, step: ChangeStep) -> Option<Timestamp> {
         let requests = self.0.lock();
         let request = requests.get(host)?;
         (request.since == since && request.step == step).then_some(request.at)
     }
 
-    pub(super) fn note(&self, host: &HostKey, since: Timestamp, step: ChangeStep, at: Timestamp) {
+    /// Notes a request that is about to be made.
+    pub fn note(&self, host: &HostKey, since: Timestamp, step: ChangeStep, at: Timestamp) {
         self.0.lock().insert(host.clone(), ChangeRequest { since, step, at });
     }
 
-    pub(super) fn forget(&self, host: &HostKey) {
+    /// Forgets the request for a host once its operation is over by that answer.
+    pub fn forget_ended(&self, host: &HostKey, answer: &DriverAnswer) {
+        if !answer.may_go_on() {
+            self.forget(host);
+        }
+    }
+
+    /// Forgets the request for a host.
+    pub fn forget(&self, host: &HostKey) {
         self.0.lock().remove(host);
     }
 
     /// Returns whether any change was requested for the operation.
-    pub(super) fn has_any(&self, host: &HostKey, since: Timestamp) -> bool {
+    pub fn has_any(&self, host: &HostKey, since: Timestamp) -> bool {
         self.0.lock().get(host).is_some_and(|request| request.since == since)
     }
 
     /// Forgets the requests for hosts that are gone.
-    pub(super) fn keep_only(&self, hosts: &[Arc<HostTarget>]) {
+    pub fn keep_only(&self, hosts: &[Arc<HostTarget>]) {
         let present: HashSet<_> = hosts.iter().map(|host| &host.key).collect();
         self.0.lock().retain(|host, _| present.contains(host));
     }

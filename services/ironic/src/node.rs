@@ -7,45 +7,57 @@ const MARK: &str = "reveille";
 
 /// Node of an Ironic.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct IronicNode {
-    pub(super) uuid: String,
-    pub(super) name: String,
+pub struct IronicNode {
+    /// Id at the Ironic.
+    pub uuid: String,
+    /// Name at the Ironic; empty: none.
+    pub name: String,
     /// Hardware type.
-    pub(super) driver: String,
-    pub(super) state: ProvisionState,
+    pub driver: String,
+    /// Provision state.
+    pub state: ProvisionState,
     /// Whether a cleaning was asked for, and is not part of a deployment's end.
-    pub(super) is_cleaned_by_hand: bool,
+    pub is_cleaned_by_hand: bool,
     /// Time of the last change of the provision state, by Ironic's clock; empty: none.
-    pub(super) state_changed_at: String,
-    pub(super) power: NodePower,
+    pub state_changed_at: String,
+    /// Power as Ironic knows it.
+    pub power: NodePower,
     /// Power that Ironic is about to establish.
-    pub(super) target_power: Option<String>,
+    pub target_power: Option<String>,
     /// Whether Ironic works on the node, so that it refuses changes.
-    pub(super) is_locked: bool,
-    pub(super) is_maintained: bool,
-    pub(super) has_power_fault: bool,
+    pub is_locked: bool,
+    /// Whether Ironic leaves the node alone.
+    pub is_maintained: bool,
+    /// Whether Ironic has lost control of the power.
+    pub has_power_fault: bool,
     /// Last failure in the words of Ironic; empty: none, or Ironic has dropped it.
-    pub(super) last_error: String,
-    pub(super) health: Option<String>,
+    pub last_error: String,
+    /// Health of the hardware in Ironic's word.
+    pub health: Option<String>,
     /// Whether the node is reserved for a host.
-    pub(super) has_instance: bool,
-    pub(super) mark: Option<OperationMark>,
+    pub has_instance: bool,
+    /// Mark of the operation that was begun last.
+    pub mark: Option<OperationMark>,
     /// Properties of the hardware.
-    pub(super) properties: Value,
+    pub properties: Value,
 }
 
 /// Power of a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum NodePower {
+pub enum NodePower {
+    /// Power is on.
     On,
+    /// Power is off.
     Off,
+    /// Ironic does not know the power.
     #[default]
     Unknown,
 }
 
 /// Provision state of a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum ProvisionState {
+#[expect(missing_docs, reason = "the variants are the words of Ironic's API")]
+pub enum ProvisionState {
     Enroll,
     Verifying,
     Manageable,
@@ -74,7 +86,7 @@ pub(super) enum ProvisionState {
 
 impl ProvisionState {
     /// Every state with a word.
-    pub(super) const ALL: [Self; 21] = [
+    pub const ALL: [Self; 21] = [
         Self::Enroll,
         Self::Verifying,
         Self::Manageable,
@@ -99,7 +111,7 @@ impl ProvisionState {
     ];
 
     /// Word of the API.
-    pub(super) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Enroll => "enroll",
             Self::Verifying => "verifying",
@@ -131,7 +143,7 @@ impl ProvisionState {
     }
 
     /// Returns whether Ironic itself leaves the state, sooner or later.
-    pub(super) fn is_passing(self) -> bool {
+    pub fn is_passing(self) -> bool {
         match self {
             Self::Verifying
             | Self::Inspecting
@@ -161,7 +173,8 @@ impl ProvisionState {
 
 /// Requested change of a provision state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ProvisionVerb {
+#[expect(missing_docs, reason = "the variants are the words of Ironic's API")]
+pub enum ProvisionVerb {
     Manage,
     Inspect,
     Clean,
@@ -188,7 +201,7 @@ impl ProvisionVerb {
     ];
 
     /// Word of the API.
-    pub(super) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Manage => "manage",
             Self::Inspect => "inspect",
@@ -210,14 +223,15 @@ impl ProvisionVerb {
 /// Mark of the operation that was begun last at a node. The mark is written before the request, with the time of the
 /// provision state that the request will leave. As long as the node shows that time, the request had no effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct OperationMark {
+pub struct OperationMark {
     /// Operation, by kind and time of its first call.
-    pub(super) operation: String,
-    pub(super) verb: ProvisionVerb,
+    pub operation: String,
+    /// Request that was made.
+    pub verb: ProvisionVerb,
     /// Time of the provision state that the request leaves.
-    pub(super) left: String,
+    pub left: String,
     /// Whether the operation has given up a waiting ramdisk before.
-    pub(super) is_forced: bool,
+    pub is_forced: bool,
 }
 
 impl OperationMark {
@@ -231,17 +245,17 @@ impl OperationMark {
     }
 
     /// Returns the whole `extra` of a new node with the mark.
-    pub(super) fn extra(&self) -> Value {
+    pub fn extra(&self) -> Value {
         json!({ MARK: self.document() })
     }
 
     /// Returns the change of a node that writes the mark.
-    pub(super) fn patch(&self) -> Value {
+    pub fn patch(&self) -> Value {
         json!({"op": "add", "path": format!("/extra/{MARK}"), "value": self.document()})
     }
 
     /// Returns the change of a node that removes the mark.
-    pub(super) fn removal() -> Value {
+    pub fn removal() -> Value {
         json!({"op": "remove", "path": format!("/extra/{MARK}")})
     }
 
@@ -252,11 +266,11 @@ impl OperationMark {
 
 impl IronicNode {
     /// Names of the members that [`Self::read`] needs, for listings.
-    pub(super) const FIELDS: &'static str = "uuid,name,driver,provision_state,target_provision_state,provision_updated_at,\
+    pub const FIELDS: &'static str = "uuid,name,driver,provision_state,target_provision_state,provision_updated_at,\
          power_state,target_power_state,reservation,maintenance,fault,extra";
 
     /// Reads a node.
-    pub(super) fn read(document: &Value) -> Self {
+    pub fn read(document: &Value) -> Self {
         let text = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
         Self {
             uuid: text("uuid"),
@@ -283,12 +297,12 @@ impl IronicNode {
     }
 
     /// Returns the mark if the operation wrote it.
-    pub(super) fn mark_of(&self, operation: &str) -> Option<&OperationMark> {
+    pub fn mark_of(&self, operation: &str) -> Option<&OperationMark> {
         self.mark.as_ref().filter(|mark| mark.operation == operation)
     }
 
     /// Returns the last request of the operation that had an effect.
-    pub(super) fn begun_by(&self, operation: &str) -> Option<&OperationMark> {
+    pub fn begun_by(&self, operation: &str) -> Option<&OperationMark> {
         self.mark_of(operation).filter(|mark| mark.left != self.state_changed_at)
     }
 }

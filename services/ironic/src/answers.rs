@@ -7,24 +7,24 @@ use http::StatusCode;
 use upstream::{Failure, FailureKind};
 
 /// Time until a node is looked at again whose state passes soon.
-pub(super) const SOON: Duration = Duration::from_secs(2);
+pub const SOON: Duration = Duration::from_secs(2);
 
 /// Time until a node is looked at again that Ironic works on for minutes. The listing answers meanwhile.
-pub(super) const LATER: Duration = Duration::from_secs(5);
+pub const LATER: Duration = Duration::from_secs(5);
 
 /// Most characters of a failure in the words of Ironic, which may show a whole traceback.
 const LONGEST_TEXT: usize = 500;
 
 /// Result of a step that may end the operation for now.
-pub(super) type Step<T> = Result<T, DriverAnswer>;
+pub type Step<T> = Result<T, DriverAnswer>;
 
 /// Returns the answer after a failed read, which has no effect.
-pub(super) fn after_read(failure: Failure) -> DriverAnswer {
+pub fn after_read(failure: Failure) -> DriverAnswer {
     unreachable(&failure.text)
 }
 
 /// Returns the answer after a failed change. A change that may have had its effect is looked for later.
-pub(super) fn after_change(failure: Failure) -> DriverAnswer {
+pub fn after_change(failure: Failure) -> DriverAnswer {
     match (failure.kind, failure.status) {
         (FailureKind::Ambiguous, _) => running(SOON, false),
         (FailureKind::Refused, Some(StatusCode::CONFLICT)) => busy(&failure.text),
@@ -34,23 +34,28 @@ pub(super) fn after_change(failure: Failure) -> DriverAnswer {
     }
 }
 
-pub(super) fn done() -> DriverAnswer {
+/// Returns the answer that an operation is over.
+pub fn done() -> DriverAnswer {
     DriverAnswer::Done(DoneFacts { started: true, ..DoneFacts::default() })
 }
 
-pub(super) fn running(again_in: Duration, started: bool) -> DriverAnswer {
+/// Returns the answer that an operation is under way.
+pub fn running(again_in: Duration, started: bool) -> DriverAnswer {
     DriverAnswer::InProgress { again_in, started }
 }
 
-pub(super) fn failed(text: &str) -> DriverAnswer {
+/// Returns the answer that an operation has failed.
+pub fn failed(text: &str) -> DriverAnswer {
     DriverAnswer::Failed { text: tidy(text).into() }
 }
 
-pub(super) fn busy(text: &str) -> DriverAnswer {
+/// Returns the answer that Ironic is busy with the node.
+pub fn busy(text: &str) -> DriverAnswer {
     DriverAnswer::Trouble { kind: DriverTrouble::Busy, text: tidy(text).into() }
 }
 
-pub(super) fn unreachable(text: &str) -> DriverAnswer {
+/// Returns the answer that Ironic could not be asked.
+pub fn unreachable(text: &str) -> DriverAnswer {
     DriverAnswer::Trouble { kind: DriverTrouble::Unreachable, text: tidy(text).into() }
 }
 

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use upstream::{Failure, FailureKind, Peer, Request, SecretText};
 
-use super::node::{IronicNode, ProvisionVerb};
+use host_calls::StillDue;
+
+use crate::node::{IronicNode, ProvisionVerb};
 
 /// Header with the API version that a request is written for.
 const VERSION: HeaderName = HeaderName::from_static("x-openstack-ironic-api-version");
@@ -21,23 +23,24 @@ const OLDEST: u32 = 89;
 const HEALTH: u32 = 109;
 
 /// Ironic at one address.
-pub(super) struct IronicBackend {
+pub struct IronicBackend {
     /// Name in the settings.
-    pub(super) name: String,
+    pub name: String,
     /// Permits for operations.
-    pub(super) slots: Semaphore,
+    pub slots: Semaphore,
     peer: Peer,
     /// API version of the calls; `None`: not agreed yet.
     version: Mutex<Option<u32>>,
 }
 
 impl IronicBackend {
-    pub(super) fn new(name: &str, peer: Peer, slots: usize) -> Self {
+    /// Creates an Ironic of that name, which takes so many operations at the same time.
+    pub fn new(name: &str, peer: Peer, slots: usize) -> Self {
         Self { name: name.to_owned(), slots: Semaphore::new(slots), peer, version: Mutex::default() }
     }
 
     /// Lists all nodes.
-    pub(super) async fn list(&self) -> Result<Vec<IronicNode>, Failure> {
+    pub async fn list(&self) -> Result<Vec<IronicNode>, Failure> {
         let health = if self.version().await? >= HEALTH { ",health" } else { "" };
         let fields = format!("{}{health}", IronicNode::FIELDS);
         let mut nodes: Vec<IronicNode> = Vec::new();
@@ -59,24 +62,20 @@ impl IronicBackend {
     }
 
     /// Reads the node of that id or name; `None`: there is none.
-    pub(super) async fn node(&self, name: &str) -> Result<Option<IronicNode>, Failure> {
+    pub async fn node(&self, name: &str) -> Result<Option<IronicNode>, Failure> {
         let read = self.json(Request::get("node_get", format!("/v1/nodes/{name}"))).await;
         Ok(found(read)?.map(|document| IronicNode::read(&document)))
     }
 
     /// Makes a node.
-    pub(super) async fn create(
-        &self,
-        node: &Value,
-        password: Option<SecretText>,
-    ) -> Result<IronicNode, Failure> {
+    pub async fn create(&self, node: &Value, password: Option<SecretText>) -> Result<IronicNode, Failure> {
         let request = Request::post("node_create", "/v1/nodes").json(node);
         let made = self.json(hiding(request, password)).await?;
         Ok(IronicNode::read(&made))
     }
 
     /// Changes a node.
-    pub(super) async fn change(
+    pub async fn change(
         &self,
         node: &IronicNode,
         changes: &[Value],
@@ -88,7 +87,7 @@ impl IronicBackend {
     }
 
     /// Requests a change of the provision state. `members` are further members of the request.
-    pub(super) async fn provision(
+    pub async fn provision(
         &self,
         node: &IronicNode,
         verb: ProvisionVerb,
@@ -99,31 +98,36 @@ impl IronicBackend {
         self.send(Request::put("node_provision", path(node, "/states/provision")).json(&body)).await
     }
 
-    /// Requests a change of the power.
-    pub(super) async fn power(&self, node: &IronicNode, body: &Value) -> Result<(), Failure> {
-        self.send(Request::put("node_power", path(node, "/states/power")).json(body)).await
+    /// Requests a change of the power, unless it is no longer due right before the request leaves.
+    pub async fn power(&self, node: &IronicNode, body: &Value, still_due: &StillDue) -> Result<(), Failure> {
+        let still_due = still_due.clone();
+        let request = Request::put("node_power", path(node, "/states/power")).json(body);
+        self.send(request.while_wanted(move || still_due.is_due())).await
     }
 
     /// Sets the RAID volumes that the next cleaning builds.
-    pub(super) async fn set_raid(&self, node: &IronicNode, target: &Value) -> Result<(), Failure> {
+    pub async fn set_raid(&self, node: &IronicNode, target: &Value) -> Result<(), Failure> {
         self.send(Request::put("node_raid", path(node, "/states/raid")).json(target)).await
     }
 
-    pub(super) async fn begin_maintenance(&self, node: &IronicNode) -> Result<(), Failure> {
+    /// Begins the maintenance of a node.
+    pub async fn begin_maintenance(&self, node: &IronicNode) -> Result<(), Failure> {
         let reason = json!({"reason": "the host is being released"});
         self.send(Request::put("node_maintain", path(node, "/maintenance")).json(&reason)).await
     }
 
-    pub(super) async fn end_maintenance(&self, node: &IronicNode) -> Result<(), Failure> {
+    /// Ends the maintenance of a node.
+    pub async fn end_maintenance(&self, node: &IronicNode) -> Result<(), Failure> {
         self.send(Request::delete("node_maintain", path(node, "/maintenance"))).await
     }
 
-    pub(super) async fn delete(&self, node: &IronicNode) -> Result<(), Failure> {
+    /// Removes a node.
+    pub async fn delete(&self, node: &IronicNode) -> Result<(), Failure> {
         self.send(Request::delete("node_delete", path(node, ""))).await
     }
 
     /// Returns whether the node has a port with that MAC address.
-    pub(super) async fn has_port(&self, node: &IronicNode, mac: &str) -> Result<bool, Failure> {
+    pub async fn has_port(&self, node: &IronicNode, mac: &str) -> Result<bool, Failure> {
         let request =
             Request::get("port_list", "/v1/ports").query("node", &node.uuid).query("fields", "address");
         let listed = self.json(request).await?;
@@ -132,29 +136,29 @@ impl IronicBackend {
     }
 
     /// Makes a port that the host boots from.
-    pub(super) async fn create_port(&self, node: &IronicNode, mac: &str) -> Result<(), Failure> {
+    pub async fn create_port(&self, node: &IronicNode, mac: &str) -> Result<(), Failure> {
         let port = json!({"node_uuid": node.uuid, "address": mac.to_lowercase(), "pxe_enabled": true});
         self.send(Request::post("port_create", "/v1/ports").json(&port)).await
     }
 
     /// Reads the inventory of the last inspection; `None`: there is none.
-    pub(super) async fn inventory(&self, node: &IronicNode) -> Result<Option<Value>, Failure> {
+    pub async fn inventory(&self, node: &IronicNode) -> Result<Option<Value>, Failure> {
         found(self.json(Request::get("inventory_get", path(node, "/inventory"))).await)
     }
 
     /// Reads the firmware settings of a node, with their rules; `None`: there are none.
-    pub(super) async fn bios(&self, node: &IronicNode) -> Result<Option<Value>, Failure> {
+    pub async fn bios(&self, node: &IronicNode) -> Result<Option<Value>, Failure> {
         let request = Request::get("bios_get", path(node, "/bios")).query("detail", "true");
         found(self.json(request).await)
     }
 
     /// Reads the firmware versions of a node; `None`: there are none.
-    pub(super) async fn firmware(&self, node: &IronicNode) -> Result<Option<Value>, Failure> {
+    pub async fn firmware(&self, node: &IronicNode) -> Result<Option<Value>, Failure> {
         found(self.json(Request::get("firmware_get", path(node, "/firmware"))).await)
     }
 
     /// Reads the last failure that the history of a node has kept.
-    pub(super) async fn last_failure(&self, node: &IronicNode) -> Result<Option<String>, Failure> {
+    pub async fn last_failure(&self, node: &IronicNode) -> Result<Option<String>, Failure> {
         let request = Request::get("history_get", path(node, "/history")).query("detail", "true");
         let history = self.json(request).await?;
         let failures = history["history"].as_array().into_iter().flatten();
@@ -164,29 +168,31 @@ impl IronicBackend {
     }
 
     /// Returns whether any process of this Ironic works on nodes. The API alone answers, too.
-    pub(super) async fn has_workers(&self) -> Result<bool, Failure> {
+    pub async fn has_workers(&self) -> Result<bool, Failure> {
         let drivers = self.json(Request::get("driver_list", "/v1/drivers")).await?;
         Ok(drivers["drivers"].as_array().is_some_and(|drivers| !drivers.is_empty()))
     }
 
     /// Returns whether an image is inserted at the BMC of the node.
-    pub(super) async fn has_media(&self, node: &IronicNode) -> Result<bool, Failure> {
+    pub async fn has_media(&self, node: &IronicNode) -> Result<bool, Failure> {
         let media = self.json(Request::get("media_get", path(node, "/vmedia"))).await?;
         let mut slots = media["vmedia"].as_array().into_iter().flatten();
         Ok(slots.any(|slot| slot["inserted"] == true))
     }
 
-    pub(super) async fn insert_media(&self, node: &IronicNode, url: &str) -> Result<(), Failure> {
+    /// Inserts an image at the BMC of the node.
+    pub async fn insert_media(&self, node: &IronicNode, url: &str) -> Result<(), Failure> {
         let body = json!({"device_type": "cdrom", "image_url": url});
         self.send(Request::post("media_insert", path(node, "/vmedia")).json(&body)).await
     }
 
-    pub(super) async fn eject_media(&self, node: &IronicNode) -> Result<(), Failure> {
+    /// Ejects the image at the BMC of the node.
+    pub async fn eject_media(&self, node: &IronicNode) -> Result<(), Failure> {
         self.send(Request::delete("media_eject", path(node, "/vmedia"))).await
     }
 
     /// Returns the API version that both sides know, newest first.
-    pub(super) async fn version(&self) -> Result<u32, Failure> {
+    pub async fn version(&self) -> Result<u32, Failure> {
         if let Some(version) = *self.version.lock() {
             return Ok(version);
         }

@@ -4,7 +4,7 @@
 ///
 /// The choice depends on nothing but the names, so every replica and every start makes the same. Another name moves
 /// only the hosts that it wins (rendezvous hashing).
-pub(super) fn choose<'a>(names: impl Iterator<Item = &'a str>, key: &str) -> Option<usize> {
+pub fn choose<'a>(names: impl Iterator<Item = &'a str>, key: &str) -> Option<usize> {
     names.enumerate().max_by_key(|(_, name)| score(name, key)).map(|(place, _)| place)
 }
 
