@@ -14,7 +14,7 @@ use crate::{
         bos::options::Options,
         component::{
             BegunBoot, BootPreparation, Component, EventStats, InventoryPresence, LastAction, NumberedToken,
-            Phase, StagedState, Status,
+            PauseMark, Phase, StagedState, Status,
             view::{artifacts, bare},
         },
         configuration::ConfigurationObservation,
@@ -211,6 +211,10 @@ fn shown(explanation: &Explanation) -> String {
         explanation.next_step.text,
         explanation.next_step.command
     )
+}
+
+fn pause_mark() -> PauseMark {
+    PauseMark { by: "alice".into(), since: at(300) }
 }
 
 fn refused(outcome: TaskOutcome, words: &str) -> TransitionResult {

@@ -6,6 +6,7 @@ fn session(progress: Progress, members: Vec<SessionMember>) -> SessionEvidence {
     SessionEvidence {
         name: "s".into(),
         progress,
+        pause: None,
         waiting_for: String::new(),
         error: String::new(),
         trouble_since: None,
@@ -41,6 +42,13 @@ fn sessions_name_the_causes_of_their_nodes_once() {
             },
         ),
         ("is next", session(Progress::Pending, Vec::new())),
+        (
+            "paused",
+            SessionEvidence {
+                pause: Some(pause_mark()),
+                ..session(Progress::Running, vec![member("x1", well())])
+            },
+        ),
         ("under way", session(Progress::Running, vec![member("x1", well()), member("x2", locked())])),
         (
             "under way, nobody is behind",
@@ -90,6 +98,10 @@ fn sessions_name_the_causes_of_their_nodes_once() {
           progressing: session_setup_due [- > -]
             Session s is about to select its nodes.
             Wait: it begins within seconds. | reveille explain session s
+        paused
+          held: session_paused [- > -]
+            Nothing begins for s: session s is paused by alice since 1970-01-12T13:51:40Z.
+            Resume the session once its nodes may go on. | reveille session resume s
         under way
           progressing: session_under_way < node_locked [- > -]
             Session s is under way since 1970-01-12T13:46:40Z: 1 of 2 nodes as wanted, 1 held.

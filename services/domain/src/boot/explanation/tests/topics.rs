@@ -59,6 +59,14 @@ fn topics() -> Vec<(&'static str, Node)> {
                 .switched_off(400, Action::PoweringOffGracefully)
                 .ended(500, Reason::RetriesExhausted),
         ),
+        ("paused", node().with(|node| node.component.wish.pause = Some(pause_mark().into()))),
+        (
+            "paused while its boot is awaited",
+            node()
+                .switched_on(500, 1)
+                .on()
+                .with(|node| node.component.wish.pause = Some(pause_mark().into())),
+        ),
         (
             "19 locked",
             node().then(70, HistoryChange::Locked).with(|node| node.component.inventory.locked = true),
@@ -277,6 +285,14 @@ fn topics_are_named_by_their_evidence() {
           failed: report_missing [script_requested > reported]
             x1 fetched its boot script and never reported its boot after it was switched on at 1970-01-12T13:48:20Z (attempt 1 of 3).
             Look at its console: kernel, root file system, identity or the reporter of the image fails. | cray console interact x1
+        paused
+          held: session_paused [- > -]
+            Nothing begins for x1: session s is paused by alice since 1970-01-12T13:51:40Z.
+            Resume the session once its nodes may go on. | reveille session resume s
+        paused while its boot is awaited
+          progressing: boot_awaited [power_on > reported]
+            x1 is on and has not reported its boot yet after it was switched on at 1970-01-12T13:55:00Z (attempt 1 of 3).
+            Wait until the time of the attempt is over. | reveille explain x1
         19 locked
           held: node_locked [prepared > power_accepted]
             x1 is locked in the inventory since 1970-01-12T13:47:50Z, so its power is left alone.
