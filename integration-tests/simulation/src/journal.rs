@@ -77,12 +77,32 @@ struct State {
     /// Foreign transitions recorded as holders of a node.
     holders: BTreeMap<String, BTreeSet<String>>,
     revisions: BTreeMap<(Part, &'static str), u64>,
+    /// Transitions of other clients that hold nodes, by node.
+    foreign: BTreeMap<String, ForeignHold>,
+    /// Upstream ids of transitions that operators have abandoned, with the time.
+    abandoned: BTreeMap<String, Instant>,
+    /// Whether nothing keeps the power controller from learning of the transitions of other clients.
+    is_calm: bool,
     /// Completion times of sessions by id, as long as they are complete.
     completed: BTreeMap<Arc<str>, Instant>,
     /// Parts whose database has lost commits.
     set_back: BTreeSet<Part>,
     violations: Vec<Violation>,
 }
+
+/// Hold of another client's transition on a node.
+struct ForeignHold {
+    id: String,
+    since: Instant,
+    /// Reading that was stored as evidence meanwhile.
+    believed: Option<String>,
+}
+
+/// Longest time between the question for transitions of other clients and the commit of a reading that rests on it.
+const BELIEVES: Duration = Duration::from_secs(20);
+
+/// Time within which the power controller stops to show that it waits for an abandoned transition.
+const FORGETS: Duration = Duration::from_secs(15);
 
 /// States of a resource with their times, oldest first; `None` where it was deleted.
 struct History<R>(VecDeque<(Instant, Option<Arc<R>>)>);
@@ -149,6 +169,10 @@ impl Journal {
                 if power.reading() != PowerReading::Unspecified {
                     state.readers.entry(power.id.clone()).or_default().insert(start);
                 }
+                state.note_belief(power);
+                let waits = state.abandoned.iter().filter(|(_, at)| at.elapsed() > FORGETS);
+                let checked = invariants::abandoned_not_awaited(power, waits.map(|(id, _)| id.as_str()));
+                state.judge("I2", checked);
             }
             note(&mut state.powers, batch);
         } else if let Some(batch) = batch.downcast_ref::<Batch<ConfigurationState>>() {
@@ -170,6 +194,9 @@ impl Journal {
                 state.judge("I7", checked);
                 let own = invariants::own_end(transition, state.took.get(&transition.upstream_id));
                 state.judge("I1", own);
+                if transition.abandoned_at.is_some() && !transition.upstream_id.is_empty() {
+                    state.abandoned.entry(transition.upstream_id.clone()).or_insert_with(Instant::now);
+                }
                 if transition.delivery == TransitionDelivery::Sent {
                     state.senders.insert(transition.id.clone(), start);
                 }
@@ -247,10 +274,46 @@ impl Journal {
         self.tell(&state);
     }
 
+    /// Forgets that a transition was abandoned, whose record was lost.
+    pub fn forget_abandonment(&self, upstream_id: &str) {
+        self.state.lock().abandoned.remove(upstream_id);
+    }
+
+    /// Lets the journal judge how soon the power controller learns of transitions of other clients.
+    pub fn expect_learning(&self) {
+        self.state.lock().is_calm = true;
+    }
+
+    /// Notes the nodes that transitions of other clients hold now, each with its transition and the beginning of that, and
+    /// judges what the power controller has made of them.
+    pub fn note_foreign(&self, held: Vec<(String, String, Instant)>) {
+        let mut state = self.state.lock();
+        let mut before = mem::take(&mut state.foreign);
+        for (node, id, since) in held {
+            if state.abandoned.contains_key(&id) {
+                continue;
+            }
+            let known = before.remove(&node).filter(|hold| hold.id == id);
+            let mut hold = known.unwrap_or(ForeignHold { id, since, believed: None });
+            if let Some(what) = hold.believed.take() {
+                state.judge("I5", Err(what));
+            }
+            if state.is_calm {
+                let powers = state.powers.get(&node).map(History::recent).unwrap_or_default();
+                let components = state.components.get(&node).map(History::recent).unwrap_or_default();
+                let checked = invariants::holder_is_learnt(&hold.id, since.elapsed(), &powers, &components);
+                state.judge("I2", checked);
+            }
+            state.foreign.insert(node, hold);
+        }
+        self.tell(&state);
+    }
+
     /// I2: judges a call for a node that a foreign transition holds.
     pub fn asked_although_held(&self, node: &str, action: Action, holder: &str) {
         let mut state = self.state.lock();
-        let known = state.holders.get(node).cloned().unwrap_or_default();
+        let mut known = state.holders.get(node).cloned().unwrap_or_default();
+        known.retain(|id| !state.abandoned.contains_key(id));
         state.judge("I2", invariants::holder_not_known(node, action, holder, &known));
         self.tell(&state);
     }
@@ -270,6 +333,7 @@ impl Journal {
         state.set_back.insert(part);
         if part == Part::Power {
             state.holders.clear();
+            state.abandoned.clear();
         }
     }
 
@@ -371,6 +435,21 @@ impl State {
 
     fn policy(&self) -> u32 {
         self.options.as_ref().map_or(3, |record| record.options.default_retry_policy)
+    }
+
+    /// Notes a reading that is stored as evidence while another client's transition holds the node. The next look at the
+    /// machine shows whether it still does.
+    fn note_belief(&mut self, power: &PowerState) {
+        let generation = self.components.get(&power.id).and_then(History::last).map(|one| one.generation);
+        let is_evidence = matches!(power.reading(), PowerReading::On | PowerReading::Off)
+            && Some(power.generation) == generation;
+        if let Some(hold) =
+            self.foreign.get_mut(&power.id).filter(|hold| is_evidence && hold.since.elapsed() > BELIEVES)
+        {
+            let (id, since) = (&hold.id, hold.since.elapsed());
+            hold.believed =
+                Some(format!("{}: {:?} counts while {id} holds it for {since:?}", power.id, power.reading()));
+        }
     }
 
     /// Returns the start that requests an action on a node now.

@@ -27,6 +27,12 @@ fn what_upstreams_take_wrongly_is_found() {
     finds("early-ends", "I2", "1..3", &["late-workers"]);
 }
 
+/// The work of the power service lasts, so that another client holds nodes for long enough.
+#[test]
+fn transitions_of_other_clients_that_nobody_knows_are_found() {
+    finds("hidden-transitions", "I5", "1..2", &["foreign", "late-workers"]);
+}
+
 #[test]
 fn what_never_ends_or_is_told_of_another_node_is_found() {
     finds("endless-configurations", "I14", "8..10", &["slow"]);

@@ -45,11 +45,13 @@ pub enum PlantedDefect {
     InheritedReadings,
     /// Decisions of every version of the rules count alike.
     EqualRules,
+    /// The power service does not list the transitions of other clients, so that readings of their nodes count.
+    HiddenTransitions,
 }
 
 impl PlantedDefect {
     /// All defects, each with its name.
-    pub const ALL: [(&'static str, Self); 20] = [
+    pub const ALL: [(&'static str, Self); 21] = [
         ("unfenced-writes", Self::UnfencedWrites),
         ("lost-role", Self::LostRole),
         ("same-epochs", Self::SameEpochs),
@@ -70,6 +72,7 @@ impl PlantedDefect {
         ("old-reports", Self::OldReports),
         ("inherited-readings", Self::InheritedReadings),
         ("equal-rules", Self::EqualRules),
+        ("hidden-transitions", Self::HiddenTransitions),
     ];
 
     /// Defect that is planted in this thread.
