@@ -1,6 +1,8 @@
 //! The history of a run, as an omniscient observer records it: the states that each host has stored, with their times,
 //! and the actions that the machine took.
 
+mod foreign;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     mem,
@@ -29,6 +31,7 @@ use proto::{
 use session_manager::SessionRecord;
 use tokio::{sync::Notify, time::Instant};
 
+use self::foreign::ForeignHold;
 use crate::{
     invariants::{self, Acceptance, Asked, Open, Prepared, Violation},
     trace,
@@ -79,7 +82,7 @@ struct State {
     revisions: BTreeMap<(Part, &'static str), u64>,
     /// Transitions of other clients that hold nodes, by node.
     foreign: BTreeMap<String, ForeignHold>,
-    /// Upstream ids of transitions that operators have abandoned, with the time.
+    /// Upstream ids of transitions that are abandoned on record or by a promise of the power controller, with the time.
     abandoned: BTreeMap<String, Instant>,
     /// Whether nothing keeps the power controller from learning of the transitions of other clients.
     is_calm: bool,
@@ -89,20 +92,6 @@ struct State {
     set_back: BTreeSet<Part>,
     violations: Vec<Violation>,
 }
-
-/// Hold of another client's transition on a node.
-struct ForeignHold {
-    id: String,
-    since: Instant,
-    /// Reading that was stored as evidence meanwhile.
-    believed: Option<String>,
-}
-
-/// Longest time between the question for transitions of other clients and the commit of a reading that rests on it.
-const BELIEVES: Duration = Duration::from_secs(20);
-
-/// Time within which the power controller stops to show that it waits for an abandoned transition.
-const FORGETS: Duration = Duration::from_secs(15);
 
 /// States of a resource with their times, oldest first; `None` where it was deleted.
 struct History<R>(VecDeque<(Instant, Option<Arc<R>>)>);
@@ -141,7 +130,8 @@ impl Journal {
     pub fn kept(&self, part: Part, commit: &KeptCommit<'_>) {
         let KeptCommit { kind, batch, start, .. } = *commit;
         let mut state = self.state.lock();
-        state.judge("I10", invariants::written_by_who_holds_it(kind, &commit.foreign));
+        let foreign = state.without_marks(commit);
+        state.judge("I10", invariants::written_by_who_holds_it(kind, &foreign));
         if let Some(batch) = batch.downcast_ref::<Batch<Component>>() {
             state.told(part, batch);
             batch.changed.iter().for_each(|one| state.judge("I17", invariants::own_failures(one)));
@@ -170,9 +160,7 @@ impl Journal {
                     state.readers.entry(power.id.clone()).or_default().insert(start);
                 }
                 state.note_belief(power);
-                let waits = state.abandoned.iter().filter(|(_, at)| at.elapsed() > FORGETS);
-                let checked = invariants::abandoned_not_awaited(power, waits.map(|(id, _)| id.as_str()));
-                state.judge("I2", checked);
+                state.judge_wait(power);
             }
             note(&mut state.powers, batch);
         } else if let Some(batch) = batch.downcast_ref::<Batch<ConfigurationState>>() {
@@ -271,50 +259,6 @@ impl Journal {
                 state.judge("I5", invariants::read_by_actor(node, actor, &readers));
             }
         }
-        self.tell(&state);
-    }
-
-    /// Forgets that a transition was abandoned, whose record was lost.
-    pub fn forget_abandonment(&self, upstream_id: &str) {
-        self.state.lock().abandoned.remove(upstream_id);
-    }
-
-    /// Lets the journal judge how soon the power controller learns of transitions of other clients.
-    pub fn expect_learning(&self) {
-        self.state.lock().is_calm = true;
-    }
-
-    /// Notes the nodes that transitions of other clients hold now, each with its transition and the beginning of that, and
-    /// judges what the power controller has made of them.
-    pub fn note_foreign(&self, held: Vec<(String, String, Instant)>) {
-        let mut state = self.state.lock();
-        let mut before = mem::take(&mut state.foreign);
-        for (node, id, since) in held {
-            if state.abandoned.contains_key(&id) {
-                continue;
-            }
-            let known = before.remove(&node).filter(|hold| hold.id == id);
-            let mut hold = known.unwrap_or(ForeignHold { id, since, believed: None });
-            if let Some(what) = hold.believed.take() {
-                state.judge("I5", Err(what));
-            }
-            if state.is_calm {
-                let powers = state.powers.get(&node).map(History::recent).unwrap_or_default();
-                let components = state.components.get(&node).map(History::recent).unwrap_or_default();
-                let checked = invariants::holder_is_learnt(&hold.id, since.elapsed(), &powers, &components);
-                state.judge("I2", checked);
-            }
-            state.foreign.insert(node, hold);
-        }
-        self.tell(&state);
-    }
-
-    /// I2: judges a call for a node that a foreign transition holds.
-    pub fn asked_although_held(&self, node: &str, action: Action, holder: &str) {
-        let mut state = self.state.lock();
-        let mut known = state.holders.get(node).cloned().unwrap_or_default();
-        known.retain(|id| !state.abandoned.contains_key(id));
-        state.judge("I2", invariants::holder_not_known(node, action, holder, &known));
         self.tell(&state);
     }
 
@@ -435,21 +379,6 @@ impl State {
 
     fn policy(&self) -> u32 {
         self.options.as_ref().map_or(3, |record| record.options.default_retry_policy)
-    }
-
-    /// Notes a reading that is stored as evidence while another client's transition holds the node. The next look at the
-    /// machine shows whether it still does.
-    fn note_belief(&mut self, power: &PowerState) {
-        let generation = self.components.get(&power.id).and_then(History::last).map(|one| one.generation);
-        let is_evidence = matches!(power.reading(), PowerReading::On | PowerReading::Off)
-            && Some(power.generation) == generation;
-        if let Some(hold) =
-            self.foreign.get_mut(&power.id).filter(|hold| is_evidence && hold.since.elapsed() > BELIEVES)
-        {
-            let (id, since) = (&hold.id, hold.since.elapsed());
-            hold.believed =
-                Some(format!("{}: {:?} counts while {id} holds it for {since:?}", power.id, power.reading()));
-        }
     }
 
     /// Returns the start that requests an action on a node now.

@@ -345,8 +345,9 @@ fn switch(world: &Arc<World>, nodes: &[String]) {
             trace::note(|| format!("an operator abandons {id}"));
             world.trouble.count("foreign transition abandoned");
             let request_id = format!("abandon-{id}");
-            let request = AbandonTransitionRequest { id, request_id, ..Default::default() };
+            let request = AbandonTransitionRequest { id: id.clone(), request_id, ..Default::default() };
             PowerServiceClient::new(controller).abandon_transition(request).await?;
+            world.journal.abandoned(&id);
         }
         Ok::<_, tonic::Status>(())
     });
