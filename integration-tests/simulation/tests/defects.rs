@@ -29,8 +29,9 @@ fn what_upstreams_take_wrongly_is_found() {
 
 /// The work of the power service lasts, so that another client holds nodes for long enough.
 #[test]
-fn transitions_of_other_clients_that_nobody_knows_are_found() {
+fn wrong_beliefs_about_transitions_of_other_clients_are_found() {
     finds("hidden-transitions", "I5", "1..2", &["foreign", "late-workers"]);
+    finds("forgotten-abandonments", "I2", "5..6", &["foreign", "late-workers"]);
 }
 
 #[test]
@@ -49,8 +50,9 @@ fn what_was_not_known_is_found() {
 }
 
 #[test]
-fn commits_that_were_not_made_are_found() {
+fn commits_that_were_not_made_or_are_lost_are_found() {
     finds("false-promises", "I8", "0..3", &["commits"]);
+    finds("continued-histories", "I1", "1..2", &["restore"]);
 }
 
 #[test]

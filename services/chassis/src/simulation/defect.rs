@@ -47,11 +47,15 @@ pub enum PlantedDefect {
     EqualRules,
     /// The power service does not list the transitions of other clients, so that readings of their nodes count.
     HiddenTransitions,
+    /// The power controller promises to abandon a transition, and forgets it.
+    ForgottenAbandonments,
+    /// A loss of commits begins no other incarnation, so that records of the lost history count beside those that are left.
+    ContinuedHistories,
 }
 
 impl PlantedDefect {
     /// All defects, each with its name.
-    pub const ALL: [(&'static str, Self); 21] = [
+    pub const ALL: [(&'static str, Self); 23] = [
         ("unfenced-writes", Self::UnfencedWrites),
         ("lost-role", Self::LostRole),
         ("same-epochs", Self::SameEpochs),
@@ -73,6 +77,8 @@ impl PlantedDefect {
         ("inherited-readings", Self::InheritedReadings),
         ("equal-rules", Self::EqualRules),
         ("hidden-transitions", Self::HiddenTransitions),
+        ("forgotten-abandonments", Self::ForgottenAbandonments),
+        ("continued-histories", Self::ContinuedHistories),
     ];
 
     /// Defect that is planted in this thread.
