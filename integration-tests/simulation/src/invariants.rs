@@ -194,6 +194,37 @@ pub fn holder_not_known(
     Ok(())
 }
 
+/// Longest time until the power controller has learnt of a transition of another client.
+const LEARNS: Duration = Duration::from_secs(45);
+
+/// I2: the power state of a node that is enabled names the transition of another client that has held it for long. `powers`
+/// and `components` are those within that time, oldest first.
+pub fn holder_is_learnt(
+    holder: &str,
+    held_for: Duration,
+    powers: &[Arc<PowerState>],
+    components: &[Arc<Component>],
+) -> Result<(), String> {
+    let is_enabled = !components.is_empty() && components.iter().all(|one| one.is_enabled());
+    let names =
+        |power: &Arc<PowerState>| power.error.contains(holder) || power.action_waits_for.contains(holder);
+    if held_for <= LEARNS || !is_enabled || powers.iter().any(names) {
+        return Ok(());
+    }
+    Err(format!("{holder} is not learnt for {held_for:?}: {:?}", powers.last()))
+}
+
+/// I2: nobody waits for a transition that an operator has abandoned. `abandoned` are the ids of those.
+pub fn abandoned_not_awaited<'a>(
+    power: &PowerState,
+    mut abandoned: impl Iterator<Item = &'a str>,
+) -> Result<(), String> {
+    match abandoned.find(|id| power.error.contains(*id)) {
+        Some(id) => Err(format!("{}: '{}', and {id} is abandoned", power.id, power.error)),
+        None => Ok(()),
+    }
+}
+
 /// I5: a node is stable only after it has reported the boot that was prepared for it last. `booted` are the tokens of
 /// its boots so far.
 pub fn stable_by_own_report(component: &Component, booted: &BTreeSet<String>) -> Result<(), String> {

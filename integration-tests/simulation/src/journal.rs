@@ -1,6 +1,8 @@
 //! The history of a run, as an omniscient observer records it: the states that each host has stored, with their times,
 //! and the actions that the machine took.
 
+mod foreign;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     mem,
@@ -29,6 +31,7 @@ use proto::{
 use session_manager::SessionRecord;
 use tokio::{sync::Notify, time::Instant};
 
+use self::foreign::ForeignHold;
 use crate::{
     invariants::{self, Acceptance, Asked, Open, Prepared, Violation},
     trace,
@@ -77,6 +80,12 @@ struct State {
     /// Foreign transitions recorded as holders of a node.
     holders: BTreeMap<String, BTreeSet<String>>,
     revisions: BTreeMap<(Part, &'static str), u64>,
+    /// Transitions of other clients that hold nodes, by node.
+    foreign: BTreeMap<String, ForeignHold>,
+    /// Upstream ids of transitions that are abandoned on record or by a promise of the power controller, with the time.
+    abandoned: BTreeMap<String, Instant>,
+    /// Whether nothing keeps the power controller from learning of the transitions of other clients.
+    is_calm: bool,
     /// Completion times of sessions by id, as long as they are complete.
     completed: BTreeMap<Arc<str>, Instant>,
     /// Parts whose database has lost commits.
@@ -126,7 +135,8 @@ impl Journal {
     pub fn kept(&self, part: Part, commit: &KeptCommit<'_>) {
         let KeptCommit { kind, batch, start, .. } = *commit;
         let mut state = self.state.lock();
-        state.judge("I10", invariants::written_by_who_holds_it(kind, &commit.foreign));
+        let foreign = state.without_marks(commit);
+        state.judge("I10", invariants::written_by_who_holds_it(kind, &foreign));
         if let Some(batch) = batch.downcast_ref::<Batch<Component>>() {
             state.told(part, batch);
             batch.changed.iter().for_each(|one| state.judge("I17", invariants::own_failures(one)));
@@ -154,6 +164,8 @@ impl Journal {
                 if power.content().reading() != PowerReading::Unspecified {
                     state.readers.entry(power.id().to_owned()).or_default().insert(start);
                 }
+                state.note_belief(power);
+                state.judge_wait(power);
             }
             note(&mut state.powers, batch);
         } else if let Some(batch) = batch.downcast_ref::<Batch<ConfigurationStateRecord>>() {
@@ -175,6 +187,9 @@ impl Journal {
                 state.judge("I7", checked);
                 let own = invariants::own_end(transition, state.took.get(&transition.upstream_id));
                 state.judge("I1", own);
+                if transition.abandoned_at.is_some() && !transition.upstream_id.is_empty() {
+                    state.abandoned.entry(transition.upstream_id.clone()).or_insert_with(Instant::now);
+                }
                 if transition.delivery == TransitionDelivery::Sent {
                     state.senders.insert(transition.id.clone(), start);
                 }
@@ -252,14 +267,6 @@ impl Journal {
         self.tell(&state);
     }
 
-    /// I2: judges a call for a node that a foreign transition holds.
-    pub fn asked_although_held(&self, node: &str, action: Action, holder: &str) {
-        let mut state = self.state.lock();
-        let known = state.holders.get(node).cloned().unwrap_or_default();
-        state.judge("I2", invariants::holder_not_known(node, action, holder, &known));
-        self.tell(&state);
-    }
-
     /// Returns the transition that the power service is asked for now.
     pub fn asked(&self, action: Action, nodes: &[String]) -> Option<String> {
         let state = self.state.lock();
@@ -275,6 +282,7 @@ impl Journal {
         state.set_back.insert(part);
         if part == Part::Power {
             state.holders.clear();
+            state.abandoned.clear();
         }
     }
 

@@ -56,24 +56,29 @@ pub async fn start(context: Context, listener: Listener, world: Arc<World>) -> a
     let (fleet, reports) = simulator::fleet(&context)?;
     let registry =
         context.channel(&context.settings.component_registry.url).context("component_registry.url")?;
-    let (fleet_of_late, world_of_late) = (fleet.clone(), Arc::clone(&world));
     let reporting = report(registry, reports, Arc::clone(&world));
     let upstreams =
         Upstreams { fleet, world, before: Arc::default(), taken: Arc::default(), waiting: Arc::default() };
+    let late = perform_late(upstreams.clone());
     let mut server = chassis::Server::default();
     server.add(FleetServiceServer::new(upstreams).max_decoding_message_size(LARGEST_MESSAGE));
     let ready = chassis::serve(&context, "simulator", listener, server).await?;
     context.tasks.spawn_until_shutdown("node-reports", reporting);
-    context.tasks.spawn_until_shutdown("late-workers", perform_late(fleet_of_late, world_of_late));
+    context.tasks.spawn_until_shutdown("late-workers", late);
     ready.now();
     Ok(())
 }
 
-/// Lets the workers of the power service die and resume.
-async fn perform_late(fleet: FleetRpc, world: Arc<World>) -> anyhow::Result<Infallible> {
+/// Lets the workers of the power service die and resume, and shows the journal which nodes other clients hold.
+async fn perform_late(upstreams: Upstreams) -> anyhow::Result<Infallible> {
+    let Upstreams { fleet, world, .. } = &upstreams;
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
         fleet.hold(world.trouble.odd(Oddity::Late).collect());
+        if world.tells_results() {
+            upstreams.note_ends().await;
+            world.journal.note_foreign(upstreams.held_by_others());
+        }
     }
 }
 
@@ -168,12 +173,14 @@ struct Taken {
     ended: BTreeSet<String>,
     is_foreign: bool,
     at: SystemTime,
+    began: Instant,
 }
 
 impl Taken {
     fn new(id: &str, action: Action, nodes: Vec<String>) -> Self {
         let (refused, ended, is_foreign) = (Vec::new(), BTreeSet::new(), false);
-        Self { id: id.to_owned(), action, nodes, refused, ended, is_foreign, at: SystemTime::now() }
+        let (id, at, began) = (id.to_owned(), SystemTime::now(), Instant::now());
+        Self { id, action, nodes, refused, ended, is_foreign, at, began }
     }
 
     fn is_open(&self) -> bool {
@@ -311,6 +318,29 @@ impl Upstreams {
                 taken.ended.extend(ended);
             }
         }
+    }
+
+    /// Returns the nodes that transitions of other clients hold, each with its transition and the time of its beginning.
+    fn held_by_others(&self) -> Vec<(String, String, Instant)> {
+        let taken = self.taken.lock();
+        let foreign = taken.iter().filter(|one| one.is_foreign);
+        let held = foreign.flat_map(|one| {
+            let nodes = one.nodes.iter().filter(|node| one.holds(node));
+            nodes.map(|node| (node.clone(), one.id.clone(), one.began))
+        });
+        held.collect()
+    }
+
+    /// Has a node switched by another client, right after transitions were listed.
+    async fn let_rival_begin(&self) {
+        let Some(node) = self.world.trouble.rival() else { return };
+        let operations =
+            [TransitionOperation::On, TransitionOperation::SoftOff, TransitionOperation::ForceOff];
+        let operation = self.world.trouble.draw(|chance| operations[chance.random_range(0..3)]);
+        let wish = CreateTransitionRequest { operation: operation.into(), ids: vec![node] };
+        self.world.trouble.count("foreign transition right after a list");
+        // The service refuses it where the node is held.
+        let _refused = self.start_foreign(Request::new(wish), action(operation)).await;
     }
 
     /// I2: judges that no action is requested for a node while the power service holds an opposite transition of it.
@@ -509,6 +539,11 @@ impl FleetService for Upstreams {
         let answer = self.take(Concern::PowerRecords, self.fleet.list_transitions(request));
         let mut answer = answer.await?;
         let listed = &mut answer.get_mut().transitions;
+        if PlantedDefect::HiddenTransitions.is_planted() {
+            let foreign: BTreeSet<String> =
+                self.taken.lock().iter().filter(|one| one.is_foreign).map(|one| one.id.clone()).collect();
+            listed.retain(|one| !foreign.contains(&one.transition_id));
+        }
         for taken in self.taken.lock().iter().filter(|taken| !taken.refused.is_empty()) {
             match listed.iter_mut().find(|one| one.transition_id == taken.id) {
                 Some(one) => one.ids.extend(taken.refused.iter().cloned()),
@@ -520,6 +555,7 @@ impl FleetService for Upstreams {
                 }),
             }
         }
+        self.let_rival_begin().await;
         Ok(answer)
     }
 

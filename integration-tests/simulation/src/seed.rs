@@ -84,6 +84,10 @@ async fn live(seed: u64, only: Vec<Fault>) -> anyhow::Result<Outcome> {
     let replicas = replicas(&mut chance, &only);
     trace::note(|| format!("replicas {replicas:?}"));
     let world = World::new(seed, settings, Arc::new(Trouble::new(seed)), &replicas);
+    let is_calm = only.iter().all(|fault| matches!(fault, Fault::Foreign | Fault::LateWorkers));
+    if is_calm && !only.is_empty() {
+        world.journal.expect_learning();
+    }
     world.replicas().into_iter().for_each(|replica| world.start(replica));
     let people = People::new(Arc::clone(&world), nodes.clone());
     let components = Watcher::<Component>::new(&world, Part::Registry);

@@ -143,6 +143,8 @@ struct State {
     odd: BTreeMap<String, BTreeSet<Oddity>>,
     /// Whether the power service returns the ids of transitions to the wrong callers.
     swaps: bool,
+    /// Nodes that another client has switched right after the transitions of the power service were listed.
+    rivalled: Vec<String>,
     /// Part of the kernel of boot data that the boot script server refuses.
     refused_kernel: Option<String>,
     counted: BTreeMap<String, u64>,
@@ -162,6 +164,7 @@ impl Trouble {
             moods: BTreeMap::new(),
             odd: BTreeMap::new(),
             swaps: false,
+            rivalled: Vec::new(),
             refused_kernel: None,
             counted: BTreeMap::new(),
             has_restored: false,
@@ -249,6 +252,21 @@ impl Trouble {
         self.state.lock().swaps
     }
 
+    /// Sets the nodes that another client has switched right after transitions were listed.
+    pub fn set_rivalled(&self, nodes: &[String]) {
+        self.state.lock().rivalled = nodes.to_vec();
+    }
+
+    /// Draws a node that another client has switched now.
+    pub fn rival(&self) -> Option<String> {
+        let mut state = self.state.lock();
+        let State { chance, rivalled, .. } = &mut *state;
+        if rivalled.is_empty() || !chance.random_bool(0.1) {
+            return None;
+        }
+        rivalled.choose(chance).cloned()
+    }
+
     /// Sets the kernels whose boot data are refused.
     pub fn refuse_kernel(&self, kernel: Option<&str>) {
         self.state.lock().refused_kernel = kernel.map(str::to_owned);
@@ -266,6 +284,7 @@ impl Trouble {
         state.moods.clear();
         state.odd.clear();
         state.swaps = false;
+        state.rivalled.clear();
         state.refused_kernel = None;
         state.over = Some(Instant::now());
     }

@@ -17,6 +17,7 @@ use proto::{
         DecisionVersion, GetComponentRequest, Phase, ReportStatusesRequest, StatusReport,
         component_service_client::ComponentServiceClient, report_service_client::ReportServiceClient,
     },
+    power::{AbandonTransitionRequest, power_service_client::PowerServiceClient},
     simulation::{CreateTransitionRequest, TransitionOperation, fleet_service_client::FleetServiceClient},
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
@@ -251,7 +252,11 @@ fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
             world.trouble.set_odd(&node, Oddity::Unlisted, true);
             later(world, lasts, move |world| world.trouble.set_odd(&node, Oddity::Unlisted, false));
         }
-        Fault::Foreign => switch(world, nodes),
+        Fault::Foreign => {
+            world.trouble.set_rivalled(nodes);
+            later(world, lasts, |world| world.trouble.set_rivalled(&[]));
+            switch(world, nodes);
+        }
         Fault::LateWorkers => odd(world, any(world, nodes), Oddity::Late, lasts * 4),
         Fault::OldReports => odd(world, any(world, nodes), Oddity::Echoes, lasts * 4),
         Fault::OldRules => {
@@ -322,12 +327,29 @@ async fn decide_by_old_rules(world: Arc<World>, node: String) {
 fn switch(world: &Arc<World>, nodes: &[String]) {
     let operations = [TransitionOperation::On, TransitionOperation::SoftOff, TransitionOperation::ForceOff];
     let (node, operation) = (any(world, nodes), any(world, &operations));
+    let abandoned_after = world.trouble.draw(|chance| match chance.random_range(0..3) {
+        0 => Some(Duration::from_millis(chance.random_range(500..15_000))),
+        _ => None,
+    });
     let Ok(channel) = world.channel(Part::Machine) else { return };
+    let Ok(controller) = world.channel(Part::Power) else { return };
+    let world = Arc::clone(world);
     tokio::spawn(async move {
         let wish = CreateTransitionRequest { operation: operation.into(), ids: vec![node] };
         let mut request = Request::new(wish);
         request.metadata_mut().insert(FOREIGN, MetadataValue::from_static("true"));
-        FleetServiceClient::new(channel).create_transition(request).await.map(drop)
+        let answer = FleetServiceClient::new(channel).create_transition(request).await?;
+        if let Some(pause) = abandoned_after {
+            tokio::time::sleep(pause).await;
+            let id = answer.into_inner().transition_id;
+            trace::note(|| format!("an operator abandons {id}"));
+            world.trouble.count("foreign transition abandoned");
+            let request_id = format!("abandon-{id}");
+            let request = AbandonTransitionRequest { id: id.clone(), request_id, ..Default::default() };
+            PowerServiceClient::new(controller).abandon_transition(request).await?;
+            world.journal.abandoned(&id);
+        }
+        Ok::<_, tonic::Status>(())
     });
 }
 
@@ -381,6 +403,12 @@ fn spoil(world: &Arc<World>) {
     let Some(key) = world.trouble.draw(|chance| keys.choose(chance).cloned()) else { return };
     trace::note(|| format!("the row of {kind} {key:?} is spoilt"));
     world.trouble.count(format!("row of {kind} spoilt"));
+    if kind == PowerTransition::KIND {
+        let id = |kept: &BTreeMap<Arc<str>, Arc<PowerTransition>>| {
+            kept.get(&*key).map(|transition| transition.upstream_id.clone())
+        };
+        disk.look(id).into_iter().for_each(|id| world.journal.forget_abandonment(&id));
+    }
     disk.spoil(kind, key);
     let of_part = world.replicas().into_iter().filter(|replica| replica.part == part);
     world.crash(any(world, &of_part.collect::<Vec<_>>()), world.trouble.downtime());

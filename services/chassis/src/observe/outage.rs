@@ -14,12 +14,14 @@ pub const LONGEST_SILENCE: Duration = Duration::from_secs(3);
 #[derive(Debug, Default)]
 pub struct OutageTimer {
     since: Option<Instant>,
+    /// Whether the outage is on record.
+    is_recorded: bool,
 }
 
 impl OutageTimer {
     /// Ends the outage: the system answered.
     pub fn end(&mut self) {
-        self.since = None;
+        *self = Self::default();
     }
 
     /// Notes that a request made at `asked_at` was not answered. Returns whether the outage is too long: a system that
@@ -58,6 +60,16 @@ impl<K: Eq + Hash + Clone> KeyOutages<K> {
         let is_too_long = |key: &&K| self.timers.entry(K::clone(key)).or_default().is_too_long(asked_at, now);
         keys.iter().filter(is_too_long).cloned().collect()
     }
+
+    /// Notes that the present outage of `keys` is on record.
+    pub fn note_recorded(&mut self, keys: impl IntoIterator<Item = K>) {
+        keys.into_iter().for_each(|key| self.timers.entry(key).or_default().is_recorded = true);
+    }
+
+    /// Returns whether the present outage of a key is on record.
+    pub fn is_recorded(&self, key: &K) -> bool {
+        self.timers.get(key).is_some_and(|timer| timer.is_recorded)
+    }
 }
 
 #[cfg(test)]
@@ -93,5 +105,15 @@ mod tests {
         assert_eq!(too_long(&mut outages, 5_000, 6_000), 2);
         keys.iter().for_each(|key| outages.end(key.as_str()));
         assert_eq!(too_long(&mut outages, 6_000, 9_000), 2, "one batch took so long");
+    }
+
+    #[test]
+    fn record_of_an_outage_ends_with_it() {
+        let mut outages = KeyOutages::<String>::default();
+        let (one, other) = ("x1".to_owned(), "x2".to_owned());
+        outages.note_recorded([one.clone()]);
+        assert!(outages.is_recorded(&one) && !outages.is_recorded(&other));
+        outages.end(&one);
+        assert!(!outages.is_recorded(&one));
     }
 }

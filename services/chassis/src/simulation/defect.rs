@@ -45,11 +45,17 @@ pub enum PlantedDefect {
     InheritedReadings,
     /// Decisions of every version of the rules count alike.
     EqualRules,
+    /// The power service does not list the transitions of other clients, so that readings of their nodes count.
+    HiddenTransitions,
+    /// The power controller promises to abandon a transition, and forgets it.
+    ForgottenAbandonments,
+    /// A loss of commits begins no other incarnation, so that records of the lost history count beside those that are left.
+    ContinuedHistories,
 }
 
 impl PlantedDefect {
     /// All defects, each with its name.
-    pub const ALL: [(&'static str, Self); 20] = [
+    pub const ALL: [(&'static str, Self); 23] = [
         ("unfenced-writes", Self::UnfencedWrites),
         ("lost-role", Self::LostRole),
         ("same-epochs", Self::SameEpochs),
@@ -70,6 +76,9 @@ impl PlantedDefect {
         ("old-reports", Self::OldReports),
         ("inherited-readings", Self::InheritedReadings),
         ("equal-rules", Self::EqualRules),
+        ("hidden-transitions", Self::HiddenTransitions),
+        ("forgotten-abandonments", Self::ForgottenAbandonments),
+        ("continued-histories", Self::ContinuedHistories),
     ];
 
     /// Defect that is planted in this thread.

@@ -12,7 +12,10 @@ use crate::{
 };
 
 /// Way to ask for a look from beside the runtime.
-pub(crate) type LookRequests = mpsc::UnboundedSender<LookRequest>;
+pub(crate) type LookRequests = mpsc::Sender<LookRequest>;
+
+/// Requests that may wait for the runtime to take them. Further callers wait with theirs.
+pub(super) const MOST_LOOKS: usize = 16;
 
 /// Request for a look that begins now or later.
 pub(crate) struct LookRequest {
@@ -38,7 +41,7 @@ pub(crate) async fn look(requests: &LookRequests) -> Result<(), DriverFailure> {
     let (done, outcome) = oneshot::channel();
     let asked_at = tokio::time::Instant::now().into_std();
     let gone = || DriverFailure::Unreachable("the term is over".to_owned());
-    requests.send(LookRequest { asked_at, done }).map_err(|_| gone())?;
+    requests.send(LookRequest { asked_at, done }).await.map_err(|_| gone())?;
     outcome.await.unwrap_or_else(|_| Err(gone()))
 }
 

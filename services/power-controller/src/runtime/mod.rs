@@ -21,7 +21,10 @@ use tokio::{
 use tracing::Instrument;
 
 pub(crate) use self::look::{LatestLook, LookRequests, look};
-use self::{look::LookRequest, polls::PollAnswers};
+use self::{
+    look::{LookRequest, MOST_LOOKS},
+    polls::PollAnswers,
+};
 use crate::{
     driver::PowerUpstream,
     engine::{
@@ -68,7 +71,7 @@ pub(crate) struct PowerOutbox {
     upstream_calls: mpsc::UnboundedSender<UpstreamCall>,
     /// Answers to polls that wait for others, at most one for each open transition.
     heard: mpsc::UnboundedSender<PollAnswer>,
-    /// Requests for looks, at most one for each query about power.
+    /// Requests for looks.
     looks: LookRequests,
     calls: Semaphore,
     polls: Semaphore,
@@ -78,14 +81,14 @@ pub(crate) struct PowerOutbox {
 pub(crate) struct PowerInbox {
     upstream_calls: mpsc::UnboundedReceiver<UpstreamCall>,
     heard: mpsc::UnboundedReceiver<PollAnswer>,
-    looks: mpsc::UnboundedReceiver<LookRequest>,
+    looks: mpsc::Receiver<LookRequest>,
 }
 
 impl PowerOutbox {
     pub(crate) fn new() -> (Self, PowerInbox) {
         let (upstream_calls, requested) = mpsc::unbounded_channel();
         let (heard, answers) = mpsc::unbounded_channel();
-        let (looks, wanted) = mpsc::unbounded_channel();
+        let (looks, wanted) = mpsc::channel(MOST_LOOKS);
         let outbox = Self {
             upstream_calls,
             heard,

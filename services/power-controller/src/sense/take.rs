@@ -253,31 +253,45 @@ impl PowerPoller {
     /// Shows on nodes with a new generation the open transition because of which their power is unknown.
     pub(super) async fn await_ends(&mut self, waiting: HashMap<Trouble, Vec<ComponentId>>) {
         for (trouble, ids) in waiting {
-            self.withhold(ids, &trouble).await;
+            self.withhold(&ids, &trouble, |_| true).await;
         }
     }
 
     /// Withdraws readings from before the upstream fell silent: they are no evidence for the present power. They are
-    /// shown with their age, and with the upstream's trouble at the time of the discovery.
+    /// shown with their age, and with the upstream's trouble at the time of the discovery, which replaces any earlier
+    /// reason for which the power is unknown.
     pub(super) async fn lose_touch(&mut self, ids: Vec<ComponentId>, error: &str) {
-        self.withhold(ids, &Trouble::waiting_for(error)).await;
+        let outages = &self.outages;
+        if self.withhold(&ids, &Trouble::waiting_for(error), |id| outages.is_recorded(id)).await {
+            self.outages.note_recorded(ids);
+        }
     }
 
-    /// Withdraws the readings of nodes whose power is unknown because of `trouble`.
-    async fn withhold(&mut self, ids: Vec<ComponentId>, trouble: &Trouble) {
-        let lost = ids.into_iter().filter_map(|id| match self.known.state(id.as_str()) {
-            Some(state) if state.reading() == PowerReading::Unspecified && !state.error.is_empty() => None,
+    /// Withdraws the readings of nodes whose power is unknown because of `trouble`. A node whose power is unknown already
+    /// `keeps` the earlier reason or not. Returns false when the record cannot be written.
+    async fn withhold(
+        &self,
+        ids: &[ComponentId],
+        trouble: &Trouble,
+        keeps: impl Fn(&ComponentId) -> bool,
+    ) -> bool {
+        let (reading, error) = (PowerReading::Unspecified, trouble.text().to_string());
+        let lost = ids.iter().filter_map(|id| match self.known.state(id.as_str()) {
+            Some(state) if state.reading() == reading && state.error == error => None,
+            Some(state) if state.reading() == reading && !state.error.is_empty() && keeps(id) => None,
             Some(state) => Some(state),
             None => Some(PowerState { id: id.as_str().to_owned(), ..PowerState::default() }),
         });
-        let (reading, error) = (PowerReading::Unspecified.into(), trouble.text().to_string());
+        let reading = reading.into();
         let lost: Vec<_> = lost.map(|state| PowerState { reading, error: error.clone(), ..state }).collect();
         if lost.is_empty() {
-            return;
+            return true;
         }
-        if let Err(fault) = self.known.store(lost).await {
+        let stored = self.known.store(lost).await;
+        if let Err(fault) = &stored {
             tracing::warn!(%fault, "cannot record that the power upstream is silent");
         }
+        stored.is_ok()
     }
 
     /// Begins to listen, and requests all power again that may have changed before.

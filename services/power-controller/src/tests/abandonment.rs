@@ -42,6 +42,22 @@ async fn administrated() -> ControllerMesh {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn outage_is_shown_in_place_of_the_wait_for_a_transition() {
+    let options = Options { polling_frequency: Some(1), ..Options::default() };
+    let mut mesh = ControllerMesh::new(options).await;
+    mesh.pcs.add_transition(foreign("admin1", "Soft-Off", "x1"));
+    mesh.power_off(&["x1"]).await;
+    mesh.start().await;
+    mesh.until_waiting_for("x1", "admin1").await;
+    mesh.pcs.trouble("status", Some(PcsTrouble::Answers(503, String::new())));
+    let is_outage = |state: &PowerState| state.error.contains("failing since");
+    let shown = until("the outage", || async { mesh.state("x1").await.filter(is_outage) }).await;
+    assert_eq!(shown.reading(), PowerReading::Unspecified);
+    mesh.pcs.trouble("status", None);
+    mesh.until_waiting_for("x1", "admin1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn foreign_transition_is_given_up_by_id_or_node() {
     let mut mesh = administrated().await;
     let first = mesh.abandon("admin1", "").await.unwrap();

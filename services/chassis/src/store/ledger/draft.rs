@@ -86,6 +86,9 @@ impl<R: Resource> Draft<'_, R> {
 
     /// As [`Self::put_because`], with further events of the change beside those of the rule.
     pub fn put_with(&mut self, mut resource: R, reason: &str, further: Vec<EventContent>) {
+        if is_forgotten(&resource) {
+            return;
+        }
         let key = resource.shared_key();
         resource.set_revision(0);
         if self.events.is_on() {
@@ -140,6 +143,20 @@ impl<R: Resource> Draft<'_, R> {
         }
         found.into_values().collect()
     }
+}
+
+/// Returns whether a simulation forgets the change.
+#[cfg(feature = "simulation")]
+fn is_forgotten(resource: &dyn std::any::Any) -> bool {
+    use domain::boot::power::transition::PowerTransition;
+    let is_abandoned = |one: &PowerTransition| one.abandoned_at.is_some();
+    crate::simulation::PlantedDefect::ForgottenAbandonments.is_planted()
+        && resource.downcast_ref().is_some_and(is_abandoned)
+}
+
+#[cfg(not(feature = "simulation"))]
+fn is_forgotten<R>(_: &R) -> bool {
+    false
 }
 
 /// Assigns a revision to every change, and to the events that were `recorded` of it.

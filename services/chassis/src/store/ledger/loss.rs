@@ -26,6 +26,9 @@ pub(super) async fn mend<T: Table>(
     since: CommitsSince<T::Kind>,
     shown: u64,
 ) -> Result<CommitsSince<T::Kind>, DbErr> {
+    if goes_unnoticed() {
+        return Ok(since);
+    }
     let (kind, revision) = (T::Kind::KIND, since.last().revision);
     tracing::error!(
         kind,
@@ -38,6 +41,16 @@ pub(super) async fn mend<T: Table>(
         CommitsSince::Anew(everything) => Ok(CommitsSince::Anew(begin_anew(transaction, everything).await?)),
         changes @ CommitsSince::Changes { .. } => Ok(changes),
     }
+}
+
+#[cfg(feature = "simulation")]
+fn goes_unnoticed() -> bool {
+    crate::simulation::PlantedDefect::ContinuedHistories.is_planted()
+}
+
+#[cfg(not(feature = "simulation"))]
+fn goes_unnoticed() -> bool {
+    false
 }
 
 async fn begin_anew<T: Table>(
