@@ -1,14 +1,14 @@
-//! Sessions with their results, and the interventions of operators: cancel and retry.
+//! Sessions with their results, and the interventions of operators: cancel, pause, resume and retry.
 
 mod shown;
 mod wish;
 
 use axum::{extract::State, response::Response};
 use chassis::{Fault, mesh::call_class::CallClass};
-use http::{HeaderMap, Method, StatusCode};
+use http::{Extensions, HeaderMap, Method, StatusCode};
 use proto::session::{
-    CancelSessionRequest, GetSessionRequest, ListSessionsRequest, ListSessionsResponse, RetrySessionRequest,
-    SessionFilter,
+    CancelSessionRequest, GetSessionRequest, ListSessionsRequest, ListSessionsResponse, PauseSessionRequest,
+    ResumeSessionRequest, RetrySessionRequest, SessionFilter,
 };
 
 use self::wish::NewSession;
@@ -25,6 +25,7 @@ use crate::{
         query::QueryParameters,
         stream,
     },
+    identity::RequestCaller,
     mesh::{MeshHandle, SESSIONS},
 };
 
@@ -33,7 +34,7 @@ const PATH: &str = "/reveille/v1/sessions";
 /// Longest name of a session or tenant.
 pub(super) const LONGEST_NAME: usize = chassis::limits::LONGEST_NAME;
 
-/// Longest reason of a cancellation that fits into an address.
+/// Longest reason of a cancellation or a pause that fits into an address.
 const LONGEST_REASON: usize = 1000;
 
 /// Name of a session in the path.
@@ -72,6 +73,18 @@ pub(super) fn endpoints() -> Vec<ApiEndpoint<MeshHandle>> {
             cancel,
             steers("End a session; its components are released", "The session ended in another way")
                 .asks([tenant_parameter(), reason]),
+        ),
+        at("/reveille/v1/sessions/{name}/pause").post(
+            pause,
+            steers(
+                "Pause a session: nothing begins for its components, and what is under way ends",
+                "The session is complete or is being cancelled",
+            )
+            .asks([tenant_parameter(), reason]),
+        ),
+        at("/reveille/v1/sessions/{name}/resume").post(
+            resume,
+            steers("Resume a paused session", "The session is complete or is being cancelled"),
         ),
         at("/reveille/v1/sessions/{name}/retry").post(
             retry,
@@ -147,6 +160,35 @@ async fn cancel(
     let reason = query.text("reason", 0..=LONGEST_REASON)?.unwrap_or_default().to_owned();
     let request = CancelSessionRequest { name: name.into_text(), tenant, reason };
     let answer = answer(SESSIONS, mesh.sessions.clone().cancel_session(call(request))).await;
+    shown(answer.map_err(refused)?.session)
+}
+
+async fn pause(
+    State(mesh): State<MeshHandle>,
+    headers: HeaderMap,
+    name: SessionName,
+    query: QueryParameters,
+    extensions: Extensions,
+) -> Result<Response, RequestProblem> {
+    let tenant = tenant(&headers, &query)?.unwrap_or_default();
+    let reason = query.text("reason", 0..=LONGEST_REASON)?.unwrap_or_default().to_owned();
+    let caller = extensions.get::<RequestCaller>().and_then(|request| request.caller.as_ref());
+    let client = caller.map(|caller| caller.shown().chars().take(LONGEST_NAME).collect()).unwrap_or_default();
+    let name = name.into_text();
+    let request = PauseSessionRequest { name, tenant, reason, client, expected_revision: 0 };
+    let answer = answer(SESSIONS, mesh.sessions.clone().pause_session(call(request))).await;
+    shown(answer.map_err(refused)?.session)
+}
+
+async fn resume(
+    State(mesh): State<MeshHandle>,
+    headers: HeaderMap,
+    name: SessionName,
+    query: QueryParameters,
+) -> Result<Response, RequestProblem> {
+    let tenant = tenant(&headers, &query)?.unwrap_or_default();
+    let request = ResumeSessionRequest { name: name.into_text(), tenant, expected_revision: 0 };
+    let answer = answer(SESSIONS, mesh.sessions.clone().resume_session(call(request))).await;
     shown(answer.map_err(refused)?.session)
 }
 

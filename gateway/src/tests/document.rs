@@ -71,6 +71,8 @@ fn the_document_lists_the_contract() {
         /reveille/v1/sessions GET POST
         /reveille/v1/sessions/{name} GET
         /reveille/v1/sessions/{name}/cancel POST
+        /reveille/v1/sessions/{name}/pause POST
+        /reveille/v1/sessions/{name}/resume POST
         /reveille/v1/sessions/{name}/retry POST
         /reveille/v1/timeline GET
         /scn POST
@@ -164,6 +166,8 @@ fn operations_say_what_they_take_and_may_answer() {
         post /reveille/v1/sessions (tenant) -> 201 400 403 408 409 413 414 415 431 500 503 {"$ref":"#/components/schemas/PlannedSession"}
         get /reveille/v1/sessions/{name} (name tenant) -> 200 400 403 404 414 431 500 503
         post /reveille/v1/sessions/{name}/cancel (name tenant reason) -> 200 400 403 404 409 414 431 500 503
+        post /reveille/v1/sessions/{name}/pause (name tenant reason) -> 200 400 403 404 409 414 431 500 503
+        post /reveille/v1/sessions/{name}/resume (name tenant) -> 200 400 403 404 409 414 431 500 503
         post /reveille/v1/sessions/{name}/retry (name tenant) -> 200 400 403 404 409 414 431 500 503
         get /reveille/v1/timeline (resource name tenant session kind reason actor since until limit before after) -> 200 400 403 414 431 500 503
         post /scn () -> 200 400 408 413 415 500 503 {"$ref":"#/components/schemas/Notification"}

@@ -239,6 +239,21 @@ const STEPS = {
     await page.close();
   },
 
+  async "session is paused after a confirmation and resumed"(browser) {
+    const page = await open(browser);
+    await gateway("POST", "/v2/sessions", { operation: "reboot", template_name: "page", name: "page-pause" });
+    const card = page.locator('[data-session="page-pause"]');
+    await card.getByRole("button", { name: "Pause" }).click();
+    await confirm(page, "power cap");
+    await card.getByText("paused by client").waitFor();
+    const { pause } = await gateway("GET", "/reveille/v1/sessions/page-pause");
+    assert.deepEqual([pause.by, pause.reason], ["client", "power cap"]);
+    await card.getByRole("button", { name: "Resume" }).click();
+    await confirm(page);
+    await card.locator(".row", { hasText: "succeeded" }).waitFor();
+    await page.close();
+  },
+
   async "page says when it is not live and resumes"(browser) {
     const line = await Line.to(new URL(base));
     const page = await open(browser, { tolerant: true }, line.url);

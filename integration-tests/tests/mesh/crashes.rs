@@ -160,3 +160,78 @@ async fn attempts(mesh: &Processes) -> Vec<Value> {
     let components = mesh.bos.get("/v2/components").await;
     components.as_array().unwrap().iter().map(|one| one["event_stats"].clone()).collect()
 }
+
+/// Nodes of [`paused_session_begins_nothing_through_crashes`] that shut down only by force.
+const STUBBORN: usize = 3;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn paused_session_begins_nothing_through_crashes() {
+    let mut mesh = Processes::prepare();
+    mesh.set(&format!(
+        "[simulator]\nnodes = 8\nspeed = 0.05\ninitial_power = \"on\"\nfaults = \"ignores-graceful-off={STUBBORN}\"\n"
+    ));
+    mesh.begin().await;
+    mesh.bos.discovered(8).await;
+    mesh.bos.template("image-1").await;
+    let name = mesh.bos.session("image-1", "reboot").await;
+    // Some nodes are being switched on, or have booted; others are asked to shut down, and do not.
+    eventually("power-ons and shutdowns", async || {
+        let components = mesh.bos.get(&format!("/v2/components?session={name}")).await;
+        let last = |action: &str| {
+            let all = components.as_array().into_iter().flatten();
+            all.filter(|one| one["last_action"]["action"] == action).count()
+        };
+        (last("powering_on") > 0 && last("powering_off_gracefully") >= STUBBORN).then_some(())
+    })
+    .await;
+    let steer = |verb: &str| format!("/reveille/v1/sessions/{name}/{verb}");
+    let paused = mesh.bos.expect(Method::POST, &steer("pause?reason=power+cap"), None).await;
+    assert_eq!((&paused["pause"]["by"], &paused["pause"]["reason"]), (&json!("client"), &json!("power cap")));
+    // The stubborn nodes are to be forced off now, and are not.
+    mesh.bos.options(&json!({"max_power_off_wait_time": 1})).await;
+    let held = held(&mesh, &name).await;
+    assert!(held.len() >= STUBBORN && held.len() < 8, "{held:?}");
+    let switched = transitions(&mesh).await;
+    for part in ["session_manager", "component_registry", "status_evaluator", "power_controller"] {
+        crash(&mut mesh, part).await;
+    }
+    assert_eq!(self::held(&mesh, &name).await, held);
+    assert_eq!(transitions(&mesh).await, switched);
+    let explained = mesh.bos.get(&format!("/reveille/v1/explain/components/{}", held[0])).await;
+    assert_eq!(explained["reason"], "session_paused", "{explained:#}");
+    assert_eq!(explained["next_step"]["command"], format!("reveille session resume {name}"), "{explained:#}");
+
+    mesh.bos.expect(Method::POST, &steer("resume"), None).await;
+    mesh.bos.complete(&name).await;
+    let status = mesh.bos.get(&format!("/v2/sessions/{name}/status")).await;
+    assert_eq!(status["percent_successful"], json!(100.0), "{status}");
+    let switched_on = switched_on(&mesh).await;
+    assert_eq!(switched_on.len(), 8);
+    assert!(switched_on.values().all(|times| *times == 1), "{switched_on:?}");
+    let story = mesh.bos.get(&format!("/reveille/v1/events?resource=session&session={name}")).await;
+    let kinds: Vec<_> = story["events"].as_array().unwrap().iter().map(|one| one["kind"].clone()).collect();
+    assert_eq!(kinds, ["created", "running", "paused", "resumed", "complete"]);
+}
+
+/// Waits until every node of a paused session is done or held, and returns those that are held.
+async fn held(mesh: &Processes, session: &str) -> Vec<String> {
+    let words = format!("session {session} is paused by client since ");
+    let path = format!("/v2/components?session={session}");
+    let settled = async || {
+        let answer = mesh.bos.try_send(Method::GET, &path, None).await.ok()?;
+        let components = answer.body.as_array()?.clone();
+        let is_held = |one: &&Value| one["error"].as_str().is_some_and(|error| error.starts_with(&words));
+        let held = components.iter().filter(is_held).map(|one| one["id"].as_str().unwrap().to_owned());
+        let held: Vec<_> = held.collect();
+        let done = components.iter().filter(|one| one["status"]["status"] == "stable").count();
+        (held.len() + done == 8).then_some(held)
+    };
+    eventually("nodes that are done or held", settled).await
+}
+
+/// Number of transitions that the simulated hardware was asked for.
+async fn transitions(mesh: &Processes) -> usize {
+    let mut fleet = FleetServiceClient::new(chassis::plain_channel(&mesh.url("simulator")).unwrap());
+    let transitions = fleet.list_transitions(ListTransitionsRequest { since: None }).await.unwrap();
+    transitions.into_inner().transitions.len()
+}

@@ -65,7 +65,7 @@ pub enum OperatorCommand {
     Shutdown(sessions::StartFlags),
     /// Have nodes acted on again, with all of their attempts
     Enable(enable::EnableFlags),
-    /// Show, cancel, retry or delete a session
+    /// Show, cancel, pause, resume, retry or delete a session
     #[command(subcommand)]
     Session(sessions::SessionCommand),
     /// Show, store, check or delete session templates

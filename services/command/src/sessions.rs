@@ -66,19 +66,32 @@ pub enum SessionCommand {
     /// Delete a session. Its nodes keep their desired state, and what is under way goes on
     Delete(NamedFlags),
     /// End a session: nothing new begins for its nodes, and they are disabled. What is under way ends by itself
-    Cancel(CancelFlags),
+    Cancel(ReasonFlags),
+    /// Pause a session: nothing new begins for its nodes, and what is under way ends. No attempt is lost
+    Pause(ReasonFlags),
+    /// Resume a paused session
+    Resume(ResumeFlags),
     /// Repeat a session for the nodes that failed; after a cancellation, for those that were not done
     Retry(RetryFlags),
 }
 
-/// Flags of `reveille session cancel`.
+/// Flags of `reveille session cancel` and `pause`.
 #[derive(Debug, Args)]
-pub struct CancelFlags {
+pub struct ReasonFlags {
     /// Name of the session
     name: String,
     /// Reason for other people, which the events of the session show
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
+    #[command(flatten)]
+    connection: ConnectionFlags,
+}
+
+/// Flags of `reveille session resume`.
+#[derive(Debug, Args)]
+pub struct ResumeFlags {
+    /// Name of the session
+    name: String,
     #[command(flatten)]
     connection: ConnectionFlags,
 }
@@ -190,6 +203,16 @@ pub(crate) async fn run(command: &SessionCommand) -> Result<ExitReason, CommandE
             let client = flags.connection.client()?;
             act(&client, &flags.name, "cancel", &[("reason", flags.reason.clone())]).await?;
             print(&format!("session {} cancelled\n", flags.name))?;
+        }
+        SessionCommand::Pause(flags) => {
+            let client = flags.connection.client()?;
+            act(&client, &flags.name, "pause", &[("reason", flags.reason.clone())]).await?;
+            print(&format!("session {} paused\n", flags.name))?;
+            note(&format!("next: `reveille session resume {}` lets it go on", flags.name));
+        }
+        SessionCommand::Resume(flags) => {
+            act(&flags.connection.client()?, &flags.name, "resume", &[]).await?;
+            print(&format!("session {} resumed\n", flags.name))?;
         }
         SessionCommand::Retry(flags) => return retry(flags).await,
     }

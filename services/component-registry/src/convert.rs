@@ -8,7 +8,8 @@ use chassis::{
     kinds::{
         Interner,
         component::{
-            action_from_wire, artifacts_from_wire, decided_by_from_wire, phase_from_wire, reference_from_wire,
+            action_from_wire, artifacts_from_wire, decided_by_from_wire, pause_from_wire, phase_from_wire,
+            reference_from_wire,
         },
         trouble,
     },
@@ -20,7 +21,7 @@ use domain::{
             Component, Phase, SessionReference,
             artifacts::BootArtifacts,
             filter::ComponentFilter,
-            report::{ActionReport, Assignment, PreparationReport, StatusReport},
+            report::{ActionReport, Assignment, PauseReport, PreparationReport, StatusReport},
             write::KnownToken,
         },
         session::staging::Standing,
@@ -41,6 +42,14 @@ use crate::store::BootToken;
 /// Reports that a required member of a request is missing.
 pub(crate) fn missing(field: &str) -> Invalid {
     Invalid::new(field, "is missing")
+}
+
+/// Reads the mark of a paused session for the components of these ids.
+pub(crate) fn pause_report(request: wire::PauseComponentsRequest) -> (PauseReport, Vec<String>) {
+    let wire::PauseComponentsRequest { session, assignment, pause, ids } = request;
+    let mut interner = Interner::default();
+    let pause = pause.map(|mark| Arc::new(pause_from_wire(mark, &mut interner)));
+    (PauseReport { session: session.into(), assignment: assignment.into(), pause }, ids)
 }
 
 /// Stored tokens that one request names.

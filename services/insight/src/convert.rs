@@ -3,6 +3,7 @@
 use chassis::{kinds::power::transition_from_wire, mesh::time};
 use domain::{
     boot::{
+        component::PauseMark,
         explanation::{
             BootStage, CauseClass, CauseOutcome, CauseReason, ConfigurationSight, EvidenceItem,
             EvidenceSource, EvidenceVerdict, ExplainedCause, Explanation, HistoryChange, HistoryEvent,
@@ -138,8 +139,13 @@ pub(crate) fn session_evidence(
         session::Progress::Running => Progress::Running,
         session::Progress::Complete => Progress::Complete,
     };
+    let pause = session.pause.map(|pause| PauseMark {
+        by: pause.by.into(),
+        since: pause.since.map(time::from_wire).unwrap_or_default(),
+    });
     SessionEvidence {
         progress,
+        pause,
         trouble_since: session.trouble_begin.and_then(|begin| begin.since).map(time::from_wire),
         started_at: session.created_at.map(time::from_wire).unwrap_or_default(),
         ended_at: session.end_time.as_deref().and_then(bos_time::read),
@@ -335,5 +341,6 @@ fn reason(reason: CauseReason) -> wire::CauseReason {
         CauseReason::SessionAsWanted => wire::CauseReason::SessionAsWanted,
         CauseReason::SessionSuperseded => wire::CauseReason::SessionSuperseded,
         CauseReason::Superseded => wire::CauseReason::Superseded,
+        CauseReason::SessionPaused => wire::CauseReason::SessionPaused,
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct WorkQueues {
     pub(crate) setup: WorkQueue<Arc<str>>,
     /// Keys of running sessions that may be over.
     pub(crate) completion: WorkQueue<Arc<str>>,
+    /// Names of sessions whose pause may have to be marked in components, or removed from them.
+    pub(crate) marking: WorkQueue<Arc<str>>,
     /// Notified when complete sessions or their time to live have changed.
     pub(crate) cleanup: Arc<Notify>,
 }
@@ -31,12 +33,20 @@ impl WorkQueues {
                 Progress::Complete => self.cleanup.notify_one(),
             }
         }
+        let paused = shared.sessions.view().all().into_iter().filter(|record| record.session.pause.is_some());
+        self.marking.mark(paused.map(|record| record.session.name.as_str().into()));
+        self.marking.mark(shared.members.paused_names());
     }
 }
 
 impl Default for WorkQueues {
     fn default() -> Self {
-        Self { setup: WorkQueue::closed(), completion: WorkQueue::closed(), cleanup: Arc::default() }
+        Self {
+            setup: WorkQueue::closed(),
+            completion: WorkQueue::closed(),
+            marking: WorkQueue::closed(),
+            cleanup: Arc::default(),
+        }
     }
 }
 
@@ -62,6 +72,10 @@ async fn follow(shared: &ManagerState, work: &WorkQueues) -> Fault {
             Err(fault) => return fault,
         };
         sort(&batch, initial, shared, work);
+        if initial && batch.synced {
+            // Sessions whose deletion was missed left their marks.
+            work.marking.mark(shared.members.paused_names());
+        }
         initial &= !batch.synced;
     }
     Fault::Internal("session watch ended".to_owned())
@@ -71,14 +85,18 @@ async fn follow(shared: &ManagerState, work: &WorkQueues) -> Fault {
 fn sort(batch: &Batch<SessionRecord>, initial: bool, shared: &ManagerState, work: &WorkQueues) {
     for deletion in &batch.deleted {
         shared.members.forget(&deletion.key);
+        work.marking.mark(shared.members.forget_pause(&deletion.key));
     }
     for record in &batch.changed {
+        let was_paused = shared.members.is_paused(&record.key);
+        work.marking.mark(shared.members.follow_pause(record));
         match record.session.progress {
             Progress::Pending => {
                 shared.members.forget(&record.key);
                 // A waiting session has a scheduled retry, and a session with an intent is being set up, unless the
-                // intent predates a restart.
-                if initial || record.session.waiting_for.is_empty() && record.intent.is_none() {
+                // intent predates a restart. The setup of a paused session ended, and begins again with its end or a cancellation.
+                let goes_on = was_paused && !record.session.is_setup_paused();
+                if initial || goes_on || record.session.waiting_for.is_empty() && record.intent.is_none() {
                     work.setup.mark([Arc::clone(&record.key)]);
                 }
             }

@@ -17,7 +17,9 @@ mod feed;
 pub mod images;
 mod inventories;
 mod lookup;
+mod marking;
 mod members;
+mod pause_marker;
 mod plans;
 mod power_reads;
 mod record;
@@ -58,6 +60,7 @@ use crate::{
     feed::WorkQueues,
     lookup::ImageLookup,
     members::SessionMembers,
+    pause_marker::PauseMarker,
     plans::PlanRpc,
     power_reads::PowerReads,
     registry::RegistryClient,
@@ -138,14 +141,15 @@ impl SessionEngine {
     /// storage.
     async fn run(self, term: Term) -> anyhow::Result<Infallible> {
         let Self { shared, peers, work } = self;
-        let _open = (work.setup.open(), work.completion.open());
+        let _open = (work.setup.open(), work.completion.open(), work.marking.open());
         shared.sessions.catch_up().await;
         work.mark_all(&shared);
         let setup = setup::run(shared.clone(), peers, work.setup, term.clone());
         let completion = completion::run(shared.clone(), work.completion, term.clone());
         let cleanup = cleanup::run(shared.clone(), work.cleanup, term.clone());
+        let marking = marking::run(shared.clone(), work.marking, term.clone());
         let departures = departures::run(shared, term);
-        tokio::try_join!(setup, completion, cleanup, departures).map(|(never, ..)| never)
+        tokio::try_join!(setup, completion, cleanup, marking, departures).map(|(never, ..)| never)
     }
 }
 
@@ -168,9 +172,10 @@ async fn open(
     let members = Arc::new(SessionMembers::new(settings.sessions.complete_applied));
     let tenants = Arc::new(TenantLookup::new(&settings.tenants, sessions.clone(), Arc::clone(&members))?);
     let followed = Arc::clone(&members);
-    let completion = work.completion.clone();
+    let (completion, marking) = (work.completion.clone(), work.marking.clone());
     let components = Mirror::start(context, registry.clone(), move |changes: &[Change<Component>]| {
         completion.mark(followed.apply(changes));
+        marking.mark(followed.mismarked(changes));
     });
     let followed = Arc::clone(&members);
     components.on_replacement(move |changes| followed.note_losses(changes));
@@ -192,6 +197,7 @@ async fn open(
         complete_applied: settings.sessions.complete_applied,
         confirmation: RegistryConfirmation::new(registry.clone()),
         release: ComponentRelease::new(registry.clone()),
+        marker: PauseMarker::new(registry.clone()),
     };
     Ok((shared, role))
 }

@@ -12,7 +12,7 @@ use domain::{
     boot::{
         component::Component,
         session::{
-            Session,
+            Progress, Session,
             completion::{Stake, Stakes, owns, stages, stake},
         },
     },
@@ -38,6 +38,8 @@ struct MemberIndex {
     running: HashMap<String, BTreeMap<Arc<str>, RunningSession>>,
     /// Name of each running session by its key.
     names: HashMap<Arc<str>, String>,
+    /// Names of the paused sessions that are not complete, by key.
+    paused: HashMap<Arc<str>, Arc<str>>,
     /// Components that the registry lost for a running session, by the key of the session.
     lost: HashMap<Arc<str>, HashSet<ComponentId>>,
 }
@@ -94,6 +96,51 @@ impl SessionMembers {
         let mut index = self.index.lock();
         index.running.clear();
         index.names.clear();
+        index.paused.clear();
+    }
+
+    /// Follows whether a session is paused. Returns its name if the marks of its components may have to change: it is
+    /// paused, or was paused until now.
+    pub(crate) fn follow_pause(&self, record: &SessionRecord) -> Option<Arc<str>> {
+        let session = &record.session;
+        if session.pause.is_none() || session.progress == Progress::Complete {
+            return self.forget_pause(&record.key);
+        }
+        let name: Arc<str> = session.name.as_str().into();
+        self.index.lock().paused.insert(Arc::clone(&record.key), Arc::clone(&name));
+        Some(name)
+    }
+
+    /// Stops following the pause of the session of that key. Returns its name if it was paused.
+    pub(crate) fn forget_pause(&self, key: &str) -> Option<Arc<str>> {
+        self.index.lock().paused.remove(key)
+    }
+
+    /// Returns whether the session of that key was paused when it was last followed.
+    pub(crate) fn is_paused(&self, key: &str) -> bool {
+        self.index.lock().paused.contains_key(key)
+    }
+
+    /// Returns the names of the sessions whose components in `changes` may lack a mark, or have one too many.
+    pub(crate) fn mismarked(&self, changes: &[Change<Component>]) -> Vec<Arc<str>> {
+        let index = self.index.lock();
+        let changed = changes.iter().filter_map(|change| change.current.as_deref());
+        let is_mismarked = |one: &&Component| {
+            let is_expected = index.paused.values().any(|name| **name == *one.session_name());
+            if one.is_paused() { !is_expected } else { is_expected && one.is_enabled() }
+        };
+        changed.filter(is_mismarked).map(|one| one.session_name().into()).collect()
+    }
+
+    /// Returns the names of the sessions that are paused, and of those with marked components.
+    pub(crate) fn paused_names(&self) -> Vec<Arc<str>> {
+        let index = self.index.lock();
+        let is_marked = |components: &HashMap<ComponentId, Arc<Component>>| {
+            components.values().any(|component| component.is_paused())
+        };
+        let marked = index.named.iter().filter(|(_, components)| is_marked(components));
+        let marked = marked.map(|(name, _)| name.as_str().into());
+        index.paused.values().cloned().chain(marked).collect()
     }
 
     /// Returns the stakes of a followed session.

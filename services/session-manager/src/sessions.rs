@@ -191,6 +191,22 @@ impl SessionService for SessionRpc {
         Ok(Response::new(wire::CancelSessionResponse { session }))
     }
 
+    async fn pause_session(
+        &self,
+        request: Request<wire::PauseSessionRequest>,
+    ) -> Result<Response<wire::PauseSessionResponse>, Status> {
+        let session = Some(self.pause(request.into_inner()).await?);
+        Ok(Response::new(wire::PauseSessionResponse { session }))
+    }
+
+    async fn resume_session(
+        &self,
+        request: Request<wire::ResumeSessionRequest>,
+    ) -> Result<Response<wire::ResumeSessionResponse>, Status> {
+        let session = Some(self.resume(request.into_inner()).await?);
+        Ok(Response::new(wire::ResumeSessionResponse { session }))
+    }
+
     async fn retry_session(
         &self,
         request: Request<wire::RetrySessionRequest>,

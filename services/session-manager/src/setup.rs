@@ -87,11 +87,12 @@ impl SessionSetup {
         let _turn = self.term.turn("setup");
         let Some(record) = self.shared.sessions.view().get(key) else { return SetupOutcome::Settled };
         let session = &record.session;
-        if session.progress != Progress::Pending {
+        if session.progress != Progress::Pending || session.is_setup_paused() {
             return SetupOutcome::Settled;
         }
         let (written, outcome) = match self.assign(&record, &mut wait).await {
-            Ok(assigned) => (self.start(&record, assigned).await, SetupOutcome::Settled),
+            Ok(Some(assigned)) => (self.start(&record, assigned).await, SetupOutcome::Settled),
+            Ok(None) => (Ok(()), SetupOutcome::Settled),
             Err(DependencyError::Fatal(error)) => {
                 let failed = self.shared.fail(&record, error, None, self.term.fence());
                 (failed.await, SetupOutcome::Settled)
@@ -118,14 +119,15 @@ impl SessionSetup {
         }
     }
 
-    /// Assigns the intent of the session; the intent is planned and stored first unless it exists.
+    /// Assigns the intent of the session; the intent is planned and stored first unless it exists. `None`: the session was
+    /// paused meanwhile.
     async fn assign(
         &self,
         record: &SessionRecord,
         wait: &mut SetupWait,
-    ) -> Result<AssignedMembers, DependencyError> {
+    ) -> Result<Option<AssignedMembers>, DependencyError> {
         let intent = match &record.intent {
-            Some(intent) => Arc::clone(intent),
+            Some(intent) => Some(Arc::clone(intent)),
             None => {
                 let planned = self.plan(record, &mut wait.doubt).await;
                 planned.map_err(|error| {
@@ -135,32 +137,40 @@ impl SessionSetup {
                 })?
             }
         };
+        let Some(intent) = intent else { return Ok(None) };
         // A call cannot be fenced: if our lease has expired since the write, the call is left to the replica that
         // holds the role now.
         if !self.term.is_current() {
             return Err(DependencyError::from_mesh(Dependency::Database, Fault::stale("session-manager")));
         }
-        self.peers.assign(&intent).await
+        self.peers.assign(&intent).await.map(Some)
     }
 
-    /// Plans and stores the intent and the left-out nodes. The left-out nodes are stored also if no member is left.
+    /// Plans and stores the intent and the left-out nodes. The left-out nodes are stored also if no member is left. `None`:
+    /// the session was paused meanwhile, and nothing is stored.
     async fn plan(
         &self,
         record: &SessionRecord,
         doubt: &mut InventoryDoubt,
-    ) -> Result<Arc<AssignSessionRequest>, DependencyError> {
+    ) -> Result<Option<Arc<AssignSessionRequest>>, DependencyError> {
         let choice = choose(&self.shared, &self.peers, &record.session, doubt).await?;
         let left_out = Some(Arc::clone(&choice.left_out));
         match choice.plan(&self.peers, &record.session).await {
             Ok(intent) => {
                 let intent = Arc::new(intent);
                 let intended = Some(Arc::clone(&intent));
-                self.note(record, |pending| SessionRecord { intent: intended, left_out, ..pending }).await?;
+                let is_stored = self.note(record, move |pending| match pending.session.is_setup_paused() {
+                    true => None,
+                    false => Some(SessionRecord { intent: intended, left_out, ..pending }),
+                });
+                if is_stored.await? == PendingWrite::LeftAlone {
+                    return Ok(None);
+                }
                 failpoint::pass(format_args!("session.intended"));
-                Ok(intent)
+                Ok(Some(intent))
             }
             Err(error @ (DependencyError::Fatal(_) | DependencyError::Idle { .. })) => {
-                self.note(record, |pending| SessionRecord { left_out, ..pending }).await?;
+                self.note(record, |pending| Some(SessionRecord { left_out, ..pending })).await?;
                 Err(error)
             }
             Err(DependencyError::Retryable(outage)) => Err(DependencyError::Retryable(outage)),
@@ -172,12 +182,14 @@ impl SessionSetup {
     async fn note(
         &self,
         seen: &SessionRecord,
-        change: impl FnOnce(SessionRecord) -> SessionRecord + Send + 'static,
-    ) -> Result<(), DependencyError> {
+        change: impl FnOnce(SessionRecord) -> Option<SessionRecord> + Send + 'static,
+    ) -> Result<PendingWrite, DependencyError> {
         let written = self.change(seen, change).await;
         match written.map_err(|fault| DependencyError::from_mesh(Dependency::Database, fault))? {
-            true => Ok(()),
-            false => Err(DependencyError::Fatal("it was deleted or ended while it was set up".to_owned())),
+            written @ (PendingWrite::Written | PendingWrite::LeftAlone) => Ok(written),
+            PendingWrite::Gone => {
+                Err(DependencyError::Fatal("it was deleted or ended while it was set up".to_owned()))
+            }
         }
     }
 
@@ -194,7 +206,7 @@ impl SessionSetup {
         tracing::info!(session = seen.session.name, members = members.len(), "session running");
         let run = move |pending: SessionRecord| {
             let session = session::run(pending.session.clone(), members, revision);
-            SessionRecord { left_out: None, ..pending }.with(session)
+            Some(SessionRecord { left_out: None, ..pending }.with(session))
         };
         self.change(seen, run).await?;
         failpoint::pass(format_args!("session.running"));
@@ -217,27 +229,40 @@ impl SessionSetup {
         tracing::warn!(session = seen.session.name, waiting_for, "session waiting");
         let show = move |pending: SessionRecord| {
             let session = Session { waiting_for, ..pending.session.clone() };
-            pending.with(session)
+            (!session.is_setup_paused()).then(|| pending.with(session))
         };
         let wait = SetupWait { notice: Some(next), ..wait };
         (self.change(seen, show).await.map(drop), SetupOutcome::Waits(wait))
     }
 
-    /// Changes the session if it still exists and is pending, and returns whether it does.
+    /// Changes the session if it still exists and is pending. `None` leaves it as it is.
     async fn change(
         &self,
         seen: &SessionRecord,
-        change: impl FnOnce(SessionRecord) -> SessionRecord + Send + 'static,
-    ) -> Result<bool, Fault> {
+        change: impl FnOnce(SessionRecord) -> Option<SessionRecord> + Send + 'static,
+    ) -> Result<PendingWrite, Fault> {
         let key = Arc::clone(&seen.key);
         let id = seen.session.id.clone();
         let write = self.shared.sessions.write_fenced(self.term.fence(), move |draft| {
             let newest = draft.get(&key).filter(|newest| newest.is_still(&id, Progress::Pending));
-            let still = newest.map(Arc::unwrap_or_clone);
-            let pending = still.is_some();
-            still.map(change).into_iter().for_each(|changed| draft.put(changed));
-            Ok(pending)
+            let Some(pending) = newest else { return Ok(PendingWrite::Gone) };
+            let Some(changed) = change(Arc::unwrap_or_clone(pending)) else {
+                return Ok(PendingWrite::LeftAlone);
+            };
+            draft.put(changed);
+            Ok(PendingWrite::Written)
         });
-        write.await.map(|(pending, _revision)| pending)
+        write.await.map(|(written, _revision)| written)
     }
+}
+
+/// Outcome of a change of a pending session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PendingWrite {
+    /// The session was changed.
+    Written,
+    /// The session is pending, and does not need the change.
+    LeftAlone,
+    /// The session was deleted, or is not pending any more.
+    Gone,
 }

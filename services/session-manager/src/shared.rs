@@ -31,6 +31,7 @@ use crate::{
     confirmation::RegistryConfirmation,
     convert,
     members::SessionMembers,
+    pause_marker::PauseMarker,
     record::{SessionRecord, TemplateRecord, key},
     registry::RegistryClient,
     release::ComponentRelease,
@@ -73,6 +74,7 @@ pub(crate) struct ManagerState {
     pub(crate) complete_applied: bool,
     pub(crate) confirmation: RegistryConfirmation,
     pub(crate) release: ComponentRelease,
+    pub(crate) marker: PauseMarker,
 }
 
 impl ManagerState {

@@ -1,4 +1,6 @@
-//! Cancels and retries sessions for operators.
+//! Cancels, pauses, resumes and retries sessions for operators.
+//!
+//! A pause is a wish in the record of the session, too; [`crate::marking`] carries it out.
 //!
 //! A cancellation is a wish in the record of the session. The completion carries it out, so that it survives a restart:
 //! it releases the components and then completes the session. Before anything was assigned, the call itself completes
@@ -6,13 +8,13 @@
 
 use std::sync::Arc;
 
-use chassis::{Fault, process::clock::now, store::resource::Resource};
+use chassis::{Fault, mesh::request_id, process::clock::now, store::resource::Resource};
 use domain::{
     boot::session::{
-        Progress, Session,
+        Progress, Session, SessionPause, pause,
         steer::{self, AssignmentBegin, SteerRefusal},
     },
-    core::event::Actor,
+    core::{event::Actor, text::text},
 };
 use proto::session as wire;
 
@@ -21,6 +23,9 @@ use crate::{
     record::{SessionRecord, wanted_key},
     sessions::SessionRpc,
 };
+
+/// Name of a client that gives none, as in events.
+const UNNAMED_CLIENT: &str = "client";
 
 impl SessionRpc {
     /// Cancels a session.
@@ -54,6 +59,59 @@ impl SessionRpc {
             Ok(wire::Session { revision: 0, ..answer })
         });
         let (session, revision) = cancel.await?;
+        Ok(if session.revision == 0 { wire::Session { revision, ..session } } else { session })
+    }
+
+    /// Pauses a session.
+    ///
+    /// # Errors
+    /// [`Fault::NotFound`], [`Fault::Invalid`] for a text that is too long, [`Fault::Conflict`] for another revision,
+    /// [`Fault::Locked`] if the session is complete or is being cancelled.
+    pub(crate) async fn pause(&self, request: wire::PauseSessionRequest) -> Result<wire::Session, Fault> {
+        let wire::PauseSessionRequest { name, tenant, reason, client, expected_revision } = request;
+        steer::check_reason(&reason)?;
+        pause::check_client(&client)?;
+        let wish = SessionPause {
+            by: text(if client.is_empty() { UNNAMED_CLIENT } else { &client }),
+            since: now(),
+            reason: text(&reason),
+            request_id: text(&request_id::current().unwrap_or_default()),
+        };
+        self.steer(name, &tenant, expected_revision, |session| pause::pause(session, wish)).await
+    }
+
+    /// Resumes a session.
+    ///
+    /// # Errors
+    /// Those of [`Self::pause`].
+    pub(crate) async fn resume(&self, request: wire::ResumeSessionRequest) -> Result<wire::Session, Fault> {
+        let wire::ResumeSessionRequest { name, tenant, expected_revision } = request;
+        self.steer(name, &tenant, expected_revision, pause::resume).await
+    }
+
+    /// Changes a session, and returns it; a change that changes nothing is not written.
+    async fn steer(
+        &self,
+        name: String,
+        tenant: &str,
+        expected_revision: u64,
+        change: impl FnOnce(Session) -> Result<Session, SteerRefusal> + Send + 'static,
+    ) -> Result<wire::Session, Fault> {
+        let key = wanted_key(SessionRecord::KIND, tenant, &name)?;
+        let write = self.shared.sessions.write_by(Actor::Client, move |draft| {
+            let record = draft.get(&key).ok_or_else(|| Fault::not_found(SessionRecord::KIND, &name))?;
+            if expected_revision != 0 && record.session.revision != expected_revision {
+                return Err(Fault::Conflict { kind: SessionRecord::KIND.into(), name });
+            }
+            let session = change(record.session.clone()).map_err(|refusal| refused(&name, &refusal))?;
+            let answer = convert::session::to_wire(&session);
+            if session == record.session {
+                return Ok(answer);
+            }
+            draft.put(Arc::unwrap_or_clone(record).with(session));
+            Ok(wire::Session { revision: 0, ..answer })
+        });
+        let (session, revision) = write.await?;
         Ok(if session.revision == 0 { wire::Session { revision, ..session } } else { session })
     }
 

@@ -265,6 +265,7 @@ mod tests {
             power_error_kind: 0,
             undecided: true,
             acted_before: true,
+            pause: Some(message::PauseMark::default()),
         }
     }
 

@@ -19,6 +19,9 @@ const RESULTS = {
   nothing_to_do: "nothing to do",
 };
 
+/** Words of the confirmations. */
+const ACTS = { cancel: "Cancel the session", pause: "Pause the session", resume: "Resume the session", retry: "Retry" };
+
 export class SessionList {
   constructor(place, fleet, confirm) {
     this.place = place;
@@ -40,7 +43,7 @@ export class SessionList {
     const subject = [session.operation, session.template_name, session.tenant && `tenant ${session.tenant}`, session.limit && `limit ${shortened(session.limit)}`, session.retry_of && `retry of ${session.retry_of}`];
     const card = element("li", { "data-session": session.name }, head, element("span", { className: "quiet" }, subject.filter(Boolean).join(" · ")));
     if (session.members) card.append(bar(counts, session), element("span", { className: "quiet" }, sentence(counts, session)));
-    for (const text of [session.error, session.waiting_for && `waits for ${session.waiting_for}`]) {
+    for (const text of [paused(session), session.error, session.waiting_for && `waits for ${session.waiting_for}`]) {
       if (text) card.append(element("span", {}, text));
     }
     const actions = this.actions(session);
@@ -52,14 +55,18 @@ export class SessionList {
     const act = (word, title, text) => button(word, () => this.steer(session, word.toLowerCase(), title, text));
     if (session.progress !== "complete") {
       if (session.cancellation) return [element("span", { className: "quiet" }, "is being cancelled")];
-      return [act("Cancel", `Cancel session ${session.name}?`, "Its nodes are disabled and stay as they are; a power action that is under way ends by itself.")];
+      const pause = session.pause
+        ? act("Resume", `Resume session ${session.name}?`, "Its nodes go on where they are.")
+        : act("Pause", `Pause session ${session.name}?`, "Nothing new begins for its nodes; what is under way ends, and no attempt is lost.");
+      return [pause, act("Cancel", `Cancel session ${session.name}?`, "Its nodes are disabled and stay as they are; a power action that is under way ends by itself.")];
     }
     if (session.result !== "partial" && session.result !== "failed" && session.result !== "cancelled") return [];
     return [act("Retry", `Retry session ${session.name}?`, "A new session begins for the nodes that failed.")];
   }
 
   async steer(session, verb, title, text) {
-    const reason = await this.confirm({ title, text, act: verb === "cancel" ? "Cancel the session" : "Retry", asksReason: verb === "cancel" });
+    const asksReason = verb === "cancel" || verb === "pause";
+    const reason = await this.confirm({ title, text, act: ACTS[verb], asksReason });
     if (reason === null) return;
     const query = new URLSearchParams();
     if (session.tenant) query.set("tenant", session.tenant);
@@ -82,6 +89,10 @@ function progress(session) {
   if (session.progress !== "complete") return session.progress;
   const result = RESULTS[session.result] ?? "complete";
   return session.superseded_by ? `${result} by ${session.superseded_by}` : result;
+}
+
+function paused({ pause }) {
+  return pause && [`paused by ${pause.by} since ${new Date(pause.since).toLocaleTimeString()}`, pause.reason].filter(Boolean).join(": ");
 }
 
 function bar(counts, session) {

@@ -1,7 +1,7 @@
 //! Arguments of handlers as parts of an operation: the types that are read are the types that are shown.
 
 use axum::extract::State;
-use http::{HeaderMap, StatusCode, Uri};
+use http::{Extensions, HeaderMap, StatusCode, Uri};
 use schemars::JsonSchema;
 
 use super::operation::ApiOperation;
@@ -71,6 +71,10 @@ impl HandlerInput for HeaderMap {
     fn describe(_: &mut ApiOperation) {}
 }
 
+impl HandlerInput for Extensions {
+    fn describe(_: &mut ApiOperation) {}
+}
+
 /// The arguments of a handler, as the framework names them: first a mark of its own.
 pub(crate) trait HandlerInputs {
     /// Adds the parameters and refusals of each.
@@ -107,5 +111,14 @@ impl<M, A: HandlerInput, B: HandlerInput, C: HandlerInput, D: HandlerInput> Hand
     fn describe(operation: &mut ApiOperation) {
         <(M, A, B, C)>::describe(operation);
         D::describe(operation);
+    }
+}
+
+impl<M, A: HandlerInput, B: HandlerInput, C: HandlerInput, D: HandlerInput, E: HandlerInput> HandlerInputs
+    for (M, A, B, C, D, E)
+{
+    fn describe(operation: &mut ApiOperation) {
+        <(M, A, B, C, D)>::describe(operation);
+        E::describe(operation);
     }
 }

@@ -1,8 +1,10 @@
 //! Sessions as the answer shows them.
 
-use proto::session::{IdleReason, Operation, Progress, Session, SessionResult};
+use proto::session::{IdleReason, Operation, Progress, Session, SessionPause, SessionResult};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::reveille::instant;
 
 /// Session with its result.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -37,6 +39,9 @@ pub(in crate::reveille) struct ShownSession {
     /// Cancellation of the session, also while its components are being released.
     #[serde(skip_serializing_if = "Option::is_none")]
     cancellation: Option<ShownCancellation>,
+    /// Pause of the session. Absent: it is not paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pause: Option<ShownPause>,
     /// Session whose failed components this one retries.
     #[serde(skip_serializing_if = "String::is_empty")]
     retry_of: String,
@@ -60,6 +65,24 @@ struct ShownCancellation {
     reason: String,
 }
 
+/// Wish of an operator that nothing begins for the components of the session.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ShownPause {
+    /// Client that paused the session.
+    by: String,
+    /// Time of the pause.
+    since: String,
+    /// Reason that the client gave; empty: none.
+    reason: String,
+}
+
+impl ShownPause {
+    fn new(pause: SessionPause) -> Self {
+        let since = pause.since.map(instant::text).unwrap_or_default();
+        Self { by: pause.by, since, reason: pause.reason }
+    }
+}
+
 impl From<Session> for ShownSession {
     fn from(session: Session) -> Self {
         Self {
@@ -75,6 +98,7 @@ impl From<Session> for ShownSession {
             stage: session.stage,
             superseded_by: session.superseded_by,
             cancellation: session.cancellation.map(|one| ShownCancellation { reason: one.reason }),
+            pause: session.pause.map(ShownPause::new),
             retry_of: session.retry_of.map(|one| one.name).unwrap_or_default(),
             start_time: session.start_time,
             end_time: session.end_time,
@@ -139,9 +163,16 @@ mod tests {
             ..Session::default()
         };
         let complete = Session { progress: Progress::Complete.into(), ..running.clone() };
+        let pause = SessionPause {
+            by: "alice".into(),
+            since: Some(prost_types::Timestamp { seconds: 7, nanos: 0 }),
+            reason: "power cap".into(),
+            request_id: "r".into(),
+        };
         let mut rows = String::new();
         for session in [
-            Session { cancellation: Some(Cancellation { reason: "wrong image".into() }), ..running },
+            Session { cancellation: Some(Cancellation { reason: "wrong image".into() }), ..running.clone() },
+            Session { pause: Some(pause), ..running.clone() },
             Session { result: SessionResult::Succeeded.into(), ..complete.clone() },
             Session {
                 result: SessionResult::Superseded.into(),
@@ -160,6 +191,7 @@ mod tests {
         }
         expect![[r#"
             {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"running","cancellation":{"reason":"wrong image"},"start_time":""}
+            {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"running","pause":{"by":"alice","since":"1970-01-01T00:00:07.000Z","reason":"power cap"},"start_time":""}
             {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"complete","result":"succeeded","start_time":""}
             {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"complete","result":"superseded","superseded_by":"later","retry_of":"earlier","start_time":""}
             {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"complete","result":"nothing_to_do","idle_reason":"no_nodes","start_time":""}

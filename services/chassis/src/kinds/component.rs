@@ -7,9 +7,9 @@ use domain::{
         component::{
             Action, ActualState, BegunBoot, BootPreparation, Component, ComponentEvaluation,
             ComponentInventory, ComponentPatch, ComponentPower, ComponentPreparation, ComponentWish,
-            DesiredState, EventStats, InventoryPresence, LastAction, LateReport, NumberedToken, Phase,
-            PowerTurns, ReportedBoots, SessionReference, StagedState, Status, artifacts::BootArtifacts,
-            filter, status::computed_status,
+            DesiredState, EventStats, InventoryPresence, LastAction, LateReport, NumberedToken, PauseMark,
+            Phase, PowerTurns, ReportedBoots, SessionReference, StagedState, Status,
+            artifacts::BootArtifacts, filter, status::computed_status,
         },
         evaluation::current_version,
     },
@@ -97,7 +97,18 @@ fn wish_from_wire(
         latest_assignment: interner.share(&component.latest_assignment),
         retry_policy: component.retry_policy,
         enabled: component.enabled,
+        pause: component.pause.take().map(|mark| Arc::new(pause_from_wire(mark, interner))),
     })
+}
+
+/// Reads the mark of a paused session.
+pub fn pause_from_wire(mark: wire::PauseMark, interner: &mut Interner) -> PauseMark {
+    PauseMark { by: interner.share(&mark.by), since: mark.since.map(time::from_wire).unwrap_or_default() }
+}
+
+/// Encodes the mark of a paused session.
+pub fn pause_to_wire(mark: &PauseMark) -> wire::PauseMark {
+    wire::PauseMark { by: mark.by.to_string(), since: Some(time::to_wire(mark.since)) }
 }
 
 fn evaluation_from_wire(component: &mut wire::Component, interner: &mut Interner) -> ComponentEvaluation {
@@ -280,6 +291,7 @@ fn with_artifacts(
             .map(|begin| trouble::begin_to_wire(begin, component.error_text())),
         undecided: evaluation.is_undecided,
         acted_before: power.acted_before,
+        pause: wish.pause.as_deref().map(pause_to_wire),
     }
 }
 
@@ -568,6 +580,7 @@ mod tests {
         let mut component = from_wire(record(), &mut Interner::default()).unwrap();
         component.evaluation.error_kind = TroubleKind::Failed;
         component.power.trouble = Trouble::failed("waiting for the BMC").map(Arc::new);
+        component.wish.pause = Some(PauseMark { by: "alice".into(), since: Timestamp(7) }.into());
         assert_eq!(from_wire(to_wire(&component), &mut Interner::default()), Ok(component));
     }
 }

@@ -33,6 +33,7 @@ pub fn kind_from_wire(kind: i32, text: &str) -> TroubleKind {
         Ok(wire::TroubleKind::NotListed) => TroubleKind::NotListed,
         Ok(wire::TroubleKind::Waiting) => TroubleKind::Waiting,
         Ok(wire::TroubleKind::NoResults) => TroubleKind::NoResults,
+        Ok(wire::TroubleKind::Paused) => TroubleKind::Paused,
     }
 }
 
@@ -47,6 +48,7 @@ pub fn kind_to_wire(trouble: Option<&Trouble>) -> wire::TroubleKind {
         Some(TroubleKind::NotListed) => wire::TroubleKind::NotListed,
         Some(TroubleKind::Waiting) => wire::TroubleKind::Waiting,
         Some(TroubleKind::NoResults) => wire::TroubleKind::NoResults,
+        Some(TroubleKind::Paused) => wire::TroubleKind::Paused,
     }
 }
 
@@ -100,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    const KINDS: [TroubleKind; 7] = [
+    const KINDS: [TroubleKind; 8] = [
         TroubleKind::Failed,
         TroubleKind::Exhausted,
         TroubleKind::ConfigurationRefused,
@@ -108,6 +110,7 @@ mod tests {
         TroubleKind::NotListed,
         TroubleKind::Waiting,
         TroubleKind::NoResults,
+        TroubleKind::Paused,
     ];
 
     #[test]

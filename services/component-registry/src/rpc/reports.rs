@@ -11,8 +11,9 @@ use domain::{
 };
 use proto::component::{
     ApplyStagedRequest, ApplyStagedResponse, AssignSessionRequest, AssignSessionResponse,
-    ReportActionsRequest, ReportActionsResponse, ReportPreparationsRequest, ReportPreparationsResponse,
-    ReportStatusesRequest, ReportStatusesResponse, report_service_server::ReportService,
+    PauseComponentsRequest, PauseComponentsResponse, ReportActionsRequest, ReportActionsResponse,
+    ReportPreparationsRequest, ReportPreparationsResponse, ReportStatusesRequest, ReportStatusesResponse,
+    report_service_server::ReportService,
 };
 use tonic::{Request, Response, Status, async_trait};
 
@@ -65,6 +66,28 @@ impl ReportService for RegistryState {
         request: Request<ApplyStagedRequest>,
     ) -> Result<Response<ApplyStagedResponse>, Status> {
         Ok(Response::new(self.apply(request.into_inner()).await?))
+    }
+
+    async fn pause_components(
+        &self,
+        request: Request<PauseComponentsRequest>,
+    ) -> Result<Response<PauseComponentsResponse>, Status> {
+        let (report, ids) = convert::pause_report(request.into_inner());
+        let pause = move |draft: &mut Draft<'_, Component>| {
+            let now = clock::now();
+            let mut stale_ids = Vec::new();
+            for id in ids {
+                let found = draft.get(&id).ok_or(Stale);
+                match found.and_then(|component| report::record(&component, &report, now)) {
+                    Ok(Some(changed)) => draft.put(changed),
+                    Ok(None) => {}
+                    Err(Stale) => stale_ids.push(id),
+                }
+            }
+            Ok(stale_ids)
+        };
+        let (stale_ids, _revision) = self.components.write_by(SESSION_MANAGER, pause).await?;
+        Ok(Response::new(PauseComponentsResponse { stale_ids }))
     }
 
     async fn report_statuses(

@@ -29,6 +29,7 @@ pub mod lock_belief;
 pub mod loss;
 mod part;
 mod patch;
+mod pause_mark;
 mod presence;
 pub mod repetition;
 pub mod report;
@@ -48,6 +49,7 @@ pub use part::{
     SessionReference, StagedState, Status,
 };
 pub use patch::ComponentPatch;
+pub use pause_mark::PauseMark;
 pub use presence::{ERROR_ABSENT, ERROR_DOUBTFUL, InventoryPresence};
 
 #[cfg(test)]
@@ -113,6 +115,16 @@ impl Component {
     /// Returns whether the inventory allows switching the node: it lists the node and does not lock it.
     pub fn may_be_switched(&self) -> bool {
         !self.inventory.locked && self.inventory.presence == InventoryPresence::Listed
+    }
+
+    /// Returns whether the session of the node is paused, so that nothing begins for the node.
+    pub fn is_paused(&self) -> bool {
+        self.wish.pause.is_some()
+    }
+
+    /// Returns the trouble of a node whose session is paused.
+    pub(crate) fn pause_trouble(&self) -> Option<Trouble> {
+        Some(self.wish.pause.as_ref()?.trouble(self.session_name()))
     }
 
     /// Returns the phase; a missing one is none.

@@ -83,6 +83,8 @@ pub enum ConfigurationIdle {
     NotObserved,
     /// The upstream works towards the wanted configuration.
     AlreadySet,
+    /// The session of the component is paused.
+    Paused,
 }
 
 /// Decides whether the configuration of `component` has to be set. Each component is judged alone: one that the
@@ -98,6 +100,7 @@ pub fn decide(component: &Component, observation: &ConfigurationObservation) -> 
     match observation.is_set(component) {
         None => nothing(ConfigurationIdle::NotObserved),
         Some(true) => nothing(ConfigurationIdle::AlreadySet),
+        Some(false) if component.is_paused() => nothing(ConfigurationIdle::Paused),
         Some(false) => ConfigurationDecision::Set {
             configuration: component.desired_configuration().unwrap_or_default().to_owned(),
             session: component.session_name().to_owned(),
@@ -151,7 +154,8 @@ fn nothing(reason: ConfigurationIdle) -> ConfigurationDecision {
 mod tests {
     use super::*;
     use crate::boot::component::{
-        ActualState, ComponentEvaluation, ComponentWish, DesiredState, Phase, ReportedBoots, Status,
+        ActualState, ComponentEvaluation, ComponentWish, DesiredState, PauseMark, Phase, ReportedBoots,
+        Status,
         view::{artifacts, bare},
     };
 
@@ -201,6 +205,20 @@ mod tests {
         ];
         for (wanted, observation, expected) in rows {
             assert_eq!(decide(&configuring(wanted), &observation), expected, "{wanted:?} {observation:?}");
+        }
+    }
+
+    #[test]
+    fn no_configuration_is_set_during_a_pause() {
+        let mark = PauseMark { by: "alice".into(), since: Timestamp(0) };
+        let paused = configuring(Some("c")).with(|one| one.wish.pause = Some(mark.into()));
+        let rows = [
+            (known(Some("d")), ConfigurationIdle::Paused),
+            (known(Some("c")), ConfigurationIdle::AlreadySet),
+            (ConfigurationObservation::Unknown, ConfigurationIdle::NotObserved),
+        ];
+        for (observation, reason) in rows {
+            assert_eq!(decide(&paused, &observation), nothing(reason), "{observation:?}");
         }
     }
 

@@ -207,6 +207,7 @@ pub fn evaluate(component: &Component, evidence: &Evidence, options: &Options, n
     give_up_when_exhausted(&mut decision, component, evidence, options, now);
     hold_when_turned_too_often(&mut decision, component, options);
     warn_of_spent_turns(&mut decision, component, options);
+    show_pause(&mut decision, component, options, now);
     if decision.reason.is_success() && !options.disable_components_on_completion {
         // The component stays enabled, and its next state is judged again.
         decision.settled = false;
@@ -444,6 +445,37 @@ fn warn_of_spent_turns(decision: &mut Decision, component: &Component, options: 
     };
     if is_under_way && decision.error.trouble().is_none() && are_turns_spent(component, options) {
         decision.error = ErrorChange::Show(Trouble::own(TroubleKind::Held, ERROR_TURNS_SPENT));
+    }
+}
+
+/// Shows that the next step of the component does not begin because its session is paused. Steps that have begun go on, and
+/// show their own trouble.
+fn show_pause(decision: &mut Decision, component: &Component, options: &Options, now: Timestamp) {
+    let Some(pause) = component.pause_trouble().filter(|_| !decision.settled && !decision.reason.is_held())
+    else {
+        return;
+    };
+    let is_stopped = match progress(decision, component) {
+        ComponentProgress::PowerOnPending | ComponentProgress::PowerOffPending => {
+            decision.reason != Reason::TurnedTooOften
+        }
+        // The upstream may be back by now, so the action waits for the end of the pause.
+        ComponentProgress::PowerOnCalled => component.waits_for_power_upstream(),
+        ComponentProgress::PowerOffGracefullyCalled | ComponentProgress::PowerOffForcefullyCalled => {
+            match component.last_action_wait_ends(options.power_off_wait()) {
+                _ if component.waits_for_power_upstream() || !component.was_asked_to_shut_down() => true,
+                Some(due) if now < due => {
+                    decision.until = Some(decision.until.map_or(due, |until| until.min(due)));
+                    false
+                }
+                Some(_) | None => true,
+            }
+        }
+        ComponentProgress::Configuring => decision.reason == Reason::ConfigurationDiffers,
+        ComponentProgress::Stable => false,
+    };
+    if is_stopped {
+        decision.error = ErrorChange::Show(pause);
     }
 }
 

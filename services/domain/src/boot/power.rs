@@ -74,6 +74,8 @@ pub enum PowerIdle {
     TurnedTooOften,
     /// No decision rests on evidence of this generation yet.
     Undecided,
+    /// The session of the component is paused.
+    Paused,
 }
 
 /// Pause before an action is repeated that was refused or failed, for each attempt that was made. An obstacle such as a
@@ -259,6 +261,9 @@ fn due(component: &Component, options: &Options, now: Timestamp) -> PowerDecisio
     }
     if component.evaluation.is_undecided {
         return nothing(PowerIdle::Undecided);
+    }
+    if component.is_paused() {
+        return nothing(PowerIdle::Paused);
     }
     if component.inventory.locked {
         return nothing(PowerIdle::Locked);

@@ -9,6 +9,7 @@ pub mod inventory;
 pub mod lacking;
 pub mod limit;
 pub mod membership;
+pub mod pause;
 pub mod plan;
 pub mod result;
 pub mod staging;
@@ -18,6 +19,7 @@ pub mod steer;
 pub use create::{NewSession, RetriedSession, create};
 pub use expiry::{expires_at, is_expired, next_expiry, surplus};
 pub use filter::SessionFilter;
+pub use pause::SessionPause;
 pub use plan::PlanHash;
 pub use result::{IdleReason, SessionResult};
 pub use steer::Cancellation;
@@ -106,6 +108,8 @@ pub struct Session {
     pub result: Option<SessionResult>,
     /// Wish of an operator that the session ends now, if there is one.
     pub cancellation: Option<Cancellation>,
+    /// Wish of an operator that nothing begins for the components, if there is one.
+    pub pause: Option<SessionPause>,
     /// Session whose failed components this one retries, if there is one.
     pub retry_of: Option<RetriedSession>,
     /// Hash of the plan that has to hold when the session is set up; `None`: any members and target states are right.
@@ -121,6 +125,11 @@ impl Session {
     /// Returns whether the session is to end because of a cancellation, and has not ended yet.
     pub fn is_being_cancelled(&self) -> bool {
         self.cancellation.is_some() && self.progress != Progress::Complete
+    }
+
+    /// Returns whether the session is not to select and assign its members now. A cancellation goes before a pause.
+    pub fn is_setup_paused(&self) -> bool {
+        self.pause.is_some() && !self.is_being_cancelled()
     }
 
     /// Returns whether the session retries the one with that unique `id`.
@@ -183,7 +192,7 @@ pub fn complete(session: Session, now: Timestamp, end: SessionEnd) -> Session {
     let progress = Progress::Complete;
     let end_time = Some(bos_time::text(now));
     let result = Some(end.result);
-    Session { progress, end_time, error, result, waiting_for: String::new(), ..session }
+    Session { progress, end_time, error, result, waiting_for: String::new(), pause: None, ..session }
 }
 
 /// Change of some members of a session; those that are `None` stay (BOS reference 2.9.3).
@@ -202,7 +211,7 @@ pub struct SessionPatch {
 }
 
 /// Returns the session with `patch` applied, all of it or none. A session that is not complete any more has no result,
-/// and is not cancelled.
+/// and is not cancelled. A complete session is not paused.
 ///
 /// # Errors
 /// Names the first member of the patch that breaks its limit, or the progress of a session that is being cancelled:
@@ -228,6 +237,7 @@ pub fn patch(session: Session, patch: SessionPatch) -> Result<Session, Invalid> 
         progress,
         result: session.result.filter(|_| !goes_on),
         cancellation: session.cancellation.filter(|_| !goes_on),
+        pause: session.pause.filter(|_| progress != Progress::Complete),
         start_time,
         end_time,
         error,
@@ -273,6 +283,7 @@ pub(crate) mod tests {
             created_at: NOW,
             result: None,
             cancellation: None,
+            pause: None,
             retry_of: None,
             plan: None,
         }

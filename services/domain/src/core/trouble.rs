@@ -35,6 +35,9 @@ pub enum TroubleKind {
     Waiting,
     /// An action has begun and its results are not reported. The time of the action runs.
     NoResults,
+    /// The session of the component is paused. The trouble passes once the session is resumed, or once no service acts on
+    /// the component any more.
+    Paused,
 }
 
 impl TroubleKind {
@@ -48,6 +51,7 @@ impl TroubleKind {
             Self::NotListed => "not_listed",
             Self::Waiting => "waiting",
             Self::NoResults => "no_results",
+            Self::Paused => "paused",
         }
     }
 
@@ -55,9 +59,12 @@ impl TroubleKind {
     pub fn passes(self) -> bool {
         match self {
             Self::Failed | Self::Exhausted => false,
-            Self::ConfigurationRefused | Self::Held | Self::NotListed | Self::Waiting | Self::NoResults => {
-                true
-            }
+            Self::ConfigurationRefused
+            | Self::Held
+            | Self::NotListed
+            | Self::Waiting
+            | Self::NoResults
+            | Self::Paused => true,
         }
     }
 
@@ -65,7 +72,7 @@ impl TroubleKind {
     pub(crate) fn passes_when_left_alone(self) -> bool {
         match self {
             Self::Failed | Self::Exhausted | Self::ConfigurationRefused | Self::Held => false,
-            Self::NotListed | Self::Waiting | Self::NoResults => true,
+            Self::NotListed | Self::Waiting | Self::NoResults | Self::Paused => true,
         }
     }
 }

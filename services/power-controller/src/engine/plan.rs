@@ -74,7 +74,8 @@ pub(crate) fn attempt_step(
         let again = PowerDecision::Act { action, attempt: member.attempt };
         return if decision == again { AttemptStep::Due } else { AttemptStep::Gone };
     }
-    let stands_in_the_way = !component.may_be_switched() || !component.status_override().is_empty();
+    let stands_in_the_way =
+        !component.may_be_switched() || component.is_paused() || !component.status_override().is_empty();
     match power {
         PowerObservation::On | PowerObservation::Off if !power::would_change(action, power) => {
             AttemptStep::Gone

@@ -5,6 +5,7 @@ use domain::{
     boot::{
         session::{
             Cancellation, NewSession, Progress, RetriedSession, Session, SessionFilter, SessionPatch,
+            SessionPause,
             membership::{LeftOut, LeftOutReason},
             plan::{MalformedHash, PlanHash},
             status::SessionStatus,
@@ -36,6 +37,7 @@ pub(crate) fn from_wire(session: wire::Session) -> Result<Session, Invalid> {
     Ok(Session {
         result,
         cancellation: session.cancellation.map(|one| Cancellation { reason: text(&one.reason) }),
+        pause: session.pause.map(pause_from_wire),
         retry_of: session.retry_of.map(|one| RetriedSession { name: one.name, id: one.id }),
         plan: plan_from_wire(&session.plan_hash)?,
         trouble_begin: session.trouble_begin.map(|begin| trouble::begin_from_wire(begin, &shown).into()),
@@ -70,6 +72,7 @@ pub(crate) fn to_wire(session: &Session) -> wire::Session {
         superseded_by,
         idle_reason: idle_reason.into(),
         cancellation: cancellation.map(|one| wire::Cancellation { reason: one.reason.to_string() }),
+        pause: session.pause.as_ref().map(pause_to_wire),
         retry_of: retry_of.map(|one| wire::RetriedSession { name: one.name.clone(), id: one.id.clone() }),
         plan_hash: session.plan.map(|plan| plan.to_string()).unwrap_or_default(),
         name: session.name.clone(),
@@ -95,6 +98,24 @@ pub(crate) fn to_wire(session: &Session) -> wire::Session {
             .as_deref()
             .zip(session.trouble())
             .map(|(begin, trouble)| trouble::begin_to_wire(begin, trouble.text())),
+    }
+}
+
+fn pause_from_wire(pause: wire::SessionPause) -> SessionPause {
+    SessionPause {
+        by: text(&pause.by),
+        since: pause.since.map(time::from_wire).unwrap_or_default(),
+        reason: text(&pause.reason),
+        request_id: text(&pause.request_id),
+    }
+}
+
+fn pause_to_wire(pause: &SessionPause) -> wire::SessionPause {
+    wire::SessionPause {
+        by: pause.by.to_string(),
+        since: Some(time::to_wire(pause.since)),
+        reason: pause.reason.to_string(),
+        request_id: pause.request_id.to_string(),
     }
 }
 

@@ -35,8 +35,8 @@ mod tests {
     use domain::{
         boot::{
             session::{
-                Cancellation, NewSession, RetriedSession, Session, SessionEnd, SessionResult, complete,
-                create, run,
+                Cancellation, NewSession, RetriedSession, Session, SessionEnd, SessionPause, SessionResult,
+                complete, create, run,
             },
             template::{BootSet, Cfs, Operation, SessionTemplate},
         },
@@ -98,8 +98,18 @@ mod tests {
     async fn sessions_survive_the_database_unchanged() {
         for empty in test_databases::every_kind().await {
             let database = connect(&empty).await;
+            let pause = SessionPause {
+                by: "alice".into(),
+                since: Timestamp(1_732_119_013_000),
+                reason: "power cap".into(),
+                request_id: "r".into(),
+            };
             let intent = AssignSessionRequest { assignment_id: "id".to_owned(), ..Default::default() };
             let pending = SessionRecord { intent: Some(Arc::new(intent)), ..session("", "pending") };
+            let pending = SessionRecord {
+                session: Session { pause: Some(pause), ..pending.session.clone() },
+                ..pending
+            };
             let ended = session("tenant a", "ended");
             let members = ["n1", "n0"].map(|id| ComponentId::parse(id).unwrap());
             let running = run(ended.session.clone(), members.into(), 7);

@@ -17,6 +17,7 @@ mod fleet;
 mod images;
 mod left_out;
 mod outages;
+mod pausing;
 mod plans;
 mod power;
 mod records;

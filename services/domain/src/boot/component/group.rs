@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::{
     boot::component::{
         ActualState, BegunBoot, BootPreparation, DesiredState, EventStats, InventoryPresence, LastAction,
-        LateReport, NumberedToken, PowerTurns, StagedState, Status,
+        LateReport, NumberedToken, PauseMark, PowerTurns, StagedState, Status,
     },
     core::{
         decision::DecisionVersion,
@@ -42,6 +42,8 @@ pub struct ComponentWish {
     pub retry_policy: Option<u32>,
     /// Whether Reveille acts on the node; missing counts as false.
     pub enabled: Option<bool>,
+    /// Mark of the session that owns the node while that session is paused.
+    pub pause: Option<Arc<PauseMark>>,
 }
 
 impl ComponentWish {

@@ -12,12 +12,14 @@ mod action;
 mod assignment;
 mod consequence;
 pub mod inventory;
+mod pause;
 mod preparation;
 mod status;
 
 pub use action::ActionReport;
 pub use assignment::Assignment;
 pub use consequence::Consequence;
+pub use pause::PauseReport;
 pub use preparation::PreparationReport;
 pub use status::StatusReport;
 

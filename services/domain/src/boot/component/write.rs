@@ -120,6 +120,7 @@ pub fn patch(
     merge(&mut merged, patch, error_kind);
     if wants || merged.session_name() != stored.session_name() {
         merged.wish.assignment = Arc::default();
+        merged.wish.pause = None;
     }
     if stages {
         keep_stager(&stored.wish, &mut merged.wish);

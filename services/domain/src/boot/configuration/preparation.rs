@@ -100,6 +100,8 @@ pub enum PreparationIdle {
     Exhausted,
     /// No reading shows that the node is off and stays so: the attempt before may still have its effect.
     AwaitingPower,
+    /// The session of the component is paused.
+    Paused,
 }
 
 /// Evidence about the power of a node that is to be prepared.
@@ -150,6 +152,9 @@ pub fn decide(
     if component.evaluation.is_undecided {
         return nothing(PreparationIdle::Undecided);
     }
+    if component.is_paused() {
+        return nothing(PreparationIdle::Paused);
+    }
     let Some(desired) = component.wish.desired_state.as_ref() else {
         return nothing(PreparationIdle::NothingToBoot);
     };
@@ -194,7 +199,7 @@ mod tests {
     use super::*;
     use crate::boot::component::{
         ActualState, BegunBoot, BootPreparation, ComponentEvaluation, ComponentInventory, ComponentPower,
-        ComponentWish, DesiredState, EventStats, LastAction, NumberedToken, Phase, Status,
+        ComponentWish, DesiredState, EventStats, LastAction, NumberedToken, PauseMark, Phase, Status,
         view::{artifacts, bare, trouble},
     };
 
@@ -321,6 +326,13 @@ mod tests {
                 "not decided about",
                 pending().with(|one| one.evaluation.is_undecided = true),
                 PreparationIdle::Undecided,
+            ),
+            (
+                "paused",
+                pending().with(|one| {
+                    one.wish.pause = Some(PauseMark { by: "alice".into(), since: NOW }.into());
+                }),
+                PreparationIdle::Paused,
             ),
             ("misleading", at(Phase::None, "power_on_pending"), PreparationIdle::NotPending),
             ("being switched off", at(Phase::PoweringOff, ""), PreparationIdle::NotPending),

@@ -9,7 +9,7 @@ use crate::boot::{
     bos::options::Options,
     component::{
         ActualState, BegunBoot, BootPreparation, ComponentWish, DesiredState, ERROR_ABSENT, EventStats,
-        InventoryPresence, LastAction, NumberedToken, PowerTurns, ReportedBoots,
+        InventoryPresence, LastAction, NumberedToken, PauseMark, PowerTurns, ReportedBoots,
         artifacts::BootArtifacts,
         view::{action, artifacts, bare, phase, trouble},
     },
@@ -17,6 +17,7 @@ use crate::boot::{
 
 mod errors;
 mod evidence;
+mod pauses;
 mod phases;
 
 const NOW: Timestamp = Timestamp(10_000_000);
@@ -27,7 +28,8 @@ const NOW: Timestamp = Timestamp(10_000_000);
 /// `boot:generation.attempt` begun under the token `begun`, `+` behind it when its actual state was reported; `cfg:name` wanted, `cfg:-` missing (else empty);
 /// `cfs:desired:status`, `cfs:-:status`, `cfs:missing` (else configuration is unknown);
 /// `last:action:age in ms`, `failed`, `of-before` for an action of an earlier generation; `phase:word`, `over:word`; `tries:on/graceful/forceful`, `limit:n`;
-/// `error:text`, `waited:for`, `unsent:because-of`, `refused:text`, `prepared:attempt:text`; `disabled`, `locked`;
+/// `error:text`, `waited:for`, `unsent:because-of`, `refused:text`, `prepared:attempt:text`; `disabled`, `locked`,
+/// `paused` for a component of a paused session, `was-paused` for an error that reports it;
 /// `unasked:trouble`, `doubtful`, `absent` for the answer of the inventory, `was-absent` for an error that reports it,
 /// `turns:count:last action`;
 /// `silent:peer`, `cfs-silent:peer` for peers that do not answer.
@@ -141,10 +143,19 @@ fn describe(component: &mut Component, name: &str, value: &str) {
             component.power.turns =
                 PowerTurns { count: count.parse().expect("a number"), last: Some(action(last)) };
         }
+        "paused" => {
+            component.wish.session = Some("s".into());
+            component.wish.pause = Some(pause_mark().into());
+        }
+        "was-paused" => show_error(component, pause_mark().trouble("s")),
         "unsent" => component.power.trouble = Some(Trouble::waiting_for(value).into()),
         "waited" => show_error(component, Trouble::waiting_for(value)),
         word => panic!("what is {word}?"),
     }
+}
+
+fn pause_mark() -> PauseMark {
+    PauseMark { by: "alice".into(), since: NOW }
 }
 
 fn show_error(component: &mut Component, trouble: Trouble) {

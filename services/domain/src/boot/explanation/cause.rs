@@ -107,6 +107,8 @@ pub enum CauseReason {
     SessionSuperseded,
     /// Another session or an operator took the node from its session.
     Superseded,
+    /// The session of the node, or the session itself, is paused.
+    SessionPaused,
 }
 
 /// Kind of people or systems that a cause is a matter of.
@@ -182,7 +184,7 @@ impl CauseOutcome {
 
 impl CauseReason {
     /// Every cause, in the order of the table.
-    pub const ALL: [Self; 52] = [
+    pub const ALL: [Self; 53] = [
         Self::AsWanted,
         Self::PowerReadingAwaited,
         Self::PowerActionDue,
@@ -235,6 +237,7 @@ impl CauseReason {
         Self::SessionAsWanted,
         Self::SessionSuperseded,
         Self::Superseded,
+        Self::SessionPaused,
     ];
 
     /// Returns the cause as one word.

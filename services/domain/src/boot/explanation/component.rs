@@ -65,6 +65,9 @@ impl ComponentView<'_> {
         let shown = || decision.error.trouble().map(|trouble| trouble.text().clone()).unwrap_or_default();
         let since = self.trouble_since();
         let last_action = self.component.last_action_at();
+        if let Some(pause) = self.pause(decision) {
+            return (self.with_failures(pause), false);
+        }
         let now = match decision.reason {
             Reason::NotEnabled => of(CauseReason::NotEnabled),
             Reason::OffAsWanted | Reason::Booted | Reason::Configured => of(CauseReason::AsWanted),
@@ -265,6 +268,15 @@ impl ComponentView<'_> {
         self.outage(Peer::Preparation, preparation).or_else(|| self.outage(Peer::Power, power_trouble))
     }
 
+    /// Returns the cause of a node whose next step does not begin because its session is paused.
+    fn pause(&self, decision: &Decision) -> Option<ExplainedCause> {
+        let trouble = decision.error.trouble().filter(|trouble| trouble.kind() == TroubleKind::Paused);
+        let mark = self.component.wish.pause.as_ref().filter(|_| trouble.is_some())?;
+        let session = self.component.wish.session.clone().unwrap_or_default();
+        let paused = ExplainedCause::new(CauseReason::SessionPaused).since(Some(mark.since));
+        Some(ExplainedCause { session: session.clone(), ..paused.saying(mark.text(&session)) })
+    }
+
     /// Returns the obstacle that the inventory is to every power action: a lock, a node that it does not list, no answer.
     fn inventory_obstacle(&self) -> Option<ExplainedCause> {
         let of = |reason| ExplainedCause::new(reason).about(Peer::Inventory);
@@ -296,7 +308,8 @@ impl ComponentView<'_> {
             | TroubleKind::Exhausted
             | TroubleKind::ConfigurationRefused
             | TroubleKind::Held
-            | TroubleKind::NotListed => None,
+            | TroubleKind::NotListed
+            | TroubleKind::Paused => None,
         }
     }
 

@@ -7,7 +7,10 @@ use super::{
     SiteTools, wording,
 };
 use crate::{
-    boot::session::{Progress, membership::LeftOutReason},
+    boot::{
+        component::PauseMark,
+        session::{Progress, membership::LeftOutReason},
+    },
     core::time::Timestamp,
 };
 
@@ -21,6 +24,8 @@ pub struct SessionEvidence {
     pub name: String,
     /// Progress on record.
     pub progress: Progress,
+    /// Pause of the session; `None`: it is not paused.
+    pub pause: Option<PauseMark>,
     /// Reason why the session waits; empty: it does not.
     pub waiting_for: String,
     /// Error of the session itself; empty: none.
@@ -120,6 +125,11 @@ fn head(evidence: &SessionEvidence) -> ExplainedCause {
     if !evidence.error.is_empty() {
         let since = evidence.trouble_since.or(ended_at);
         return of(CauseReason::SessionFailed).since(since).saying(evidence.error.clone());
+    }
+    let mark = evidence.pause.as_ref();
+    if let Some(mark) = mark.filter(|_| evidence.progress != Progress::Complete) {
+        let paused = of(CauseReason::SessionPaused).since(Some(mark.since)).saying(mark.text(&evidence.name));
+        return ExplainedCause { session: evidence.name.as_str().into(), ..paused };
     }
     match evidence.progress {
         Progress::Pending | Progress::Running if !evidence.waiting_for.is_empty() => {

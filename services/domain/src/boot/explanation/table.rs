@@ -535,6 +535,15 @@ impl CauseReason {
                 advice: "Look at who took it over; nothing is to be done for this session.",
                 command: CommandText::Own(SHOW_COMPONENT),
             },
+            Self::SessionPaused => &CauseRow {
+                word: "session_paused",
+                class: CauseClass::Operator,
+                outcome: CauseOutcome::Held,
+                missing: None,
+                sentence: "Nothing begins for {node}{words}",
+                advice: "Resume the session once its nodes may go on.",
+                command: CommandText::Own("reveille session resume {session}"),
+            },
         }
     }
 }

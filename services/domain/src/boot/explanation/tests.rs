@@ -10,7 +10,7 @@ use crate::{
         bos::options::Options,
         component::{
             BegunBoot, BootPreparation, Component, EventStats, InventoryPresence, LastAction, NumberedToken,
-            Phase, StagedState, Status,
+            PauseMark, Phase, StagedState, Status,
             view::{artifacts, bare},
         },
         configuration::ConfigurationObservation,
@@ -276,6 +276,14 @@ fn topics() -> Vec<(&'static str, Node)> {
                 .switched_off(400, Action::PoweringOffGracefully)
                 .ended(500, Reason::RetriesExhausted),
         ),
+        ("paused", node().with(|node| node.component.wish.pause = Some(pause_mark().into()))),
+        (
+            "paused while its boot is awaited",
+            node()
+                .switched_on(500, 1)
+                .on()
+                .with(|node| node.component.wish.pause = Some(pause_mark().into())),
+        ),
         (
             "19 locked",
             node().then(70, HistoryChange::Locked).with(|node| node.component.inventory.locked = true),
@@ -494,6 +502,14 @@ fn topics_are_named_by_their_evidence() {
           failed: report_missing [script_requested > reported]
             x1 fetched its boot script and never reported its boot after it was switched on at 1970-01-12T13:48:20Z (attempt 1 of 3).
             Look at its console: kernel, root file system, identity or the reporter of the image fails. | cray console interact x1
+        paused
+          held: session_paused [- > -]
+            Nothing begins for x1: session s is paused by alice since 1970-01-12T13:51:40Z.
+            Resume the session once its nodes may go on. | reveille session resume s
+        paused while its boot is awaited
+          progressing: boot_awaited [power_on > reported]
+            x1 is on and has not reported its boot yet after it was switched on at 1970-01-12T13:55:00Z (attempt 1 of 3).
+            Wait until the time of the attempt is over. | reveille explain x1
         19 locked
           held: node_locked [prepared > power_accepted]
             x1 is locked in the inventory since 1970-01-12T13:47:50Z, so its power is left alone.
@@ -646,10 +662,15 @@ fn commands_never_carry_what_a_shell_would_read() {
     );
 }
 
+fn pause_mark() -> PauseMark {
+    PauseMark { by: "alice".into(), since: at(300) }
+}
+
 fn session(progress: Progress, members: Vec<SessionMember>) -> SessionEvidence {
     SessionEvidence {
         name: "s".into(),
         progress,
+        pause: None,
         waiting_for: String::new(),
         error: String::new(),
         trouble_since: None,
@@ -685,6 +706,13 @@ fn sessions_name_the_causes_of_their_nodes_once() {
             },
         ),
         ("is next", session(Progress::Pending, Vec::new())),
+        (
+            "paused",
+            SessionEvidence {
+                pause: Some(pause_mark()),
+                ..session(Progress::Running, vec![member("x1", well())])
+            },
+        ),
         ("under way", session(Progress::Running, vec![member("x1", well()), member("x2", locked())])),
         (
             "under way, nobody is behind",
@@ -734,6 +762,10 @@ fn sessions_name_the_causes_of_their_nodes_once() {
           progressing: session_setup_due [- > -]
             Session s is about to select its nodes.
             Wait: it begins within seconds. | reveille explain session s
+        paused
+          held: session_paused [- > -]
+            Nothing begins for s: session s is paused by alice since 1970-01-12T13:51:40Z.
+            Resume the session once its nodes may go on. | reveille session resume s
         under way
           progressing: session_under_way < node_locked [- > -]
             Session s is under way since 1970-01-12T13:46:40Z: 1 of 2 nodes as wanted, 1 held.

@@ -27,7 +27,8 @@ pub(super) fn next_step(cause: &ExplainedCause, subject: &str, tools: SiteTools)
         (CommandText::Csm(_), SiteTools::Own) => SHOW_EVENTS,
     };
     let node = cause.members.first().map_or(subject, String::as_str);
-    let command = if is_plain(node) { fill(text, cause, subject) } else { String::new() };
+    let command =
+        if is_plain(node) && is_plain(&cause.session) { fill(text, cause, subject) } else { String::new() };
     NextStep { text: fill(row.advice, cause, subject), command }
 }
 

@@ -50,7 +50,8 @@ pub fn orphaned_wait(
         | TroubleKind::Exhausted
         | TroubleKind::ConfigurationRefused
         | TroubleKind::Held
-        | TroubleKind::NotListed => return None,
+        | TroubleKind::NotListed
+        | TroubleKind::Paused => return None,
     };
     let action = component.last_action()?;
     let attempt = component.attempts(action);

@@ -4,8 +4,8 @@ use expect_test::expect;
 
 use super::*;
 use crate::boot::component::{
-    BootPreparation, ComponentEvaluation, ComponentPower, ComponentWish, EventStats, LastAction, Phase,
-    PowerTurns, Status,
+    BootPreparation, ComponentEvaluation, ComponentPower, ComponentWish, EventStats, LastAction, PauseMark,
+    Phase, PowerTurns, Status,
     view::{bare, trouble},
 };
 
@@ -294,6 +294,38 @@ fn a_locked_node_is_left_alone() {
             let decision = decide(&locked, &power, &Options::default(), NOW);
             assert_eq!(decision, nothing(reason), "{name}, {power:?}");
         }
+    }
+}
+
+#[test]
+fn nothing_begins_while_the_session_is_paused() {
+    let asked = component(Phase::PoweringOff, Action::PoweringOffGracefully, 300_001, [0, 1, 0]);
+    let prepared = component(Phase::PoweringOn, Action::SessionSetup, 0, [0, 0, 0]).with(|one| {
+        one.preparation.outcome = Some(BootPreparation { generation: 7, attempt: 1, trouble: None });
+    });
+    let rows = [
+        ("on", prepared.clone(), PowerIdle::Paused),
+        ("off", component(Phase::PoweringOff, Action::SessionSetup, 0, [0, 0, 0]), PowerIdle::Paused),
+        ("force", asked, PowerIdle::Paused),
+        ("disabled", prepared.with(|one| one.wish.enabled = Some(false)), PowerIdle::NotEnabled),
+    ];
+    for (name, component, reason) in rows {
+        let mark = PauseMark { by: "alice".into(), since: NOW };
+        let paused = component.clone().with(|one| one.wish.pause = Some(mark.into()));
+        for power in readings() {
+            let decision = decide(&paused, &power, &Options::default(), NOW);
+            assert_eq!(decision, nothing(reason), "{name}, {power:?}");
+        }
+        let resumed =
+            readings().into_iter().any(|power| is_act(decide(&component, &power, &Options::default(), NOW)));
+        assert_eq!(resumed, reason == PowerIdle::Paused, "{name}");
+    }
+}
+
+fn is_act(decision: PowerDecision) -> bool {
+    match decision {
+        PowerDecision::Act { .. } => true,
+        PowerDecision::Wait { .. } | PowerDecision::Nothing { .. } => false,
     }
 }
 

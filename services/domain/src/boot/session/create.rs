@@ -90,6 +90,7 @@ pub fn create(
         created_at: now,
         result: None,
         cancellation: None,
+        pause: None,
         retry_of: wish.retry_of,
         plan: wish.plan,
     })

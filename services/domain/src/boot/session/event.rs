@@ -15,8 +15,18 @@ use crate::{
 };
 
 /// Words for the kinds of events of a session.
-pub const KINDS: [&str; 8] =
-    ["cancelled", "complete", "created", "deleted", "running", "trouble_began", "trouble_ended", "written"];
+pub const KINDS: [&str; 10] = [
+    "cancelled",
+    "complete",
+    "created",
+    "deleted",
+    "paused",
+    "resumed",
+    "running",
+    "trouble_began",
+    "trouble_ended",
+    "written",
+];
 
 /// Change of a session that an operator asks about later.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +61,15 @@ pub enum SessionEvent {
         /// Reason that the operator gave; empty: none.
         reason: Arc<str>,
     },
+    /// A client paused the session: nothing begins for its components.
+    Paused {
+        /// Client that paused it.
+        by: Arc<str>,
+        /// Reason that the client gave; empty: none.
+        reason: Arc<str>,
+    },
+    /// A client resumed the session.
+    Resumed,
     /// A wait or an error ended, which began before; or the session is over.
     TroubleEnded(RecordedTrouble),
     /// The session waits, or cannot do its work; it is not over.
@@ -109,8 +128,10 @@ fn changed(before: &Session, after: &Session) -> Vec<SessionEvent> {
     let trouble: Vec<_> = trouble(before, after).collect();
     let cancellation = after.cancellation.as_ref().filter(|_| before.cancellation.is_none());
     let cancelled = cancellation.map(|one| SessionEvent::Cancelled { reason: Arc::clone(&one.reason) });
+    let steered = paused(before, after);
     let is_written = moved.is_none()
         && cancelled.is_none()
+        && steered.is_none()
         && trouble.is_empty()
         && (before.components != after.components
             || before.start_time != after.start_time
@@ -118,10 +139,22 @@ fn changed(before: &Session, after: &Session) -> Vec<SessionEvent> {
             || before.error != after.error);
     cancelled
         .into_iter()
+        .chain(steered)
         .chain(moved)
         .chain(trouble)
         .chain(is_written.then_some(SessionEvent::Written))
         .collect()
+}
+
+/// Returns the begin or end of a pause. A session that ends is not resumed.
+fn paused(before: &Session, after: &Session) -> Option<SessionEvent> {
+    match (&before.pause, &after.pause) {
+        (None, Some(pause)) => {
+            Some(SessionEvent::Paused { by: Arc::clone(&pause.by), reason: Arc::clone(&pause.reason) })
+        }
+        (Some(_), None) if after.progress != Progress::Complete => Some(SessionEvent::Resumed),
+        (Some(_), _) | (None, None) => None,
+    }
 }
 
 fn trouble(before: &Session, after: &Session) -> impl Iterator<Item = SessionEvent> {
@@ -148,6 +181,8 @@ impl SessionEvent {
                 of("complete").because(reason).saying(&error).with("superseded_by", superseded_by(result))
             }
             Self::Cancelled { reason } => of("cancelled").saying(&reason),
+            Self::Paused { by, reason } => of("paused").saying(&reason).with("by", by),
+            Self::Resumed => of("resumed"),
             Self::TroubleBegan(trouble) => trouble.began(),
             Self::TroubleEnded(trouble) => trouble.ended(),
             Self::Written => of("written"),
@@ -177,7 +212,7 @@ mod tests {
     use super::*;
     use crate::{
         boot::session::{
-            Cancellation, RetriedSession, SessionEnd, complete, run,
+            Cancellation, RetriedSession, SessionEnd, SessionPause, complete, run,
             tests::{NOW, session},
             with_error,
         },
@@ -213,6 +248,14 @@ mod tests {
         let cancellation = Some(Cancellation { reason: "wrong image".into() });
         let cancelling = Session { cancellation, ..running.clone() };
         let cancelled = complete(cancelling.clone(), NOW, end(SessionResult::Cancelled));
+        let pause = SessionPause {
+            by: "alice".into(),
+            since: NOW,
+            reason: "power cap".into(),
+            request_id: "r".into(),
+        };
+        let paused = Session { pause: Some(pause), ..running.clone() };
+        let over_paused = complete(paused.clone(), NOW, end(SessionResult::Succeeded));
         let retried = RetriedSession { name: "earlier".to_owned(), id: "earlier-id".to_owned() };
         let retry = Session { retry_of: Some(retried), ..pending.clone() };
         let patched = Session { error: None, ..over.clone() };
@@ -232,6 +275,9 @@ mod tests {
             ("cancellation", Some(&running), Some(&cancelling)),
             ("end of a cancellation", Some(&cancelling), Some(&cancelled)),
             ("cancellation before the setup", Some(&pending), Some(&cancelled)),
+            ("pause", Some(&running), Some(&paused)),
+            ("resumption", Some(&paused), Some(&running)),
+            ("end while paused", Some(&paused), Some(&over_paused)),
             ("retry", None, Some(&retry)),
             ("error removed after the end", Some(&over), Some(&patched)),
             ("deletion", Some(&running), None),
@@ -270,6 +316,12 @@ mod tests {
             cancellation before the setup
                 cancelled '' 'wrong image'
                 complete 'cancelled' ''
+            pause
+                paused '' 'power cap' by=alice
+            resumption
+                resumed '' ''
+            end while paused
+                complete 'succeeded' ''
             retry
                 created 'boot' '' retry_of=earlier template=t
             error removed after the end

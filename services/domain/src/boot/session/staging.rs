@@ -231,6 +231,7 @@ fn own(wish: &mut ComponentWish, reference: &SessionReference, standing: &Standi
         Standing::Own { id, .. } => (Some(tenant.clone()), id.clone()),
         Standing::Foreign | Standing::Gone => (reference.tenant.clone(), reference.id.clone()),
     };
+    wish.pause = None;
 }
 
 #[cfg(test)]

@@ -23,12 +23,15 @@ pub struct Cancellation {
     pub reason: Arc<str>,
 }
 
-/// Reason why a session cannot be cancelled or retried.
+/// Reason why a session cannot be cancelled, paused, resumed or retried.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SteerRefusal {
     /// A complete session cannot be cancelled.
     #[error("it is complete already{}", .0.as_ref().map(|result| format!(", with the result {}", result.word())).unwrap_or_default())]
     IsComplete(Option<SessionResult>),
+    /// A session that is being cancelled is neither paused nor resumed: nothing begins for its components any more.
+    #[error("it is being cancelled")]
+    IsBeingCancelled,
     /// A session is retried once it is complete.
     #[error("it is not complete yet; wait for its end, or cancel it")]
     NotComplete,

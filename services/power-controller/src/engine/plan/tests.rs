@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use domain::boot::component::{
     BootPreparation, ComponentEvaluation, ComponentInventory, ComponentPower, ComponentPreparation,
-    ComponentWish, EventStats, InventoryPresence, LastAction, Phase, Status,
+    ComponentWish, EventStats, InventoryPresence, LastAction, PauseMark, Phase, Status,
 };
 use expect_test::expect;
 
@@ -126,6 +126,10 @@ fn an_attempt_that_was_not_made_stays_due_until_the_component_moves_on() {
         component
     };
     let locked = |component: Component| component.with(|one| one.inventory.locked = true);
+    let paused = |component: Component| {
+        component
+            .with(|one| one.wish.pause = Some(PauseMark { by: "alice".into(), since: Timestamp(0) }.into()))
+    };
     let soon = Timestamp(1_000);
     let late = Timestamp(1_000_000);
     let rows = [
@@ -143,6 +147,8 @@ fn an_attempt_that_was_not_made_stays_due_until_the_component_moves_on() {
         ("not counted, and locked", ON, locked(on.clone()), late),
         ("counted, and locked", ON, locked(on_counted.clone()), late),
         ("counted, and locked", OFF, locked(off_counted.clone()), soon),
+        ("not counted, and paused", ON, paused(on.clone()), late),
+        ("counted, and paused", ON, paused(on_counted.clone()), late),
         ("wanted off by now", ON, off_counted, soon),
         ("done", ON, component(Phase::None, Some(ON), [1, 0, 0]), soon),
         ("counted, and disabled", ON, on_counted.clone().with(|one| one.wish.enabled = Some(false)), soon),

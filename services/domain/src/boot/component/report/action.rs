@@ -35,8 +35,8 @@ pub struct ActionReport {
 /// an attempt that fails counts from its beginning.
 ///
 /// A report is stale when the generation has passed, when other attempts have followed, or when an attempt would begin
-/// on a component that is disabled, locked, not listed, held, not decided about yet in its generation, or in a phase that
-/// does not ask for the action.
+/// on a component that is disabled, paused, locked, not listed, held, not decided about yet in its generation, or in a
+/// phase that does not ask for the action.
 impl AuthorReport for ActionReport {
     type Group = ComponentPower;
 
@@ -121,6 +121,7 @@ fn asks_for(component: &Component, action: Action) -> bool {
         }
     };
     component.is_enabled()
+        && !component.is_paused()
         && !component.evaluation.is_undecided
         && component.may_be_switched()
         && component.status_override().is_empty()

@@ -98,6 +98,8 @@ impl Assignment {
         wish.session_tenant = Some(self.tenant.clone());
         wish.assignment.clone_from(&self.assignment_id);
         wish.latest_assignment.clone_from(&self.assignment_id);
+        // A pause is of the session before; that of this session is marked after the assignment.
+        wish.pause = None;
     }
 
     /// Returns whether the state is not staged yet. A state that was applied already, while the session was

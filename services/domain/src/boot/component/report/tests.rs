@@ -9,7 +9,7 @@ use crate::{
         component::{
             Action, BegunBoot, BootPreparation, ComponentEvaluation, ComponentPatch, ComponentPower,
             ComponentPreparation, ComponentWish, DesiredState, EventStats, InventoryPresence, LastAction,
-            NumberedToken, Phase, PowerTurns, ReportedBoots, Status,
+            NumberedToken, PauseMark, Phase, PowerTurns, ReportedBoots, Status,
             artifacts::BootArtifacts,
             view::{artifacts, bare, show, trouble},
             write::{cleared_actual_state, patch, put},
@@ -425,6 +425,7 @@ fn actions_nobody_asks_for_do_not_begin() {
             Action::PoweringOn,
         ),
         ("locked meanwhile", on.clone().with(|one| one.inventory.locked = true), Action::PoweringOn),
+        ("paused meanwhile", on.clone().with(|one| one.wish.pause = Some(pause_mark())), Action::PoweringOn),
         (
             "held",
             on.clone().with(|one| one.evaluation.status = status_of(Phase::PoweringOn, "on_hold")),
@@ -446,6 +447,56 @@ fn actions_nobody_asks_for_do_not_begin() {
     ];
     for (name, component, what) in rows {
         assert_eq!(begin(&component, what), "stale", "{name}");
+    }
+}
+
+fn pause_mark() -> Arc<PauseMark> {
+    PauseMark { by: "alice".into(), since: NOW }.into()
+}
+
+fn pause_report(session: &str, assignment: &str, pause: Option<Arc<PauseMark>>) -> PauseReport {
+    PauseReport { session: session.into(), assignment: assignment.into(), pause }
+}
+
+#[test]
+fn a_pause_marks_the_components_of_its_session_alone() {
+    let plain = stored(Phase::PoweringOn, Action::SessionSetup);
+    let paused = plain.clone().with(|one| one.wish.pause = Some(pause_mark()));
+    let told = paused.clone().with(|one| {
+        let trouble = pause_mark().trouble("s1");
+        (one.evaluation.error, one.evaluation.error_kind) = (Some(trouble.text().clone()), trouble.kind());
+    });
+    let untold = plain.clone().with(|one| one.evaluation.error = Some("".into()));
+    let rows = [
+        ("mark", &plain, pause_report("s1", "id-1", Some(pause_mark())), Ok(Some(paused.clone()))),
+        ("mark again", &paused, pause_report("s1", "id-1", Some(pause_mark())), Ok(None)),
+        ("remove", &paused, pause_report("s1", "id-1", None), Ok(Some(plain.clone()))),
+        ("remove again", &plain, pause_report("s1", "id-1", None), Ok(None)),
+        ("remove the mark and its words", &told, pause_report("s1", "id-1", None), Ok(Some(untold))),
+        ("of another session", &plain, pause_report("s2", "id-1", Some(pause_mark())), Err(Stale)),
+        ("of a namesake", &plain, pause_report("s1", "id-2", Some(pause_mark())), Err(Stale)),
+    ];
+    for (name, component, report, expected) in rows {
+        assert_eq!(record(component, &report, NOW), expected, "{name}");
+    }
+}
+
+#[test]
+fn another_wish_ends_a_pause() {
+    let paused =
+        stored(Phase::PoweringOn, Action::SessionSetup).with(|one| one.wish.pause = Some(pause_mark()));
+    let taken = record(&paused, &assignment(), NOW).expect("newer").expect("news");
+    assert_eq!(taken.wish.pause, None);
+    let write = |change: ComponentPatch| patch(&paused, change, |_| None, NOW).wish.pause;
+    let desired = Some(DesiredState { configuration: Some("c".into()), ..DesiredState::default() });
+    let rows = [
+        ("enabled again", ComponentPatch { enabled: Some(true), ..ComponentPatch::default() }, true),
+        ("error", ComponentPatch { error: Some("e".into()), ..ComponentPatch::default() }, true),
+        ("session", ComponentPatch { session: Some("s2".into()), ..ComponentPatch::default() }, false),
+        ("desired state", ComponentPatch { desired_state: desired, ..ComponentPatch::default() }, false),
+    ];
+    for (name, change, stays) in rows {
+        assert_eq!(write(change), stays.then(pause_mark), "{name}");
     }
 }
 

@@ -315,6 +315,7 @@ fn an_error_passes_by_its_kind_alone() {
         TroubleKind::NotListed,
         TroubleKind::Waiting,
         TroubleKind::NoResults,
+        TroubleKind::Paused,
     ];
     let mut rows = String::new();
     for kind in kinds {
@@ -333,6 +334,7 @@ fn an_error_passes_by_its_kind_alone() {
         NotListed: acted on true, left alone true
         Waiting: acted on true, left alone true
         NoResults: acted on true, left alone true
+        Paused: acted on true, left alone true
     "#]]
     .assert_eq(&rows);
 }
