@@ -202,12 +202,11 @@ const LEARNS: Duration = Duration::from_secs(45);
 pub fn holder_is_learnt(
     holder: &str,
     held_for: Duration,
-    powers: &[Arc<PowerState>],
+    powers: &[PowerState],
     components: &[Arc<Component>],
 ) -> Result<(), String> {
     let is_enabled = !components.is_empty() && components.iter().all(|one| one.is_enabled());
-    let names =
-        |power: &Arc<PowerState>| power.error.contains(holder) || power.action_waits_for.contains(holder);
+    let names = |power: &PowerState| power.error.contains(holder) || power.action_waits_for.contains(holder);
     if held_for <= LEARNS || !is_enabled || powers.iter().any(names) {
         return Ok(());
     }
@@ -216,11 +215,12 @@ pub fn holder_is_learnt(
 
 /// I2: nobody waits for a transition that an operator has abandoned. `abandoned` are the ids of those.
 pub fn abandoned_not_awaited<'a>(
+    node: &str,
     power: &PowerState,
     mut abandoned: impl Iterator<Item = &'a str>,
 ) -> Result<(), String> {
     match abandoned.find(|id| power.error.contains(*id)) {
-        Some(id) => Err(format!("{}: '{}', and {id} is abandoned", power.id, power.error)),
+        Some(id) => Err(format!("{node}: '{}', and {id} is abandoned", power.error)),
         None => Ok(()),
     }
 }

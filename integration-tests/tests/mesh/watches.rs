@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use chassis::{
+    kinds::{configuration::ConfigurationStateRecord, power::PowerStateRecord},
     observe::mirror::{AdmittedWatch, MirroredKind},
     plain_channel,
     store::resource::Batch,
@@ -13,8 +14,6 @@ use futures_util::StreamExt;
 use integration_tests::{PATIENCE, mesh::Mesh};
 use proto::{
     component::{ListComponentsRequest, component_service_client::ComponentServiceClient},
-    configuration::ConfigurationState,
-    power::PowerState,
     session::{WatchSessionsRequest, session_service_client::SessionServiceClient},
 };
 use reqwest::Method;
@@ -94,8 +93,8 @@ async fn every_kind_resumes_its_watch_and_refuses_the_future() {
     let told = [
         kind::<Component>(&settings.component_registry.url).await,
         kind::<chassis::kinds::options::OptionsRecord>(&settings.component_registry.url).await,
-        kind::<PowerState>(&settings.power_controller.url).await,
-        kind::<ConfigurationState>(&settings.config_coordinator.url).await,
+        kind::<PowerStateRecord>(&settings.power_controller.url).await,
+        kind::<ConfigurationStateRecord>(&settings.config_coordinator.url).await,
         sessions(&settings.session_manager.url).await,
     ];
     mesh.stop().await;

@@ -128,7 +128,7 @@ mod tests {
             namespace: "m".to_owned(),
             name: "h".to_owned(),
             uid: "1".to_owned(),
-            sight: look.clone(),
+            sight: look,
             ..wire::HostSight::default()
         };
         let known = SightRecord::of(seen);

@@ -226,7 +226,7 @@ fn holder_that_nobody_learns_of_is_found() {
     let enabled = [component(|_| {})];
     let disabled = [component(|one| one.wish.enabled = Some(false))];
     let silent = [power(PowerReading::On, 3)];
-    let waiting = [Arc::new(PowerState { error: "waits for b".to_owned(), ..PowerState::default() })];
+    let waiting = [PowerState { error: "waits for b".to_owned(), ..PowerState::default() }];
     assert!(holder_is_learnt("b", long, &silent, &enabled).is_err());
     assert!(holder_is_learnt("b", long, &waiting, &enabled).is_ok());
     assert!(holder_is_learnt("b", long, &silent, &disabled).is_ok());
@@ -236,8 +236,8 @@ fn holder_that_nobody_learns_of_is_found() {
 #[test]
 fn wait_for_an_abandoned_transition_is_found() {
     let waiting = PowerState { error: "waits for t2".to_owned(), ..PowerState::default() };
-    assert!(abandoned_not_awaited(&waiting, ["t1", "t2"].into_iter()).is_err());
-    assert!(abandoned_not_awaited(&waiting, ["t1"].into_iter()).is_ok());
+    assert!(abandoned_not_awaited(NODE, &waiting, ["t1", "t2"].into_iter()).is_err());
+    assert!(abandoned_not_awaited(NODE, &waiting, ["t1"].into_iter()).is_ok());
 }
 
 #[test]

@@ -2,15 +2,15 @@
 
 use std::{mem, sync::Arc, time::Duration};
 
-use chassis::store::{disk::KeptCommit, resource::Batch};
-use domain::boot::power::transition::PowerTransition;
-use proto::{
-    component::Action,
-    power::{PowerReading, PowerState},
+use chassis::{
+    kinds::power::PowerStateRecord,
+    store::{disk::KeptCommit, resource::Batch},
 };
+use domain::boot::power::transition::PowerTransition;
+use proto::{component::Action, power::PowerReading};
 use tokio::time::Instant;
 
-use super::{History, Journal, State};
+use super::{History, Journal, State, power_states};
 use crate::{invariants, world::Part};
 
 /// Hold of another client's transition on a node.
@@ -62,7 +62,7 @@ impl Journal {
                 state.judge("I5", Err(what));
             }
             if state.is_calm {
-                let powers = state.powers.get(&node).map(History::recent).unwrap_or_default();
+                let powers = state.powers.get(&node).map(power_states).unwrap_or_default();
                 let components = state.components.get(&node).map(History::recent).unwrap_or_default();
                 let checked = invariants::holder_is_learnt(&hold.id, since.elapsed(), &powers, &components);
                 state.judge("I2", checked);
@@ -88,23 +88,28 @@ impl Journal {
 impl State {
     /// Notes a reading that is stored as evidence while another client's transition holds the node. The next look at the
     /// machine shows whether it still does.
-    pub(super) fn note_belief(&mut self, power: &PowerState) {
-        let generation = self.components.get(&power.id).and_then(History::last).map(|one| one.generation);
+    pub(super) fn note_belief(&mut self, power: &PowerStateRecord) {
+        let (id, power) = (power.id(), power.content());
+        let generation = self.components.get(id).and_then(History::last).map(|one| one.generation);
         let is_evidence = matches!(power.reading(), PowerReading::On | PowerReading::Off)
             && Some(power.generation) == generation;
         if let Some(hold) =
-            self.foreign.get_mut(&power.id).filter(|hold| is_evidence && hold.since.elapsed() > BELIEVES)
+            self.foreign.get_mut(id).filter(|hold| is_evidence && hold.since.elapsed() > BELIEVES)
         {
-            let (id, since) = (&hold.id, hold.since.elapsed());
+            let (holder, since) = (&hold.id, hold.since.elapsed());
             hold.believed =
-                Some(format!("{}: {:?} counts while {id} holds it for {since:?}", power.id, power.reading()));
+                Some(format!("{id}: {:?} counts while {holder} holds it for {since:?}", power.reading()));
         }
     }
 
     /// I2: judges that a power state names no transition that was abandoned a while ago.
-    pub(super) fn judge_wait(&mut self, power: &PowerState) {
+    pub(super) fn judge_wait(&mut self, power: &PowerStateRecord) {
         let abandoned = self.abandoned.iter().filter(|(_, at)| at.elapsed() > FORGETS);
-        let checked = invariants::abandoned_not_awaited(power, abandoned.map(|(id, _)| id.as_str()));
+        let checked = invariants::abandoned_not_awaited(
+            power.id(),
+            power.content(),
+            abandoned.map(|(id, _)| id.as_str()),
+        );
         self.judge("I2", checked);
     }
 

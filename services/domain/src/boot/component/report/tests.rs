@@ -494,7 +494,7 @@ fn another_wish_ends_a_pause() {
         stored(Phase::PoweringOn, Action::SessionSetup).with(|one| one.wish.pause = Some(pause_mark()));
     let taken = record(&paused, &assignment(), NOW).expect("newer").expect("news");
     assert_eq!(taken.wish.pause, None);
-    let write = |change: ComponentPatch| patch(&paused, change, |_| None, NOW).wish.pause;
+    let write = |change: ComponentPatch| patch(&paused, change, |_| None, NOW).wish.pause.clone();
     let desired = Some(DesiredState { configuration: Some("c".into()), ..DesiredState::default() });
     let rows = [
         ("enabled again", ComponentPatch { enabled: Some(true), ..ComponentPatch::default() }, true),
