@@ -204,6 +204,10 @@ fn an_attempt_that_was_not_made_stays_due_until_the_component_moves_on() {
             on: Gone off: Later unknown: Later missing: Later undefined: Later
         powering_off_gracefully, counted, and locked
             on: Later off: Gone unknown: Later missing: Later undefined: Later
+        powering_on, not counted, and paused
+            on: Gone off: Gone unknown: Gone missing: Gone undefined: Gone
+        powering_on, counted, and paused
+            on: Gone off: Later unknown: Later missing: Later undefined: Later
         powering_on, wanted off by now
             on: Gone off: Gone unknown: Gone missing: Gone undefined: Gone
         powering_on, done
