@@ -44,6 +44,11 @@ impl Resource for PowerTransition {
     fn set_revision(&mut self, revision: u64) {
         self.revision = revision;
     }
+
+    #[cfg(feature = "simulation")]
+    fn is_forgotten(&self) -> bool {
+        self.abandoned_at.is_some() && crate::simulation::PlantedDefect::ForgottenAbandonments.is_planted()
+    }
 }
 
 impl WireForm for PowerTransition {

@@ -48,6 +48,12 @@ pub trait Resource: Clone + Send + Sync + 'static {
         size_of::<Self>()
     }
 
+    /// Returns whether a planted defect keeps the resource from being written.
+    #[cfg(feature = "simulation")]
+    fn is_forgotten(&self) -> bool {
+        false
+    }
+
     /// The facets that the owner's secondary index holds, each once and in a fixed order.
     fn facets(&self) -> impl Iterator<Item = Facet<'_>> {
         std::iter::empty()

@@ -86,7 +86,8 @@ impl<R: Resource> Draft<'_, R> {
 
     /// As [`Self::put_because`], with further events of the change beside those of the rule.
     pub fn put_with(&mut self, mut resource: R, reason: &str, further: Vec<EventContent>) {
-        if is_forgotten(&resource) {
+        #[cfg(feature = "simulation")]
+        if resource.is_forgotten() {
             return;
         }
         let key = resource.shared_key();
@@ -143,20 +144,6 @@ impl<R: Resource> Draft<'_, R> {
         }
         found.into_values().collect()
     }
-}
-
-/// Returns whether a simulation forgets the change.
-#[cfg(feature = "simulation")]
-fn is_forgotten(resource: &dyn std::any::Any) -> bool {
-    use domain::boot::power::transition::PowerTransition;
-    let is_abandoned = |one: &PowerTransition| one.abandoned_at.is_some();
-    crate::simulation::PlantedDefect::ForgottenAbandonments.is_planted()
-        && resource.downcast_ref().is_some_and(is_abandoned)
-}
-
-#[cfg(not(feature = "simulation"))]
-fn is_forgotten<R>(_: &R) -> bool {
-    false
 }
 
 /// Assigns a revision to every change, and to the events that were `recorded` of it.
