@@ -83,7 +83,7 @@ impl SessionRpc {
     /// Resumes a session.
     ///
     /// # Errors
-    /// Those of [`Self::pause`].
+    /// Refusals as of [`Self::pause`].
     pub(crate) async fn resume(&self, request: wire::ResumeSessionRequest) -> Result<wire::Session, Fault> {
         let wire::ResumeSessionRequest { name, tenant, expected_revision } = request;
         self.steer(name, &tenant, expected_revision, pause::resume).await

@@ -171,7 +171,7 @@ impl Rack {
         let works = Arc::new(AtomicBool::new(true));
         let hosts = Mirror::<HostRecord>::start(&driver, registry.channel(), |_| {});
         let switches = Arc::new(AtomicBool::new(true));
-        let journals = Journals { sights, powers };
+        let journals = HostJournals { sights, powers };
         tokio::spawn(drive(hosts, journals, Arc::clone(&works), Arc::clone(&switches)));
         let evaluator = Context::new(settings);
         super::start(&evaluator, Role::forever()).unwrap();
@@ -261,7 +261,7 @@ fn meta(name: &str) -> ObjectMeta {
 }
 
 /// Records of the parts that carry calls out.
-struct Journals {
+struct HostJournals {
     sights: Ledger<SightTable>,
     powers: Ledger<PowerTable>,
 }
@@ -269,7 +269,7 @@ struct Journals {
 /// Answers every call of every host at once.
 async fn drive(
     hosts: Mirror<HostRecord>,
-    journals: Journals,
+    journals: HostJournals,
     works: Arc<AtomicBool>,
     switches: Arc<AtomicBool>,
 ) {
@@ -290,7 +290,7 @@ async fn drive(
     }
 }
 
-impl Journals {
+impl HostJournals {
     /// Number of the last call that a part has answered.
     fn last(&self, host: &Host, carrier: CallCarrier) -> u64 {
         let key = key_of(host);
