@@ -122,9 +122,9 @@ async function count(page, state, expected) {
   );
 }
 
-/** Colour in the middle of a node's square, as the browser drew it. */
-async function colourOf(page, id) {
-  const at = await page.evaluate(async id => {
+/** Middle of a node's square in the window. */
+async function squareOf(page, id) {
+  return page.evaluate(async id => {
     const { layOut } = await import(new URL("layout.js", location.href));
     const nodes = await (await fetch(new URL("../v2/components", location.href))).json();
     const plan = layOut(nodes.map(node => node.id), document.getElementById("map").clientWidth);
@@ -132,9 +132,43 @@ async function colourOf(page, id) {
     const box = document.getElementById("map").getBoundingClientRect();
     return { x: Math.round(box.left + 1 + cell.x + 4), y: Math.round(box.top + 1 + cell.y + 4) };
   }, id);
-  const picture = PNG.sync.read(await page.screenshot());
-  const offset = (at.y * picture.width + at.x) * 4;
-  return { ...at, colour: [...picture.data.subarray(offset, offset + 3)] };
+}
+
+/** Red, green and blue of a state, as the style of the page names them. */
+async function colourOf(page, state) {
+  return page.evaluate(state => {
+    const probe = document.createElement("i");
+    probe.style.color = `var(--${state})`;
+    document.body.append(probe);
+    const colour = getComputedStyle(probe).color.match(/\d+/g).slice(0, 3).map(Number);
+    probe.remove();
+    return colour;
+  }, state);
+}
+
+/**
+ * Waits until the browser has drawn a node's square in the colour of a state. Looks again and again, because the map is drawn
+ * some frames after its records arrive, and moves down when a session appears above it.
+ */
+async function drawn(page, id, state) {
+  const expected = String(await colourOf(page, state));
+  let seen;
+  await eventually(`${id} is drawn in the colour of ${state}, ${expected}`, () => `its colour is ${seen}`, async () => {
+    const { x, y } = await squareOf(page, id);
+    const picture = PNG.sync.read(await page.screenshot());
+    const offset = (y * picture.width + x) * 4;
+    seen = String([...picture.data.subarray(offset, offset + 3)]);
+    return seen === expected;
+  });
+}
+
+/** Tries again until `holds` returns true. */
+async function eventually(expectation, seen, holds) {
+  for (const until = Date.now() + PATIENCE; Date.now() < until;) {
+    if (await holds()) return;
+    await new Promise(resolve => setTimeout(resolve, BETWEEN_PICTURES));
+  }
+  assert.fail(`${expectation}: ${seen()}`);
 }
 
 /** Picture of the map without what depends on the fonts of the machine, once the map is at rest. */
@@ -191,7 +225,7 @@ const STEPS = {
 
   async "trouble of a node is shown where it is and goes with it"(browser) {
     const page = await open(browser);
-    const before = await colourOf(page, NODE);
+    await drawn(page, NODE, "stable");
     await gateway("PATCH", `/v2/components/${NODE}`, { error: "fan 3 is broken" });
     await page.locator("#troubles li", { hasText: "fan 3 is broken" }).waitFor();
     await page.locator("#troubles button", { hasText: NODE }).click();
@@ -201,7 +235,7 @@ const STEPS = {
     await page.locator("#troubles", { hasText: "No node reports an error." }).waitFor();
     await page.keyboard.press("Escape");
     await page.locator("#node").waitFor({ state: "hidden" });
-    assert.deepEqual((await colourOf(page, NODE)).colour, before.colour);
+    await drawn(page, NODE, "stable");
     await page.close();
   },
 
@@ -224,9 +258,13 @@ const STEPS = {
     await page.keyboard.press("Enter");
     await page.locator("#node h2", { hasText: NODE }).waitFor();
     await page.keyboard.press("Escape");
-    const { x, y } = await colourOf(page, NODE);
-    await page.mouse.click(x + 4, y + 4);
-    await page.locator("#node h2", { hasText: NODE }).waitFor();
+    await page.locator("#node").waitFor({ state: "hidden" });
+    const heading = page.locator("#node h2", { hasText: NODE });
+    await eventually(`a click on ${NODE} opens it`, () => "it stays closed", async () => {
+      const { x, y } = await squareOf(page, NODE);
+      await page.mouse.click(x, y);
+      return heading.isVisible();
+    });
     await page.close();
   },
 
