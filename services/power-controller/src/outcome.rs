@@ -105,7 +105,7 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::driver::progress::UpstreamTask;
+    use crate::driver::progress::{UpstreamRecord, UpstreamTask};
 
     fn tasks(words: &str) -> TransitionProgress {
         let tasks = words.split_whitespace().map(|word| {
@@ -119,7 +119,7 @@ mod tests {
             };
             UpstreamTask { id: id.to_owned(), state }
         });
-        TransitionProgress { tasks: tasks.collect(), ended: false, record: None }
+        TransitionProgress { tasks: tasks.collect(), ended: false, record: UpstreamRecord::NotKept }
     }
 
     fn names(members: &[TransitionMember]) -> String {

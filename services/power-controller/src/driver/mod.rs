@@ -19,7 +19,10 @@ use upstream::{FailureKind, machine::MachineFile};
 
 pub(crate) use self::redfish::{HostFleet, MachineNode};
 use self::{
-    pcs::PcsDriver, progress::TransitionProgress, redfish::RedfishDriver, simulated::SimulatedPowerDriver,
+    pcs::PcsDriver,
+    progress::{TransitionProgress, UpstreamRecord},
+    redfish::RedfishDriver,
+    simulated::SimulatedPowerDriver,
 };
 
 /// Nodes in one call to upstreams that name no limit of their own. Power services take a little more; a call of this
@@ -367,9 +370,12 @@ impl PowerUpstream {
         deadline: Duration,
     ) -> Result<TransitionProgress, DriverFailure> {
         match self {
-            Self::Simulated(simulated) => Ok(simulated.follow(id, deadline).await?.unwrap_or_else(forgotten)),
+            Self::Simulated(simulated) => simulated.follow(id, deadline).await,
             Self::Pcs(pcs) => pcs.follow(id, deadline).await,
-            Self::Redfish(redfish) => Ok(redfish.follow(id).unwrap_or_else(forgotten)),
+            Self::Redfish(redfish) => {
+                let known = redfish.follow(id);
+                Ok(known.unwrap_or_else(|| TransitionProgress::forgotten(UpstreamRecord::NotKept)))
+            }
         }
     }
 
@@ -497,9 +503,4 @@ impl PowerUpstream {
 /// Returns the error of polling a transition that the upstream did not find but has in its list.
 fn still_listed(not_found: &str) -> String {
     format!("{not_found}, but its list of transitions still has it")
-}
-
-/// Returns the progress of a transition that the upstream has forgotten.
-fn forgotten() -> TransitionProgress {
-    TransitionProgress { tasks: Vec::new(), ended: true, record: None }
 }

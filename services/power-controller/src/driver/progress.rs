@@ -29,6 +29,17 @@ pub(crate) struct UpstreamTask {
     pub(crate) state: TaskState,
 }
 
+/// Record of an upstream under the id of a transition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum UpstreamRecord {
+    /// The upstream reports no more than tasks.
+    NotKept,
+    /// The upstream does not know the id.
+    Missing,
+    /// The upstream has this record.
+    Found(UpstreamTransition),
+}
+
 /// Progress of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TransitionProgress {
@@ -36,6 +47,13 @@ pub(crate) struct TransitionProgress {
     pub(crate) tasks: Vec<UpstreamTask>,
     /// Whether the progress is final.
     pub(crate) ended: bool,
-    /// Record of the upstream under the id; `None`: the upstream reports only tasks, or does not know the id.
-    pub(crate) record: Option<UpstreamTransition>,
+    /// Record of the upstream under the id.
+    pub(crate) record: UpstreamRecord,
+}
+
+impl TransitionProgress {
+    /// Returns the progress of a transition that the upstream does not know any more, or never knew.
+    pub(crate) fn forgotten(record: UpstreamRecord) -> Self {
+        Self { tasks: Vec::new(), ended: true, record }
+    }
 }

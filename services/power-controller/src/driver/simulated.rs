@@ -29,7 +29,7 @@ use super::{
     DriverFailure, ForeignAnswer, ForeignQuery, FoundTransitions, NodeReading, ReadingStream, UpstreamSearch,
     UpstreamTransition,
 };
-use crate::driver::progress::{TaskState, TransitionProgress, UpstreamTask};
+use crate::driver::progress::{TaskState, TransitionProgress, UpstreamRecord, UpstreamTask};
 
 /// Most time until a watch begins. The fleet answers a watch before anything happens, so a peer that needs longer is
 /// not there.
@@ -97,14 +97,14 @@ impl SimulatedPowerDriver {
         Ok(self.told(answer)?.into_inner().transition_id)
     }
 
-    /// Returns the progress of a transition; `None` if the fleet has forgotten it, or never reports progress.
+    /// Returns the progress of a transition. A fleet that never reports progress has ended it at once.
     pub(crate) async fn follow(
         &self,
         id: &str,
         deadline: Duration,
-    ) -> Result<Option<TransitionProgress>, DriverFailure> {
+    ) -> Result<TransitionProgress, DriverFailure> {
         if !self.follows {
-            return Ok(None);
+            return Ok(TransitionProgress::forgotten(UpstreamRecord::NotKept));
         }
         let mut client = self.client.clone();
         let request = GetTransitionRequest { transition_id: id.to_owned() };
@@ -113,14 +113,15 @@ impl SimulatedPowerDriver {
                 let is_listed = self.list(deadline).await?.accepted.iter().any(|one| one.id == id);
                 match is_listed {
                     true => Err(DriverFailure::Ambiguous(super::still_listed(status.message()))),
-                    false => Ok(None),
+                    false => Ok(TransitionProgress::forgotten(UpstreamRecord::Missing)),
                 }
             }
             outcome => {
                 let answer = self.told(outcome)?.into_inner();
-                let (ended, record) = (answer.ended, record(id, &answer));
+                let record = record(id, &answer).map_or(UpstreamRecord::NotKept, UpstreamRecord::Found);
+                let ended = answer.ended;
                 let tasks = answer.tasks.into_iter().map(task).collect();
-                Ok(Some(TransitionProgress { tasks, ended, record }))
+                Ok(TransitionProgress { tasks, ended, record })
             }
         }
     }
@@ -227,7 +228,7 @@ impl SimulatedPowerDriver {
     ) -> Result<Vec<UpstreamTransition>, DriverFailure> {
         let mut open = Vec::new();
         for one in listed {
-            let Some(progress) = self.follow(&one.id, deadline).await? else { continue };
+            let progress = self.follow(&one.id, deadline).await?;
             let is_pending = |task: &&UpstreamTask| matches!(task.state, TaskState::Pending);
             let ids: Vec<_> = progress.tasks.iter().filter(is_pending).map(|task| task.id.clone()).collect();
             if !ids.is_empty() {

@@ -130,11 +130,7 @@ impl PowerEngine {
         if let Ok(progress) = &mut answer.answer
             && !self.transitions.is_read_back(&answer.id)
         {
-            match plan::read_back(
-                &transition,
-                progress.record.as_ref(),
-                &taken_within(&transition, answer.clock),
-            ) {
+            match plan::read_back(&transition, &progress.record, &taken_within(&transition, answer.clock)) {
                 ReadBack::Same => self.transitions.note_read_back(&answer.id),
                 ReadBack::Unclear => {
                     progress.tasks.clear();
@@ -143,7 +139,8 @@ impl PowerEngine {
                         self.transitions.note_read_back(&answer.id);
                     }
                 }
-                ReadBack::Other => return self.distrust(transition, seen),
+                ReadBack::Other => return self.distrust(transition, "which is another one", seen),
+                ReadBack::Missing => return self.distrust(transition, "which it does not know", seen),
             }
         }
         let mut commands = Vec::new();
@@ -155,19 +152,24 @@ impl PowerEngine {
         commands
     }
 
-    /// Handles an upstream record under our id that is of another transition: an answer went to the wrong caller, or is
-    /// wrong. Our transition is in doubt again, and the other one is not touched.
-    fn distrust(&mut self, transition: PowerTransition, seen: EventContext<'_>) -> Vec<EngineCommand> {
+    /// Handles an id under which the upstream has another transition, or none: an answer went to the wrong caller, is
+    /// wrong, or the upstream lost its records. Our transition is in doubt again, and another one is not touched.
+    fn distrust(
+        &mut self,
+        transition: PowerTransition,
+        finding: &str,
+        seen: EventContext<'_>,
+    ) -> Vec<EngineCommand> {
         let id = &transition.id;
         let upstream_id = &transition.upstream_id;
         tracing::warn!(
             transition = id,
             upstream_id,
-            "the upstream has another transition under the id that it gave"
+            finding,
+            "the upstream gave a wrong id, looking for the right one"
         );
-        let error = format!(
-            "the record of it: the upstream answered with transition {upstream_id}, which is another one"
-        );
+        let error =
+            format!("the record of it: the upstream answered with transition {upstream_id}, {finding}");
         self.transitions.end_polls(id);
         let nameless = PowerTransition { upstream_id: String::new(), ..transition };
         self.nodes.follow(&nameless, false);

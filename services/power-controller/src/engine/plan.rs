@@ -15,7 +15,10 @@ use domain::{
 };
 
 use super::PowerAttempt;
-use crate::{convert, driver::UpstreamTransition};
+use crate::{
+    convert,
+    driver::{UpstreamTransition, progress::UpstreamRecord},
+};
 
 /// Groups attempts into the members of as few transitions as possible: one action each, sorted ids, no more than the
 /// upstream takes at once and the option `max_component_batch_size` allows (BOS reference 4).
@@ -207,16 +210,23 @@ pub(crate) enum ReadBack {
     Unclear,
     /// The record has another action, other nodes or another time.
     Other,
+    /// The upstream has no record under the id.
+    Missing,
 }
 
 /// Compares `transition` with the `record` that the upstream has under its id. Records that are over may have lost
-/// their nodes. An upstream without records has no other transition under the id either.
+/// their nodes. An upstream without records has no other transition under the id either. An id that was never seen at
+/// the upstream may be wrong, so that it is unknown there does not say that the transition is over.
 pub(crate) fn read_back(
     transition: &PowerTransition,
-    record: Option<&UpstreamTransition>,
+    record: &UpstreamRecord,
     window: &SearchWindow,
 ) -> ReadBack {
-    let Some(record) = record else { return ReadBack::Same };
+    let record = match record {
+        UpstreamRecord::NotKept => return ReadBack::Same,
+        UpstreamRecord::Missing => return ReadBack::Missing,
+        UpstreamRecord::Found(record) => record,
+    };
     if record.action != transition.action || window.allows(record) == Some(false) {
         return ReadBack::Other;
     }

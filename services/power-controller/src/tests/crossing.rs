@@ -178,6 +178,21 @@ async fn swapped_answers_are_put_right() {
     mesh.until_read("x2", PowerReading::On).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn id_that_the_upstream_does_not_know_is_no_end() {
+    let mut mesh = ControllerMesh::new(Options::default()).await;
+    mesh.start().await;
+    mesh.pcs.mistake_ids(&["t-2"]);
+    mesh.power_on(&["x1"]).await;
+    mesh.until_called("GET /transitions/t-2", 1).await;
+    let found = || async {
+        let transition = mesh.transitions().await.pop()?;
+        (transition.delivery() == Delivery::Accepted && transition.upstream_id == "t-1").then_some(())
+    };
+    until("its own id", found).await;
+    assert_eq!((mesh.pcs.taken(), mesh.pcs.count("DELETE")), (vec!["On x1".to_owned()], 0));
+}
+
 /// Returns a transition that an administrator requested some seconds ago.
 pub(super) fn foreign(id: &str, operation: &str, node: &str) -> serde_json::Value {
     let began = (chrono::Utc::now() - chrono::Duration::seconds(10)).to_rfc3339();

@@ -36,7 +36,7 @@ use super::{
     DriverFailure, ForeignAnswer, ForeignQuery, FoundTransitions, NodeReading, UpstreamSearch,
     UpstreamTransition,
 };
-use crate::driver::progress::TransitionProgress;
+use crate::driver::progress::{TransitionProgress, UpstreamRecord};
 
 /// Time during which a refused node is not requested again while the service took other nodes. Such a node costs the
 /// calls that find it among thousands, and comes from an inventory that an operator has to mend.
@@ -249,7 +249,10 @@ impl PcsDriver {
         id: &str,
         deadline: Duration,
     ) -> Result<TransitionProgress, DriverFailure> {
-        Ok(self.transition(id, deadline).await?.map_or_else(super::forgotten, wire::WireTransition::progress))
+        Ok(match self.transition(id, deadline).await? {
+            Some(transition) => transition.progress(),
+            None => TransitionProgress::forgotten(UpstreamRecord::Missing),
+        })
     }
 
     /// Returns the transition; `None`: the service has forgotten it, and its list confirms that.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::driver::{
     NodeReading, UpstreamTransition,
-    progress::{TaskState, TransitionProgress, UpstreamTask},
+    progress::{TaskState, TransitionProgress, UpstreamRecord, UpstreamTask},
 };
 
 /// Longest text of the service that is passed on, in characters.
@@ -172,7 +172,7 @@ impl WireTransition {
 
     /// Returns the progress of the transition. It holds its nodes until all of it is over, whatever their tasks say.
     pub(super) fn progress(self) -> TransitionProgress {
-        let (ended, record) = (self.is_over(), Some(self.record()));
+        let (ended, record) = (self.is_over(), UpstreamRecord::Found(self.record()));
         let tasks = self.tasks.into_iter().flatten().map(WireTask::task);
         TransitionProgress { tasks: tasks.collect(), ended, record }
     }

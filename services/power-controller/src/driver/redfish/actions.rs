@@ -7,7 +7,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::driver::progress::{TaskState, TransitionProgress, UpstreamTask};
+use crate::driver::progress::{TaskState, TransitionProgress, UpstreamRecord, UpstreamTask};
 
 use super::reset::ResetKind;
 
@@ -116,7 +116,11 @@ impl RedfishActions {
         let mut records = self.records.lock();
         records.forget(Instant::now());
         let begun = records.actions.get(id)?;
-        Some(TransitionProgress { tasks: begun.tasks.clone(), ended: begun.ended.is_some(), record: None })
+        Some(TransitionProgress {
+            tasks: begun.tasks.clone(),
+            ended: begun.ended.is_some(),
+            record: UpstreamRecord::NotKept,
+        })
     }
 }
 
@@ -194,7 +198,7 @@ mod tests {
                         },
                     ],
                     ended: true,
-                    record: None,
+                    record: NotKept,
                 },
             )
         "#]]

@@ -415,7 +415,8 @@ fn an_id_is_believed_when_it_stands_for_what_was_asked() {
         ),
     ];
     for (what, record, expected) in rows {
-        assert_eq!(read_back(&ours(), Some(&record), &window()), expected, "{what}");
+        assert_eq!(read_back(&ours(), &UpstreamRecord::Found(record), &window()), expected, "{what}");
     }
-    assert_eq!(read_back(&ours(), None, &window()), ReadBack::Same, "no records are kept");
+    assert_eq!(read_back(&ours(), &UpstreamRecord::NotKept, &window()), ReadBack::Same);
+    assert_eq!(read_back(&ours(), &UpstreamRecord::Missing, &window()), ReadBack::Missing);
 }

@@ -22,7 +22,7 @@ use super::*;
 use crate::{
     driver::{
         DriverFailure, ForeignAnswer, UpstreamTransition,
-        progress::{TaskState, TransitionProgress, UpstreamTask},
+        progress::{TaskState, TransitionProgress, UpstreamRecord, UpstreamTask},
     },
     journal::JournalChanges,
 };
@@ -377,7 +377,7 @@ fn progress(results: &str, ended: bool) -> TransitionProgress {
         };
         UpstreamTask { id: id.to_owned(), state }
     });
-    TransitionProgress { tasks: tasks.collect(), ended, record: None }
+    TransitionProgress { tasks: tasks.collect(), ended, record: UpstreamRecord::NotKept }
 }
 
 /// Returns the upstream's record of a transition.

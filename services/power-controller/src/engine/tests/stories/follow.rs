@@ -67,7 +67,7 @@ fn shutdown_that_never_begins_is_withdrawn_when_its_own_time_is_over() {
     scene.facts.options.max_power_off_wait_time = 10;
     scene.accepted();
     let mut not_begun = progress("", false);
-    not_begun.record = Some(record("t-1", Action::PoweringOffGracefully, &[], false));
+    not_begun.record = UpstreamRecord::Found(record("t-1", Action::PoweringOffGracefully, &[], false));
     scene.poll(1, Ok(not_begun.clone()));
     assert!(!scene.engine.transitions.is_read_back(&scene.id(1)), "its time is not over");
     scene.pass(11);
