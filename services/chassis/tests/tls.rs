@@ -186,14 +186,14 @@ async fn methods_take_calls_of_the_callers_in_their_rules() {
         call(&files.settings(), address).await.unwrap();
     }
     expect![[r#"
-        registry /note.v1.NoteService/PutNote: Unimplemented: 
-        registry /note.v1.NoteService/GetNote: Unimplemented: spiffe://reveille/registry, which is no caller by name, may not call note.v1.NoteService/GetNote: no rule of this part is about the method; run the same version of both parts
-        gateway /note.v1.NoteService/PutNote: Unimplemented: 
-        gateway /note.v1.NoteService/GetNote: Unimplemented: spiffe://reveille/gateway (gateway) may not call note.v1.NoteService/GetNote: no rule of this part is about the method; run the same version of both parts
-        power /note.v1.NoteService/PutNote: PermissionDenied: spiffe://reveille/power (power) may not call note.v1.NoteService/PutNote, which takes calls of gateway; call with the certificate of one of them, or name the identity in tls.names of the called part
-        power /note.v1.NoteService/GetNote: Unimplemented: spiffe://reveille/power (power) may not call note.v1.NoteService/GetNote: no rule of this part is about the method; run the same version of both parts
-        other /note.v1.NoteService/PutNote: PermissionDenied: spiffe://reveille/other, which is no caller by name, may not call note.v1.NoteService/PutNote, which takes calls of gateway; call with the certificate of one of them, or name the identity in tls.names of the called part
-        other /note.v1.NoteService/GetNote: Unimplemented: spiffe://reveille/other, which is no caller by name, may not call note.v1.NoteService/GetNote: no rule of this part is about the method; run the same version of both parts
+        registry /note.v1.NoteService/PutNote: Unimplemented ''
+        registry /note.v1.NoteService/GetNote: Unimplemented 'spiffe://reveille/registry, which is no caller by name, may not call note.v1.NoteService/GetNote: no rule of this part is about the method; run the same version of both parts'
+        gateway /note.v1.NoteService/PutNote: Unimplemented ''
+        gateway /note.v1.NoteService/GetNote: Unimplemented 'spiffe://reveille/gateway (gateway) may not call note.v1.NoteService/GetNote: no rule of this part is about the method; run the same version of both parts'
+        power /note.v1.NoteService/PutNote: PermissionDenied 'spiffe://reveille/power (power) may not call note.v1.NoteService/PutNote, which takes calls of gateway; call with the certificate of one of them, or name the identity in tls.names of the called part'
+        power /note.v1.NoteService/GetNote: Unimplemented 'spiffe://reveille/power (power) may not call note.v1.NoteService/GetNote: no rule of this part is about the method; run the same version of both parts'
+        other /note.v1.NoteService/PutNote: PermissionDenied 'spiffe://reveille/other, which is no caller by name, may not call note.v1.NoteService/PutNote, which takes calls of gateway; call with the certificate of one of them, or name the identity in tls.names of the called part'
+        other /note.v1.NoteService/GetNote: Unimplemented 'spiffe://reveille/other, which is no caller by name, may not call note.v1.NoteService/GetNote: no rule of this part is about the method; run the same version of both parts'
     "#]].assert_eq(&rows);
 
     let names = BTreeMap::from([("gateway".to_owned(), "spiffe://reveille/power".to_owned())]);
