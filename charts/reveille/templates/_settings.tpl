@@ -55,7 +55,7 @@ JSON, which is TOML too; toToml would turn every whole number into a fraction.
 {{- end -}}
 {{- end -}}
 {{- $_ := set $settings "gateway" (merge $faces (default dict $settings.gateway)) -}}
-{{- $tls := pick .Values.tls "callers" "insecure" -}}
+{{- $tls := pick .Values.tls "callers" "names" "insecure" -}}
 {{- if .Values.tls.enabled -}}
 {{- $_ := set $tls "certificate" "/etc/reveille-tls/tls.crt" -}}
 {{- $_ := set $tls "key" "/etc/reveille-tls/tls.key" -}}

@@ -1,6 +1,7 @@
 //! A mesh that speaks TLS while its authority and all certificates are replaced, and callers that it refuses.
 
 use std::{
+    fmt::Write as _,
     fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
@@ -10,12 +11,18 @@ use std::{
 use chassis::{
     mesh::tls::{CertificateIssuer, IssuedCertificate},
     settings::TlsSettings,
+    within,
 };
 use domain::core::workload::WorkloadIdentity;
+use expect_test::expect;
 use integration_tests::{
     PATIENCE,
     bos::Bos,
     processes::{PARTS, Processes},
+};
+use proto::component::{
+    DeleteComponentRequest, ListComponentsRequest, ReportStatusesRequest,
+    component_service_client::ComponentServiceClient, report_service_client::ReportServiceClient,
 };
 use reqwest::{Certificate, Client, ClientBuilder, Identity, StatusCode};
 use serde_json::json;
@@ -43,6 +50,9 @@ const OPERATOR: &str = "operator";
 
 /// Refused connections, as parts count them.
 const REFUSED: &str = "reveille_tls_handshakes_refused_total";
+
+/// Calls that rules about methods refused, as parts count them.
+const DENIED: &str = "reveille_calls_denied_total{";
 
 /// Status of gRPC for a caller without a certificate.
 const UNAUTHENTICATED: &str = "16";
@@ -104,10 +114,15 @@ impl MeshCertificates {
     }
 
     fn operator(&self) -> TlsSettings {
+        self.holder(OPERATOR)
+    }
+
+    /// Settings of a caller with the certificate of this part.
+    fn holder(&self, holder: &str) -> TlsSettings {
         let file = |name: &str| self.current().join(name);
         TlsSettings {
-            certificate: file("operator.pem"),
-            key: file("operator-key.pem"),
+            certificate: file(&format!("{holder}.pem")),
+            key: file(&format!("{holder}-key.pem")),
             ca_file: file("ca.pem"),
             ..TlsSettings::default()
         }
@@ -171,15 +186,15 @@ async fn succeeded(bos: &Bos, session: &str) {
     assert_eq!(status["percent_successful"], json!(100.0), "{status}");
 }
 
-/// Returns the counts of refused connections of all parts.
-async fn refused_handshakes(mesh: &Processes, certificates: &MeshCertificates) -> Vec<String> {
+/// Returns the counts of refused connections and calls of all parts.
+async fn refusals(mesh: &Processes, certificates: &MeshCertificates) -> Vec<String> {
     let client = certificates.client_of_operator();
     let mut found = Vec::new();
     for part in mesh.parts() {
         let answer = client.get(format!("{}/metrics", mesh.url(part))).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::OK, "{part}");
         let metrics = answer.text().await.unwrap();
-        let counts = metrics.lines().filter(|line| line.starts_with(REFUSED));
+        let counts = metrics.lines().filter(|line| line.starts_with(REFUSED) || line.starts_with(DENIED));
         found.extend(counts.map(|line| format!("{part}: {line}")));
     }
     found
@@ -199,7 +214,7 @@ async fn boots_go_on_while_certificates_and_authorities_are_replaced() {
     let written = writer.stop().await;
     written.is_kept(&mesh.bos).await;
     assert_eq!(written.repeated, 0, "writes were not answered");
-    assert_eq!(refused_handshakes(&mesh, &certificates).await, Vec::<String>::new());
+    assert_eq!(refusals(&mesh, &certificates).await, Vec::<String>::new());
 
     let session = mesh.bos.session(TEMPLATE, "reboot").await;
     for part in callees(&mesh).into_iter().filter(|part| *part != "simulator") {
@@ -238,4 +253,56 @@ async fn callers_without_a_certificate_of_the_mesh_learn_readiness_at_most() {
         assert_eq!(answer.headers()["grpc-status"], UNAUTHENTICATED, "{part}");
         assert!(foreign.get(format!("{url}/readyz")).send().await.is_err(), "{part}");
     }
+    parts_take_calls_of_the_callers_in_their_rules(&mesh, &certificates).await;
+}
+
+/// Calls the component registry with valid certificates, some of them of the wrong part.
+async fn parts_take_calls_of_the_callers_in_their_rules(mesh: &Processes, certificates: &MeshCertificates) {
+    let url = mesh.url("component_registry");
+    let mut rows = String::new();
+    for holder in ["status_evaluator", "insight", "simulator", OPERATOR] {
+        let channel = chassis::channel(&certificates.holder(holder), &url).unwrap();
+        let mut reports = ReportServiceClient::new(channel.clone());
+        let reported = within(PATIENCE, reports.report_statuses(ReportStatusesRequest::default())).await;
+        let mut components = ComponentServiceClient::new(channel);
+        let read = within(PATIENCE, components.list_components(ListComponentsRequest::default())).await;
+        let delete = DeleteComponentRequest { id: "x9c0s0b0n0".into(), ..Default::default() };
+        let deleted = within(PATIENCE, components.delete_component(delete)).await;
+        let outcomes = [reported.err(), read.err(), deleted.err()].map(|refused| match refused {
+            None => "answered".to_owned(),
+            Some(status) => format!("{:?}: {}", status.code(), status.message()),
+        });
+        writeln!(rows, "{holder}\n    {}", outcomes.join("\n    ")).unwrap();
+    }
+    expect![[r#"
+        status_evaluator
+            answered
+            answered
+            PermissionDenied: spiffe://reveille/status-evaluator (status-evaluator) may not call reveille.component.v1.ComponentService/DeleteComponent, which takes calls of gateway, administrator; call with the certificate of one of them, or name the identity in tls.names of the called part
+        insight
+            PermissionDenied: spiffe://reveille/insight (insight) may not call reveille.component.v1.ReportService/ReportStatuses, which takes calls of status-evaluator; call with the certificate of one of them, or name the identity in tls.names of the called part
+            answered
+            PermissionDenied: spiffe://reveille/insight (insight) may not call reveille.component.v1.ComponentService/DeleteComponent, which takes calls of gateway, administrator; call with the certificate of one of them, or name the identity in tls.names of the called part
+        simulator
+            PermissionDenied: spiffe://reveille/simulator, which is no caller by name, may not call reveille.component.v1.ReportService/ReportStatuses, which takes calls of status-evaluator; call with the certificate of one of them, or name the identity in tls.names of the called part
+            PermissionDenied: spiffe://reveille/simulator, which is no caller by name, may not call reveille.component.v1.ComponentService/ListComponents, which takes calls of component-registry, session-manager, status-evaluator, power-controller, config-coordinator, host-provisioner, fleet-manager, insight, gateway, operator, administrator; call with the certificate of one of them, or name the identity in tls.names of the called part
+            PermissionDenied: spiffe://reveille/simulator, which is no caller by name, may not call reveille.component.v1.ComponentService/DeleteComponent, which takes calls of gateway, administrator; call with the certificate of one of them, or name the identity in tls.names of the called part
+        operator
+            PermissionDenied: spiffe://reveille/operator (operator) may not call reveille.component.v1.ReportService/ReportStatuses, which takes calls of status-evaluator; call with the certificate of one of them, or name the identity in tls.names of the called part
+            answered
+            PermissionDenied: spiffe://reveille/operator (operator) may not call reveille.component.v1.ComponentService/DeleteComponent, which takes calls of gateway, administrator; call with the certificate of one of them, or name the identity in tls.names of the called part
+    "#]].assert_eq(&rows);
+    let metrics = certificates.client_of_operator().get(format!("{url}/metrics")).send().await.unwrap();
+    let metrics = metrics.text().await.unwrap();
+    let mut denied: Vec<_> = metrics.lines().filter(|line| line.starts_with(DENIED)).collect();
+    denied.sort_unstable();
+    expect![[r#"
+        reveille_calls_denied_total{caller="insight",service="reveille.component.v1.ComponentService",method="DeleteComponent"} 1
+        reveille_calls_denied_total{caller="insight",service="reveille.component.v1.ReportService",method="ReportStatuses"} 1
+        reveille_calls_denied_total{caller="operator",service="reveille.component.v1.ComponentService",method="DeleteComponent"} 1
+        reveille_calls_denied_total{caller="operator",service="reveille.component.v1.ReportService",method="ReportStatuses"} 1
+        reveille_calls_denied_total{caller="status-evaluator",service="reveille.component.v1.ComponentService",method="DeleteComponent"} 1
+        reveille_calls_denied_total{caller="unknown",service="reveille.component.v1.ComponentService",method="DeleteComponent"} 1
+        reveille_calls_denied_total{caller="unknown",service="reveille.component.v1.ComponentService",method="ListComponents"} 1
+        reveille_calls_denied_total{caller="unknown",service="reveille.component.v1.ReportService",method="ReportStatuses"} 1"#]].assert_eq(&denied.join("\n"));
 }

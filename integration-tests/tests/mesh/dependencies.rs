@@ -43,7 +43,7 @@ fn services_do_not_know_each_other() {
         reveille: chassis command component-registry config-coordinator domain fleet-manager gateway host-provisioner insight power-controller proto session-manager simulator status-evaluator upstreams
         session-manager: chassis domain proto upstream; tests: test-databases test-registry
         simulation: chassis component-registry config-coordinator domain power-controller proto session-manager simulator status-evaluator
-        simulator: chassis proto
+        simulator: chassis domain proto
         status-evaluator: chassis domain proto; tests: test-registry
         test-databases:
         test-registry: chassis component-registry domain proto

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 mod boot;
+mod call_rules;
 mod command_line;
 mod crashes;
 mod dependencies;

@@ -117,6 +117,10 @@ ALERTS = {
         (True, {"reveille_tls_handshakes_refused_total": "0+60x200"}),
         (False, {"reveille_tls_handshakes_refused_total": "0+1x200"}),
     ],
+    "ReveilleCallsDenied": [
+        (True, {"reveille_calls_denied_total{caller=insight,method=ReportStatuses}": "0+1x200"}),
+        (False, {"reveille_calls_denied_total{caller=insight,method=ReportStatuses}": "1x200"}),
+    ],
     "ReveilleStreamsClosed": [
         (True, {"reveille_streams_closed_total": "0+1x200"}),
         (False, {"reveille_streams_closed_total": "1x200"}),

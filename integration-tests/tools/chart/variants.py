@@ -95,7 +95,7 @@ VARIANTS = {
     ),
     "certificates between the parts": (
         "mutual",
-        {"tls": {"enabled": True, "callers": "spiffe://site/ns/fleet/*"}},
+        {"tls": {"enabled": True, "callers": "spiffe://site/ns/fleet/*", "names": {"administrator": "spiffe://site/ns/fleet/ops"}}},
     ),
     "certificates everywhere": (
         "reveille",

@@ -147,6 +147,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use chassis::mesh::tls::ServerTls;
+    use domain::access::calls::CALL_TABLE;
 
     use super::*;
 
@@ -168,7 +169,7 @@ mod tests {
         fs::write(&file, printed).unwrap();
         let settings = Settings::load(Some(&file), &[]).unwrap();
         assert_eq!(settings.check_encryption(), Ok(()));
-        assert!(ServerTls::for_parts(&settings.tls).unwrap().is_some());
+        assert!(ServerTls::for_parts(&settings.tls, CALL_TABLE).unwrap().is_some());
         let made = fs::read_dir(flags(1).directory).unwrap().map(|file| file.unwrap());
         let modes: Vec<_> = made.map(|file| file.metadata().unwrap().permissions().mode() & 0o777).collect();
         assert_eq!(modes, vec![0o600; 2 * HOLDERS.len() + 1]);

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::{
+    collections::BTreeMap,
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
@@ -14,7 +15,11 @@ use chassis::{
     mesh::tls::{CertificateIssuer, ServerTls, write_private},
     settings::TlsSettings,
 };
-use domain::core::workload::WorkloadIdentity;
+use domain::core::{
+    call_rules::{CallTable, CallerName, DefaultNaming, MethodRule},
+    workload::WorkloadIdentity,
+};
+use expect_test::expect;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -27,8 +32,9 @@ use tokio_rustls::{
         pki_types::{CertificateDer, ServerName, pem::PemObject as _},
     },
 };
-use tonic::{Code, Status};
+use tonic::{Code, Status, body::Body};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
+use tower::{Service as _, ServiceExt as _};
 
 /// Bound of every wait.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -71,10 +77,14 @@ impl PartFiles {
 }
 
 async fn serve(tls: TlsSettings) -> (Context, SocketAddr) {
+    serve_with(tls, Server::default()).await
+}
+
+async fn serve_with(tls: TlsSettings, server: Server) -> (Context, SocketAddr) {
     let context = Context::new(Settings { tls, ..Settings::default() });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    chassis::serve(&context, "part", listener, Server::default()).await.unwrap().now();
+    chassis::serve(&context, "part", listener, server).await.unwrap().now();
     (context, address)
 }
 
@@ -143,6 +153,62 @@ async fn only_parts_of_the_mesh_may_call() {
     call(&caller.settings(), address).await.unwrap();
 }
 
+/// Rules about a service that is not there: an allowed call finds that nobody implements it.
+const RULES: CallTable = CallTable {
+    names: &[
+        CallerName { name: "gateway", naming: DefaultNaming::Sibling },
+        CallerName { name: "power", naming: DefaultNaming::Sibling },
+    ],
+    rules: &[MethodRule { service: "note.v1.NoteService", methods: &["PutNote"], callers: &["gateway"] }],
+};
+
+/// Calls a method without a message.
+async fn call_method(tls: &TlsSettings, address: SocketAddr, path: &'static str) -> Status {
+    let mut channel = chassis::channel(tls, &format!("https://{address}")).unwrap();
+    let request = http::Request::post(path).header("content-type", "application/grpc").body(Body::empty());
+    channel.ready().await.unwrap();
+    let answer = tokio::time::timeout(PATIENCE, channel.call(request.unwrap())).await.unwrap().unwrap();
+    Status::from_header_map(answer.headers()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn methods_take_calls_of_the_callers_in_their_rules() {
+    let issuer = CertificateIssuer::new(1).unwrap();
+    let served = PartFiles::new(&issuer, "spiffe://reveille/registry");
+    let (_context, address) = serve_with(served.settings(), Server::with_rules(RULES)).await;
+    let mut rows = String::new();
+    for caller in ["registry", "gateway", "power", "other"] {
+        let files = PartFiles::new(&issuer, &format!("spiffe://reveille/{caller}"));
+        for path in ["/note.v1.NoteService/PutNote", "/note.v1.NoteService/GetNote"] {
+            let status = call_method(&files.settings(), address, path).await;
+            rows += &format!("{caller} {path}: {:?} '{}'\n", status.code(), status.message());
+        }
+        call(&files.settings(), address).await.unwrap();
+    }
+    expect![[r#"
+        registry /note.v1.NoteService/PutNote: Unimplemented ''
+        registry /note.v1.NoteService/GetNote: Unimplemented 'spiffe://reveille/registry, which is no caller by name, may not call note.v1.NoteService/GetNote: no rule of this part is about the method; run the same version of both parts'
+        gateway /note.v1.NoteService/PutNote: Unimplemented ''
+        gateway /note.v1.NoteService/GetNote: Unimplemented 'spiffe://reveille/gateway (gateway) may not call note.v1.NoteService/GetNote: no rule of this part is about the method; run the same version of both parts'
+        power /note.v1.NoteService/PutNote: PermissionDenied 'spiffe://reveille/power (power) may not call note.v1.NoteService/PutNote, which takes calls of gateway; call with the certificate of one of them, or name the identity in tls.names of the called part'
+        power /note.v1.NoteService/GetNote: Unimplemented 'spiffe://reveille/power (power) may not call note.v1.NoteService/GetNote: no rule of this part is about the method; run the same version of both parts'
+        other /note.v1.NoteService/PutNote: PermissionDenied 'spiffe://reveille/other, which is no caller by name, may not call note.v1.NoteService/PutNote, which takes calls of gateway; call with the certificate of one of them, or name the identity in tls.names of the called part'
+        other /note.v1.NoteService/GetNote: Unimplemented 'spiffe://reveille/other, which is no caller by name, may not call note.v1.NoteService/GetNote: no rule of this part is about the method; run the same version of both parts'
+    "#]].assert_eq(&rows);
+
+    let names = BTreeMap::from([("gateway".to_owned(), "spiffe://reveille/power".to_owned())]);
+    let settings = TlsSettings { names, ..served.settings() };
+    let (_context, renamed) = serve_with(settings, Server::with_rules(RULES)).await;
+    let power = PartFiles::new(&issuer, "spiffe://reveille/power");
+    let allowed = call_method(&power.settings(), renamed, "/note.v1.NoteService/PutNote").await;
+    assert_eq!(allowed.code(), Code::Unimplemented);
+    assert_eq!(allowed.message(), "");
+
+    let names = BTreeMap::from([("king".to_owned(), "spiffe://reveille/power".to_owned())]);
+    let refused = ServerTls::for_parts(&TlsSettings { names, ..served.settings() }, RULES).err().unwrap();
+    assert_eq!(format!("{refused:#}"), "tls.names.king: is no name of a caller; there are gateway, power");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn parts_call_only_parts_of_the_mesh() {
     let ours = CertificateIssuer::new(1).unwrap();
@@ -189,7 +255,7 @@ async fn streams_outlive_the_replacement_of_everything() {
 #[test]
 fn ports_of_other_machines_are_encrypted_or_meant_not_to_be() {
     let files = PartFiles::new(&CertificateIssuer::new(1).unwrap(), "spiffe://reveille/gateway");
-    let encrypted = ServerTls::for_parts(&files.settings()).unwrap();
+    let encrypted = ServerTls::for_parts(&files.settings(), CallTable::default()).unwrap();
     for (address, tls, insecure, is_refused) in [
         ("127.0.0.1:1", None, false, false),
         ("[::1]:1", None, false, false),

@@ -36,7 +36,10 @@ use chassis::{
     settings::InventoryDriver,
     store::ledger::{EventHistories, Ledger},
 };
-use domain::boot::bos::{compatibility::Compatibility, options::Options};
+use domain::{
+    access::calls::CALL_TABLE,
+    boot::bos::{compatibility::Compatibility, options::Options},
+};
 use parking_lot::Mutex;
 use proto::{
     component::{
@@ -113,7 +116,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     registry.store_default_options().await?;
     let devices = Box::pin(devices::start(&context, database.clone())).await?;
 
-    let mut server = Server::default();
+    let mut server = Server::with_rules(CALL_TABLE);
     server.add(
         ComponentServiceServer::from_arc(Arc::clone(&registry)).max_decoding_message_size(LARGEST_MESSAGE),
     );

@@ -48,7 +48,7 @@ use chassis::{
     },
     store::ledger::Ledger,
 };
-use domain::{boot::component::Component, core::id::ComponentId};
+use domain::{access::calls::CALL_TABLE, boot::component::Component, core::id::ComponentId};
 use parking_lot::Mutex;
 use proto::{
     boot::boot_script_service_server::BootScriptServiceServer,
@@ -99,7 +99,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         configuration: configuration::ConfigurationUpstream::new(settings)?,
     };
 
-    let mut server = chassis::Server::default();
+    let mut server = chassis::Server::with_rules(CALL_TABLE);
     let (states, tasks) = (ledgers.states.clone(), context.tasks.clone());
     let rpc = ConfigurationRpc { states, role: role.clone(), tasks };
     server.add(ConfigurationServiceServer::new(rpc));

@@ -10,8 +10,13 @@
 //! - `policy`: rules
 //! - `decision`: the decision
 //! - `keys`: for how long the keys of an issuer count, and when they are fetched again
+//!
+//! Behind the gateway, where parts call each other:
+//!
+//! - `calls`: every gRPC method, and the parts that may call it
 
 pub mod caller;
+pub mod calls;
 pub mod decision;
 pub mod keys;
 pub mod operation;

@@ -2,6 +2,7 @@
 
 pub mod backoff;
 pub mod bos_time;
+pub mod call_rules;
 pub mod capacity;
 pub mod clock_offset;
 pub mod condition;

@@ -27,6 +27,7 @@ use chassis::{
     observe::mirror::Mirror,
     store::ledger::{EventHistories, Ledger},
 };
+use domain::access::calls::CALL_TABLE;
 use proto::fleet::fleet_service_server::FleetServiceServer;
 
 pub use store::Migrator;
@@ -54,7 +55,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
 
     let enrolments = EnrolmentManager::open(&context, registry.clone(), database).await?;
 
-    let mut server = Server::default();
+    let mut server = Server::with_rules(CALL_TABLE);
     let fleets = FleetRpc { ledgers: ledgers.clone() };
     server.add(FleetServiceServer::new(fleets).max_decoding_message_size(LARGEST_MESSAGE));
     enrolments.serve(&mut server);

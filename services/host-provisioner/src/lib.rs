@@ -38,6 +38,7 @@ use chassis::{
     settings::seconds,
     store::ledger::Ledger,
 };
+use domain::access::calls::CALL_TABLE;
 use host_calls::until_hosts_are_lost;
 use proto::host::host_sight_service_server::HostSightServiceServer;
 use redfish::LoginReader;
@@ -68,7 +69,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let sights = Ledger::<HostSightTable>::open(&context, database.clone()).await?;
     let role = Role::start(&context, "host-provisioner", &database).await?;
 
-    let mut server = Server::default();
+    let mut server = Server::with_rules(CALL_TABLE);
     server.add(HostSightServiceServer::new(HostSightRpc { sights: sights.clone() }));
     let ready = chassis::serve(&context, "host-provisioner", listener, server).await?;
 

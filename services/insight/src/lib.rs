@@ -19,7 +19,7 @@ use chassis::{
     Context, Listener,
     settings::{InventoryDriver, PowerDriver},
 };
-use domain::boot::explanation::SiteTools;
+use domain::{access::calls::CALL_TABLE, boot::explanation::SiteTools};
 use proto::insight::{
     explain_service_server::ExplainServiceServer, timeline_service_server::TimelineServiceServer,
 };
@@ -45,7 +45,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         settings.power.driver == PowerDriver::Pcs && settings.inventory.driver == InventoryDriver::Hsm;
     let tools = if is_csm { SiteTools::Csm } else { SiteTools::Own };
     let rpc = ExplainRpc { mirrors: mirrors.clone(), peers, tools };
-    let mut server = chassis::Server::default();
+    let mut server = chassis::Server::with_rules(CALL_TABLE);
     server.add(ExplainServiceServer::new(rpc));
     server.add(TimelineServiceServer::new(TimelineRpc(HistoryClients::new(settings)?)));
     let ready = chassis::serve(&context, "insight", listener, server).await?;

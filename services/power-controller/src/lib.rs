@@ -46,7 +46,7 @@ use chassis::{
     settings::{InventoryDriver, seconds},
     store::ledger::{EventHistories, Ledger},
 };
-use domain::{boot::component::Component, core::id::ComponentId};
+use domain::{access::calls::CALL_TABLE, boot::component::Component, core::id::ComponentId};
 use proto::power::{
     host_power_service_server::HostPowerServiceServer, power_service_server::PowerServiceServer,
 };
@@ -91,7 +91,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let powers = Ledger::<HostPowerTable>::open(&context, database.clone()).await?;
     let role = Role::start(&context, "power-controller", &database).await?;
 
-    let mut server = Server::default();
+    let mut server = Server::with_rules(CALL_TABLE);
     let queues = EngineQueues::default();
     let components = mirror_components(&context, registry.clone(), queues.clone(), driver.clone());
     let options = mirror_options(&context, registry.clone(), components.clone(), queues.clone());

@@ -45,7 +45,10 @@ use chassis::{
     observe::mirror::{Change, Mirror},
     store::ledger::{EventHistories, Ledger},
 };
-use domain::boot::{bos::compatibility::Compatibility, component::Component};
+use domain::{
+    access::calls::CALL_TABLE,
+    boot::{bos::compatibility::Compatibility, component::Component},
+};
 use proto::{
     session::{plan_service_server::PlanServiceServer, session_service_server::SessionServiceServer},
     template::session_template_service_server::SessionTemplateServiceServer,
@@ -88,7 +91,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let peers = SetupPeers::new(registry.clone(), Arc::clone(&tenants), settings)?;
     let power = context.channel(&settings.power_controller.url).context("power_controller.url")?;
 
-    let mut server = Server::default();
+    let mut server = Server::with_rules(CALL_TABLE);
     let sessions = SessionRpc {
         staging: StagingService::new(shared.clone(), registry),
         lookup: Arc::clone(&lookup),

@@ -29,6 +29,7 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::{Context as _, bail, ensure};
 use chassis::{Context, Listener, mesh::channel::LARGEST_MESSAGE, settings};
+use domain::access::calls::CALL_TABLE;
 use proto::{
     inventory::{Group, Hardware},
     simulation::{fleet_service_server::FleetServiceServer, rack_service_server::RackServiceServer},
@@ -55,7 +56,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     );
     let reporter = reporter.context("gateway.url")?;
     let (rpc, reports) = fleet(&context)?;
-    let mut server = chassis::Server::default();
+    let mut server = chassis::Server::with_rules(CALL_TABLE);
     let rack = rack(&context.settings.simulator)?.of_fleet(&rpc);
     server.add(FleetServiceServer::new(rpc).max_decoding_message_size(LARGEST_MESSAGE));
     server.add(RackServiceServer::new(rack));

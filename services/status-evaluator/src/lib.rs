@@ -24,7 +24,7 @@ use chassis::{
     mesh::channel::LARGEST_MESSAGE,
     observe::work::WorkQueue,
 };
-use domain::boot::bos::compatibility::Compatibility;
+use domain::{access::calls::CALL_TABLE, boot::bos::compatibility::Compatibility};
 use proto::{
     component::report_service_client::ReportServiceClient,
     evaluation::evaluation_service_server::EvaluationServiceServer,
@@ -54,7 +54,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let registry = ReportServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE);
     let announced: broadcast::Sender<Announced> = broadcast::Sender::new(BACKLOG);
 
-    let mut server = chassis::Server::default();
+    let mut server = chassis::Server::with_rules(CALL_TABLE);
     let compatibility = Compatibility { strict_bos: context.settings.compat.strict_bos };
     let rpc = EvaluationRpc::new(mirrors.clone(), announced.clone(), compatibility, context.tasks.shutdown());
     server.add(EvaluationServiceServer::new(rpc));

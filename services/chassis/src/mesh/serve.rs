@@ -5,6 +5,7 @@ use std::{convert::Infallible, io, pin::pin, time::Duration};
 
 use anyhow::Context as _;
 use axum::{extract::State, response::IntoResponse, routing::get};
+use domain::core::call_rules::CallTable;
 use http::{Request, Response, StatusCode, header::CONTENT_TYPE};
 use hyper::{body::Incoming, rt::Executor, service::service_fn};
 use hyper_util::{
@@ -27,7 +28,10 @@ use tower::{Service, ServiceExt as _};
 use tower_http::trace::TraceLayer;
 use tracing::Span;
 
-use self::connections::ServedConnection;
+use self::{
+    call_guard::{HEALTH, REFLECTION},
+    connections::ServedConnection,
+};
 use crate::{
     Context, Listener,
     mesh::{
@@ -41,6 +45,7 @@ use crate::{
     settings::LimitSettings,
 };
 
+mod call_guard;
 mod callers;
 mod connections;
 
@@ -62,27 +67,30 @@ const WHOLE: &str = "";
 /// Name in health checks that reports whether a part has started; see [`crate::mesh::health`].
 pub const STARTED: &str = "started";
 
-/// Services of every part besides its own.
-const HEALTH: &str = "grpc.health.v1.Health";
-const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
-
 /// The gRPC services of one part, being put together.
 pub struct Server {
     routes: RoutesBuilder,
     health: HealthReporter,
     names: Vec<&'static str>,
+    rules: CallTable,
 }
 
 impl Default for Server {
+    /// Creates a server without rules: with TLS it answers questions about health and reflection alone.
     fn default() -> Self {
         let (health, service) = tonic_health::server::health_reporter();
         let mut routes = Routes::builder();
         routes.add_service(service);
-        Self { routes, health, names: Vec::new() }
+        Self { routes, health, names: Vec::new(), rules: CallTable::default() }
     }
 }
 
 impl Server {
+    /// Creates a server that, with TLS, takes calls by these rules.
+    pub fn with_rules(rules: CallTable) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
     /// Adds a generated service, which counts as not serving until [`Ready::now`].
     pub fn add<S>(&mut self, service: S)
     where
@@ -155,9 +163,9 @@ pub async fn serve(
     server: Server,
 ) -> anyhow::Result<Ready> {
     let listener = listener.into();
-    let Server { mut routes, health, names } = server;
+    let Server { mut routes, health, names, rules } = server;
     let settings = &context.settings.tls;
-    let tls = ServerTls::for_parts(settings)?;
+    let tls = ServerTls::for_parts(settings, rules)?;
     let address = listener.address().context("local address")?;
     let certificate = "tls.certificate, tls.key and tls.ca_file";
     ServerTls::check_exposure(address, tls.as_ref(), certificate, settings.insecure)?;
@@ -183,7 +191,13 @@ pub async fn serve(
     limits.check()?;
     let admit =
         axum::middleware::from_fn_with_state(admission::CallAdmission::new(context), admission::admit);
-    let routes = routes.routes().into_axum_router().layer(admit).route("/metrics", get(metrics));
+    let mut routes = routes.routes().into_axum_router().layer(admit);
+    if tls.is_some() {
+        let guard = call_guard::CallGuard::new(rules);
+        // Outside of admission: a refused call takes no place and is not read.
+        routes = routes.layer(axum::middleware::from_fn_with_state(guard, call_guard::check));
+    }
+    let routes = routes.route("/metrics", get(metrics));
     let routes = routes.route(callers::READY, get(ready).with_state(context.health.clone()));
     let routes = routes.route(callers::STARTED, get(started).with_state(context.health.clone()));
     let routes = routes.layer(axum::middleware::from_fn(callers::check)).layer(

@@ -1,6 +1,6 @@
 //! Certificates of the parts, and the parts that may call them.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,11 @@ pub struct TlsSettings {
     /// Identities that may call this part and be called by it, with commas between them; one that ends with `/*` stands for
     /// all below. Empty: every identity of the trust domain of the part's own certificate.
     pub callers: String,
+    /// Identities of callers by the name that rules about single methods use for them, with commas between them; one that
+    /// ends with `/*` stands for all below. A part that is not here has the identity beside the one of the called part that
+    /// ends with its name, such as `spiffe://reveille/power-controller`. `operator` reads. `administrator`, which is nobody
+    /// unless named here, also writes whatever people write through the gateway.
+    pub names: BTreeMap<String, String>,
     /// Listen beyond this machine also without TLS.
     pub insecure: bool,
 }

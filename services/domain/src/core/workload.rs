@@ -28,6 +28,12 @@ impl WorkloadIdentity {
         rest.split_once('/').map_or(rest, |(domain, _)| domain)
     }
 
+    /// Returns the identity that differs from this one in its last segment; `None` if this one has no path.
+    pub fn sibling(&self, segment: &str) -> Option<Self> {
+        let (parent, _) = self.0.rsplit_once('/').filter(|(parent, _)| parent.len() > SCHEME.len())?;
+        Self::parse(&format!("{parent}/{segment}"))
+    }
+
     /// Returns the identity as a URI.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -92,11 +98,7 @@ impl CallerPolicy {
         if text.trim().is_empty() {
             return Ok(Self::TrustDomain(own.trust_domain().to_owned()));
         }
-        let patterns = text.split(',').map(str::trim);
-        patterns
-            .map(|entry| CallerPattern::parse(entry).ok_or_else(|| entry.to_owned()))
-            .collect::<Result<_, _>>()
-            .map(Self::Listed)
+        CallerPattern::parse_list(text).map(Self::Listed)
     }
 
     /// Decides about a caller by the URI names of its certificate; `None`: it presented no certificate.
@@ -123,6 +125,15 @@ pub fn identity_of(names: &[&str]) -> Option<WorkloadIdentity> {
 }
 
 impl CallerPattern {
+    /// Reads patterns with commas between them.
+    ///
+    /// # Errors
+    /// The entry that is no pattern.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, String> {
+        let entries = text.split(',').map(str::trim);
+        entries.map(|entry| Self::parse(entry).ok_or_else(|| entry.to_owned())).collect()
+    }
+
     fn parse(entry: &str) -> Option<Self> {
         match entry.strip_suffix("/*") {
             Some(above) => WorkloadIdentity::parse(above).map(Self::Below),
@@ -130,7 +141,8 @@ impl CallerPattern {
         }
     }
 
-    fn matches(&self, identity: &WorkloadIdentity) -> bool {
+    /// Returns whether an identity is one of those that the pattern stands for.
+    pub fn matches(&self, identity: &WorkloadIdentity) -> bool {
         match self {
             Self::Identity(exact) => exact == identity,
             Self::Below(above) => {

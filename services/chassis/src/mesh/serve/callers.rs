@@ -16,15 +16,15 @@ pub(super) const READY: &str = "/readyz";
 /// Path that reports whether a part has started.
 pub(super) const STARTED: &str = "/startz";
 
-/// Passes a request on if its caller may call, with the identity of the caller as an extension of the request. Probes of the
+/// Passes a request on if its caller may call, with the caller as an extension of the request. Probes of the
 /// kubelet have no certificate, and may ask for readiness.
 pub(super) async fn check(mut request: Request, next: Next) -> Response {
     let Some(CallerVerdict(verdict)) = request.extensions_mut().remove::<CallerVerdict>() else {
         return next.run(request).await;
     };
     match verdict {
-        Ok(identity) => {
-            request.extensions_mut().insert(identity);
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
             next.run(request).await
         }
         Err(_) if [READY, STARTED].contains(&request.uri().path()) => next.run(request).await,

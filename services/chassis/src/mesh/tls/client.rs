@@ -60,7 +60,7 @@ impl ClientTls {
 }
 
 fn config(settings: &TlsSettings) -> anyhow::Result<ClientConfig> {
-    let MeshContent { own, roots, policy } = MeshContent::read(settings)?;
+    let MeshContent { own, identity: _, roots, policy } = MeshContent::read(settings)?;
     let provider = provider();
     let verifier = IdentityVerifier { roots, policy, provider: Arc::clone(&provider) };
     let mut config = ClientConfig::builder_with_provider(provider)

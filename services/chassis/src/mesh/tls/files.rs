@@ -34,6 +34,7 @@ pub(super) struct CertificateContent {
 /// Content of the files with which a part speaks TLS with other parts.
 pub(super) struct MeshContent {
     pub own: CertificateContent,
+    pub identity: WorkloadIdentity,
     pub roots: Arc<RootCertStore>,
     pub policy: CallerPolicy,
 }
@@ -61,7 +62,7 @@ impl MeshContent {
         let policy = CallerPolicy::parse(&settings.callers, &identity).map_err(|entry| {
             anyhow!("tls.callers: '{entry}' is no identity such as spiffe://reveille/gateway")
         })?;
-        Ok(Self { own, roots: Arc::new(roots), policy })
+        Ok(Self { own, identity, roots: Arc::new(roots), policy })
     }
 }
 

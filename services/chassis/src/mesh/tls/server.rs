@@ -7,8 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Context as _;
-use domain::core::workload::{CallerPolicy, CallerRefusal, WorkloadIdentity};
+use anyhow::{Context as _, anyhow};
+use domain::core::{
+    call_rules::{CallTable, CallerDirectory, NamedCaller},
+    workload::{CallerPolicy, CallerRefusal},
+};
 use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -47,13 +50,19 @@ struct ListenerTls {
 
 struct ServerContent {
     config: Arc<ServerConfig>,
-    /// Identities that may call; `None`: clients are not asked for certificates.
-    policy: Option<CallerPolicy>,
+    /// Parts that may call; `None`: clients are not asked for certificates.
+    parts: Option<KnownParts>,
+}
+
+/// Identities that may call, and their names in the rules.
+struct KnownParts {
+    policy: CallerPolicy,
+    directory: CallerDirectory,
 }
 
 /// Decision about the client of a connection between parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallerVerdict(pub Result<WorkloadIdentity, CallerRefusal>);
+pub struct CallerVerdict(pub Result<Arc<NamedCaller>, CallerRefusal>);
 
 /// Certificate that a client has proved to own, in DER. Clones share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,20 +92,21 @@ impl ServerTls {
     /// When the files cannot be used.
     pub fn for_anyone(files: &CertificateFiles) -> anyhow::Result<Self> {
         let of = files.clone();
-        let make = move || Ok(ServerContent { config: open_config(&of)?, policy: None });
+        let make = move || Ok(ServerContent { config: open_config(&of)?, parts: None });
         Self::new(ReloadedValue::new([files.certificate.clone(), files.key.clone()], make)?)
     }
 
-    /// Encrypts connections between parts, whose certificates are verified; `None` if the part has no certificate.
+    /// Encrypts connections between parts, whose certificates are verified; `None` if the part has no certificate. Callers get
+    /// the names that they have in `rules`.
     ///
     /// # Errors
     /// Names the setting and the file that cannot be used.
-    pub fn for_parts(settings: &TlsSettings) -> anyhow::Result<Option<Self>> {
+    pub fn for_parts(settings: &TlsSettings, rules: CallTable) -> anyhow::Result<Option<Self>> {
         if !settings.is_set().map_err(anyhow::Error::msg)? {
             return Ok(None);
         }
         let of = settings.clone();
-        let content = ReloadedValue::new(paths(settings), move || mesh_content(&of))?;
+        let content = ReloadedValue::new(paths(settings), move || mesh_content(&of, rules))?;
         Self::new(content).map(Some)
     }
 
@@ -107,7 +117,7 @@ impl ServerTls {
     /// When the files cannot be used.
     pub fn for_clients(files: &CertificateFiles, authorities: &ClientAuthorities) -> anyhow::Result<Self> {
         let (of, authorities) = (files.clone(), authorities.clone());
-        let make = move || Ok(ServerContent { config: client_config(&of, &authorities)?, policy: None });
+        let make = move || Ok(ServerContent { config: client_config(&of, &authorities)?, parts: None });
         Self::new(ReloadedValue::new([files.certificate.clone(), files.key.clone()], make)?)
     }
 
@@ -146,7 +156,7 @@ impl ServerTls {
         let shaken = shaken.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         match shaken {
             Ok(stream) => {
-                let caller = content.policy.as_ref().map(|policy| verdict(policy, &stream));
+                let caller = content.parts.as_ref().map(|parts| verdict(parts, &stream));
                 Some(AcceptedTls { certificate: certificate(&stream), stream, caller })
             }
             Err(error) => {
@@ -192,9 +202,10 @@ impl ListenerTls {
     }
 }
 
-fn verdict<S>(policy: &CallerPolicy, stream: &TlsStream<S>) -> CallerVerdict {
+fn verdict<S>(parts: &KnownParts, stream: &TlsStream<S>) -> CallerVerdict {
     let presented = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-    CallerVerdict(policy.admit(presented.map(uri_names).as_deref()))
+    let identity = parts.policy.admit(presented.map(uri_names).as_deref());
+    CallerVerdict(identity.map(|identity| Arc::new(parts.directory.named(identity))))
 }
 
 fn certificate<S>(stream: &TlsStream<S>) -> Option<ClientCertificate> {
@@ -230,8 +241,10 @@ fn client_config(
     Ok(Arc::new(config))
 }
 
-fn mesh_content(settings: &TlsSettings) -> anyhow::Result<ServerContent> {
-    let MeshContent { own, roots, policy } = MeshContent::read(settings)?;
+fn mesh_content(settings: &TlsSettings, rules: CallTable) -> anyhow::Result<ServerContent> {
+    let MeshContent { own, identity, roots, policy } = MeshContent::read(settings)?;
+    let directory = CallerDirectory::new(rules, &identity, &settings.names);
+    let directory = directory.map_err(|fault| anyhow!("tls.names.{fault}"))?;
     let provider = provider();
     // A client without certificate gets a reason, and probes need none; see `serve::callers`.
     let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider))
@@ -244,5 +257,5 @@ fn mesh_content(settings: &TlsSettings) -> anyhow::Result<ServerContent> {
         .with_single_cert(own.chain, own.key)
         .context("tls.certificate and tls.key do not fit")?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(ServerContent { config: Arc::new(config), policy: Some(policy) })
+    Ok(ServerContent { config: Arc::new(config), parts: Some(KnownParts { policy, directory }) })
 }
