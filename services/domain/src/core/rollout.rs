@@ -17,7 +17,7 @@ use crate::core::{
 /// Progress of a batch, as it is on record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BatchProgress {
-    /// Nothing begins for the members yet.
+    /// The members do not begin yet.
     #[default]
     Closed,
     /// The members are under way, and it is not decided whether enough of them succeed.
@@ -25,19 +25,19 @@ pub enum BatchProgress {
         /// Time at which the batch was opened.
         since: Timestamp,
     },
-    /// Enough members succeeded.
+    /// Members succeeded in the wanted number.
     Met {
         /// Time at which the batch was opened.
         since: Timestamp,
         /// Time at which enough members had succeeded.
         at: Timestamp,
     },
-    /// Too many members failed.
+    /// Members failed in a number that keeps the batch from its threshold.
     Missed {
         /// Time at which the batch was opened.
         since: Timestamp,
     },
-    /// Too many members failed, and a person lets the rollout go on.
+    /// Members failed in such a number, and a person lets the rollout go on.
     Waived {
         /// Time at which the batch was opened.
         since: Timestamp,
@@ -143,15 +143,15 @@ pub struct BatchView {
 pub enum RolloutStep {
     /// The batch is opened.
     Open(usize),
-    /// It is noted that enough members of the batch have succeeded.
+    /// The success of the batch is noted.
     Meet(usize),
-    /// It is noted that too many members of the batch failed, and the policy says what follows.
+    /// The miss of the batch is noted, and the policy says what follows.
     Miss(usize),
-    /// Nothing is done yet.
+    /// A step is not due yet.
     Wait(RolloutWait),
-    /// No further batch is opened: a batch missed, and the policy stops the rollout.
+    /// The rollout is over before its last batch: a batch missed, and the policy stops it.
     Stopped,
-    /// Every batch was opened, and the last one is decided.
+    /// The last batch was opened, and is decided.
     Done,
 }
 
@@ -172,7 +172,7 @@ pub enum RolloutWait {
         /// End of the wait.
         until: Timestamp,
     },
-    /// So many members are under way that the next batch would exceed the limit.
+    /// Members are under way in such a number that the next batch would exceed the limit.
     InFlight {
         /// Batch that is to be opened.
         batch: usize,

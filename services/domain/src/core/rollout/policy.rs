@@ -64,7 +64,7 @@ fn check_percent(field: &str, percent: u32) -> Result<(), Invalid> {
 /// Rule by which the members after the canary are cut. `G` is a kind of groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchCut<G> {
-    /// All in one batch.
+    /// A single batch.
     Whole,
     /// Batches of that size.
     Share(BatchShare),
@@ -75,10 +75,10 @@ pub enum BatchCut<G> {
 /// Consequence of a batch that misses its threshold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum MissAction {
-    /// Nothing more begins until a person decides.
+    /// The rollout waits until a person decides.
     #[default]
     Hold,
-    /// No further batch is opened, and the members without a begin are let go.
+    /// The rollout ends, and the members of closed batches are let go.
     Stop,
 }
 
@@ -100,7 +100,7 @@ pub struct RolloutPolicy<G> {
 }
 
 /// Policy as a client gives it. Members that are `None` are not given.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyRequest<G> {
     /// Number of members of the first batch.
     pub canary_count: Option<u32>,
@@ -120,6 +120,22 @@ pub struct PolicyRequest<G> {
     pub threshold_percent: Option<u32>,
     /// Consequence of a batch in which too few do.
     pub on_miss: MissAction,
+}
+
+impl<G> Default for PolicyRequest<G> {
+    fn default() -> Self {
+        Self {
+            canary_count: None,
+            canary_percent: None,
+            batch_count: None,
+            batch_percent: None,
+            by: None,
+            max_in_flight: None,
+            soak_millis: None,
+            threshold_percent: None,
+            on_miss: MissAction::default(),
+        }
+    }
 }
 
 impl<G> RolloutPolicy<G> {
