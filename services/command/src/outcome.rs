@@ -228,7 +228,7 @@ mod tests {
         let standing = RolloutStanding { text: "batch 1 of 3 is open, 1 failed".to_owned() };
         let rollout = SessionRollout { standing: Some(standing), ..SessionRollout::default() };
         let end = SessionEnd { pause: Some(pause), rollout: Some(rollout), ..SessionEnd::default() };
-        expect![[r#"1/8 settled, 1 failed; batch 1 of 3 is open, 1 failed; paused by rollout: batch 1 of 3 missed; `reveille session resume s` lets it go on"#]]
+        expect!["1/8 settled, 1 failed, 7 powering on; batch 1 of 3 is open, 1 failed; paused by rollout: batch 1 of 3 missed; `reveille session resume s` lets it go on"]
             .assert_eq(&progress(&session("running", "", "", false), &nodes(8, 12.5, 0.0, ""), &end));
     }
 

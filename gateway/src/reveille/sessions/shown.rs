@@ -232,6 +232,7 @@ mod tests {
             rows += "\n";
         }
         expect![[r#"
+            {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"running","rollout":{"policy":{"batch_count":1,"soak":60,"on_miss":"pause"},"batch":1,"batches":[{"members":1,"progress":"met","opened_at":"1970-01-01T00:00:07.000Z"},{"members":1,"progress":"closed"}],"standing":{"under_way":0,"succeeded":1,"failed":0,"in_flight":0,"waits_for":"soak","until":"1970-01-01T00:01:07.000Z","text":"batch 1 of 2 is open"}},"start_time":""}
             {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"running","cancellation":{"reason":"wrong image"},"start_time":""}
             {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"running","pause":{"by":"alice","since":"1970-01-01T00:00:07.000Z","reason":"power cap"},"start_time":""}
             {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"complete","result":"succeeded","start_time":""}

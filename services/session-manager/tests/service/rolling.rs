@@ -227,6 +227,12 @@ async fn bad_policies_name_the_field() {
     }
     rows += &refusal(world.create(CreateSessionRequest { stage: true, ..rollout(canary()) }).await);
     expect![[r#"
+        rollout.batch_count: is 0 but has to be at least 1
+        rollout.batch_percent: is 101 but may be at most 100
+        rollout.canary_percent: cannot stand beside canary_count: give one of the two
+        rollout.soak: is negative
+        rollout: gives no batches: give a canary, a size or a kind of batches, or a limit of members in flight
+        rollout: a session that only stages begins nothing, and has no batches
     "#]]
     .assert_eq(&rows);
 }
