@@ -17,7 +17,6 @@ mod plans;
 mod processes;
 mod request_ids;
 mod rest;
-mod rollouts;
 mod shutdown;
 mod startup;
 mod timeline;
