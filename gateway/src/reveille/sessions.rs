@@ -1,5 +1,6 @@
 //! Sessions with their results, and the interventions of operators: cancel, pause, resume and retry.
 
+mod rollout;
 mod shown;
 mod wish;
 
@@ -62,7 +63,7 @@ pub(super) fn endpoints() -> Vec<ApiEndpoint<MeshHandle>> {
             )
             .post(
                 create,
-                ApiOperation::new("Create a session, which may be bound to a plan")
+                ApiOperation::new("Create a session, which may be bound to a plan, and may roll out in batches")
                     .answers_with::<ShownSession>(StatusCode::CREATED)
                     .asks([tenant_parameter()])
                     .refuses(StatusCode::FORBIDDEN, "The tenant that asks is another one")
@@ -147,7 +148,8 @@ async fn show(
     let tenant = tenant(&headers, &query)?.unwrap_or_default();
     let request = GetSessionRequest { name: name.into_text(), tenant };
     let answer = answer(SESSIONS, mesh.sessions.clone().get_session(call(request))).await.map_err(refused)?;
-    shown(answer.session)
+    let session = promised(answer.session).map_err(refused)?;
+    json(StatusCode::OK, &ShownSession::with_standing(session, answer.rollout))
 }
 
 async fn cancel(

@@ -99,7 +99,7 @@ async fn follow_to_end(
                 if let Some(outcome) = SessionOutcome::of(&view.session, &view.nodes, &view.end) {
                     return Ok(Ok((view, outcome)));
                 }
-                display.show(began.elapsed(), &progress(&view.session, &view.nodes));
+                display.show(began.elapsed(), &progress(&view.session, &view.nodes, &view.end));
             }
             Err(error) if error.is_passing() => display.show(began.elapsed(), &error.to_string()),
             Err(error) => return Err(error),
@@ -137,8 +137,8 @@ impl SessionView {
             )?,
         };
         let end = match session.status.status.as_str() {
-            "complete" => end(client, name).await?,
-            _ => SessionEnd::default(),
+            "pending" => SessionEnd::default(),
+            _ => end(client, name).await?,
         };
         Ok(Self { document, session, nodes, end })
     }
@@ -153,7 +153,7 @@ impl SessionView {
     }
 }
 
-/// Returns the end of a session in the words of the service.
+/// Returns the end of a session in the words of the service, or how far its rollout is.
 async fn end(client: &GatewayClient, name: &str) -> Result<SessionEnd, CommandError> {
     let path = format!("/reveille/v1/sessions/{}", segment(name));
     match client.get_own(&path, &[]).await {

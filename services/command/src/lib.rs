@@ -25,6 +25,7 @@ mod output;
 mod plan;
 mod policy;
 mod record;
+mod rollout;
 mod session_table;
 mod sessions;
 mod status;

@@ -71,11 +71,21 @@ impl SessionOutcome {
 }
 
 /// Returns the progress in one line: counts of nodes, and what most of them wait for.
-pub(crate) fn progress(session: &SessionRecord, nodes: &SessionStatus) -> String {
+pub(crate) fn progress(session: &SessionRecord, nodes: &SessionStatus, end: &SessionEnd) -> String {
     let mut parts = Vec::new();
     match session.status.status.as_str() {
         "pending" => parts.push("pending".to_owned()),
         _ => parts.push(counts(nodes)),
+    }
+    if let Some(standing) = end.rollout.as_ref().and_then(|rollout| rollout.standing.as_ref()) {
+        parts.push(standing.text.clone());
+    }
+    if let Some(pause) = &end.pause {
+        let reason = if pause.reason.is_empty() { String::new() } else { format!(": {}", pause.reason) };
+        parts.push(format!(
+            "paused by {}{reason}; `reveille session resume {}` lets it go on",
+            pause.by, session.name
+        ));
     }
     if !session.status.waiting_for.is_empty() {
         parts.push(format!("waiting for {}", session.status.waiting_for));
@@ -161,6 +171,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::record::{RolloutStanding, SessionPause, SessionRollout};
 
     fn nodes(count: u32, failed: f64, successful: f64, error: &str) -> SessionStatus {
         let errors = if error.is_empty() { json!({}) } else { json!({error: {"count": 2, "list": "x1,x2"}}) };
@@ -212,6 +223,16 @@ mod tests {
     }
 
     #[test]
+    fn progress_tells_pause_and_rollout() {
+        let pause = SessionPause { by: "rollout".to_owned(), reason: "batch 1 of 3 missed".to_owned() };
+        let standing = RolloutStanding { text: "batch 1 of 3 is open, 1 failed".to_owned() };
+        let rollout = SessionRollout { standing: Some(standing), ..SessionRollout::default() };
+        let end = SessionEnd { pause: Some(pause), rollout: Some(rollout), ..SessionEnd::default() };
+        expect!["1/8 settled, 1 failed, 7 powering on; batch 1 of 3 is open, 1 failed; paused by rollout: batch 1 of 3 missed; `reveille session resume s` lets it go on"]
+            .assert_eq(&progress(&session("running", "", "", false), &nodes(8, 12.5, 0.0, ""), &end));
+    }
+
+    #[test]
     fn session_result_follows_from_its_nodes() {
         let none = SessionStatus::default();
         let mut rows = String::new();
@@ -230,7 +251,7 @@ mod tests {
             (session("complete", "no such image", "", true), none),
         ] {
             let outcome = SessionOutcome::of(&session, &nodes, &SessionEnd::default());
-            writeln!(rows, "{}: {:?}", progress(&session, &nodes), outcome).unwrap();
+            writeln!(rows, "{}: {:?}", progress(&session, &nodes, &SessionEnd::default()), outcome).unwrap();
             if let Some(outcome) = outcome {
                 rows.push_str(&summary(outcome, &session, &nodes, Some(300)));
             }

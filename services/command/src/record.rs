@@ -60,6 +60,8 @@ pub(crate) struct BootArtifacts {
 #[serde(default)]
 pub(crate) struct SessionRecord {
     pub name: String,
+    #[serde(deserialize_with = "text")]
+    pub tenant: String,
     pub operation: String,
     pub template_name: String,
     #[serde(deserialize_with = "text")]
@@ -68,14 +70,45 @@ pub(crate) struct SessionRecord {
     #[serde(deserialize_with = "text")]
     pub components: String,
     pub status: SessionProgress,
+    /// Progress that BOS does not show, such as `paused, batch 2/5`; empty: none, or not read.
+    #[serde(skip)]
+    pub detail: String,
 }
 
-/// Result of a session, in the words of the service. BOS, and gateways of earlier releases, have none.
+/// Result of a session, in the words of the service, and what BOS does not show of its progress. BOS, and gateways of earlier
+/// releases, have none of it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct SessionEnd {
     pub name: String,
+    pub tenant: String,
     pub result: String,
+    pub pause: Option<SessionPause>,
+    pub rollout: Option<SessionRollout>,
+}
+
+/// Pause of a session.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SessionPause {
+    pub by: String,
+    pub reason: String,
+}
+
+/// Rollout of a session.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SessionRollout {
+    pub batch: usize,
+    pub batches: Vec<serde::de::IgnoredAny>,
+    pub standing: Option<RolloutStanding>,
+}
+
+/// Standing of a rollout.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RolloutStanding {
+    pub text: String,
 }
 
 /// Progress of a session.
@@ -238,6 +271,16 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
     Option::<String>::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
+impl SessionEnd {
+    /// Returns the progress that BOS does not show, such as `paused, batch 2/5`.
+    pub(crate) fn detail(&self) -> String {
+        let paused = self.pause.as_ref().map(|_| "paused".to_owned());
+        let rollout = self.rollout.as_ref().filter(|rollout| !rollout.batches.is_empty());
+        let batch = rollout.map(|rollout| format!("batch {}/{}", rollout.batch, rollout.batches.len()));
+        paused.into_iter().chain(batch).collect::<Vec<_>>().join(", ")
+    }
+}
+
 impl ComponentRecord {
     pub(crate) fn tone(&self) -> Tone {
         match self.status.status.as_str() {
@@ -293,6 +336,19 @@ mod tests {
             ("soon", ""),
         ] {
             assert_eq!(age(time, now), expected, "{time}");
+        }
+    }
+
+    #[test]
+    fn sessions_tell_their_pause_and_batch() {
+        for (text, expected) in [
+            ("{}", ""),
+            (r#"{"pause": {"by": "alice"}}"#, "paused"),
+            (r#"{"rollout": {"batch": 0, "batches": []}}"#, ""),
+            (r#"{"rollout": {"batch": 2, "batches": [{}, {}, {}]}}"#, "batch 2/3"),
+            (r#"{"pause": {}, "rollout": {"batch": 1, "batches": [{}]}}"#, "paused, batch 1/1"),
+        ] {
+            assert_eq!(serde_json::from_str::<SessionEnd>(text).unwrap().detail(), expected, "{text}");
         }
     }
 

@@ -26,7 +26,7 @@ pub(crate) fn table(sessions: &[SessionRecord], wide: bool) -> Table {
             Cell::plain(&session.name),
             Cell::plain(&session.operation),
             Cell::plain(&session.template_name),
-            Cell::new(&session.status.status, tone(session)),
+            Cell::new(status(session), tone(session)),
             Cell::plain(age(&session.status.start_time, now)),
             Cell::plain(text),
         ];
@@ -41,6 +41,14 @@ pub(crate) fn table(sessions: &[SessionRecord], wide: bool) -> Table {
         table.push([name, operation, template, status, age, error, stage, limit, nodes]);
     }
     table
+}
+
+/// Returns the status with what BOS does not show of it, such as `running, paused`.
+fn status(session: &SessionRecord) -> String {
+    match session.detail.as_str() {
+        "" => session.status.status.clone(),
+        detail => format!("{}, {detail}", session.status.status),
+    }
 }
 
 fn tone(session: &SessionRecord) -> Tone {

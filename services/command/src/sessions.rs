@@ -12,6 +12,7 @@ use crate::{
     follow::{WaitFlags, follow},
     output::{OutputFlags, print, show},
     record::{SessionEnd, SessionRecord},
+    rollout::RolloutFlags,
     session_table::table,
     terminal::note,
 };
@@ -22,6 +23,7 @@ Examples:
   reveille boot compute --limit x1000c[0-3]s[0-7]b0n[0-1] --wait
   reveille reboot compute --limit 'Compute,!x1000c0s0b0n0' --stage
   reveille shutdown compute --wait --timeout 30m -o json
+  reveille reboot compute --canary 1 --batch 25% --soak 5m --threshold 95% --wait
   reveille plan compute, then: reveille boot compute --plan HASH --wait
 
 With --wait the exit code tells the result of the session; `reveille status --help` lists the codes.";
@@ -47,6 +49,8 @@ pub struct StartFlags {
     /// Hash of a plan, as `reveille plan` shows it: the session is refused if the plan does not hold any more
     #[arg(long, value_name = "HASH")]
     plan: Option<String>,
+    #[command(flatten)]
+    rollout: RolloutFlags,
     /// Wait for the end of the session, and end with its result
     #[arg(long)]
     wait: bool,
@@ -145,10 +149,18 @@ pub(crate) async fn start(operation: &str, flags: &StartFlags) -> Result<ExitRea
     Ok(ExitReason::Done)
 }
 
-/// Creates a session. BOS has no plans, so one that is bound to a plan is created at a path of Reveille's own.
+/// Creates a session. BOS has no plans and no rollouts, so one with either is created at a path of Reveille's own.
 async fn create(client: &GatewayClient, flags: &StartFlags, mut body: Value) -> Result<Value, CommandError> {
-    let Some(plan) = &flags.plan else { return client.send(Method::POST, "/sessions", &body).await };
-    body["plan_hash"] = json!(plan);
+    let rollout = flags.rollout.body();
+    if flags.plan.is_none() && rollout.is_none() {
+        return client.send(Method::POST, "/sessions", &body).await;
+    }
+    if let Some(plan) = &flags.plan {
+        body["plan_hash"] = json!(plan);
+    }
+    if let Some(rollout) = rollout {
+        body["rollout"] = rollout;
+    }
     let document = client.send_own(Method::POST, "/reveille/v1/sessions", &body).await?;
     let created: SessionEnd = parsed("/reveille/v1/sessions", document)?;
     client.get(&format!("/sessions/{}", segment(&created.name)), &[]).await
@@ -254,9 +266,30 @@ pub(crate) async fn list(
     let mut documents: Vec<Value> = parsed("/sessions", client.get("/sessions", &query).await?)?;
     documents.sort_by_key(|session| session["status"]["start_time"].as_str().map(str::to_owned));
     let document = Value::Array(documents);
-    let sessions = parsed("/sessions", document.clone())?;
+    let mut sessions: Vec<SessionRecord> = parsed("/sessions", document.clone())?;
+    if output.is_for_people() {
+        tell_details(client, &mut sessions).await?;
+    }
     show_all(output, &document, sessions)?;
     Ok(ExitReason::Done)
+}
+
+/// Adds what BOS does not show of the sessions that are under way.
+async fn tell_details(client: &GatewayClient, sessions: &mut [SessionRecord]) -> Result<(), CommandError> {
+    if sessions.iter().all(|session| session.status.status == "complete") {
+        return Ok(());
+    }
+    let all: Vec<SessionEnd> = match client.get_own("/reveille/v1/sessions", &[]).await {
+        Ok(document) => parsed("/reveille/v1/sessions", document)?,
+        // The gateway knows no results, pauses and rollouts.
+        Err(CommandError::Refused { status: 404 | 405, .. }) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for session in sessions.iter_mut().filter(|session| session.status.status != "complete") {
+        let own = all.iter().find(|own| own.name == session.name && own.tenant == session.tenant);
+        session.detail = own.map(SessionEnd::detail).unwrap_or_default();
+    }
+    Ok(())
 }
 
 fn show_all(

@@ -117,6 +117,7 @@ pub(crate) fn assignments(
     let tenant = Tenant::parse(&request.tenant)?;
     let id = interner.share(&request.assignment_id);
     let session = interner.share(&request.session);
+    let pause = request.pause.map(|mark| Arc::new(pause_from_wire(mark, interner)));
     let assignments = request.assignments.into_iter().map(|one| {
         let assignment = Assignment {
             assignment_id: Arc::clone(&id),
@@ -127,6 +128,7 @@ pub(crate) fn assignments(
             clear_actual_state: one.clear_actual_state,
             clear_bss_token: one.clear_bss_token,
             stage: request.stage,
+            pause: pause.clone(),
         };
         (one.ids, assignment)
     });

@@ -17,6 +17,7 @@ pub mod node_set;
 pub mod ownership;
 pub mod pace;
 pub mod refusal;
+pub mod rollout;
 pub mod shared_part;
 pub mod text;
 pub mod time;

@@ -5,10 +5,10 @@ use domain::{
     boot::{
         component::PauseMark,
         explanation::{
-            BootStage, CauseClass, CauseOutcome, CauseReason, ConfigurationSight, EvidenceItem,
-            EvidenceSource, EvidenceVerdict, ExplainedCause, Explanation, HistoryChange, HistoryEvent,
-            LeftOutNode, Peer, PowerSight, ScriptEvidence, ScriptRequests, SessionEvidence, SessionMember,
-            SiteTools, StoredEvent, TransitionResult,
+            BatchNumber, BatchSight, BootStage, CauseClass, CauseOutcome, CauseReason, ConfigurationSight,
+            EvidenceItem, EvidenceSource, EvidenceVerdict, ExplainedCause, Explanation, HistoryChange,
+            HistoryEvent, LeftOutNode, Peer, PowerSight, ScriptEvidence, ScriptRequests, SessionEvidence,
+            SessionMember, SiteTools, StoredEvent, TransitionResult,
         },
         power::PowerReading,
         session::{Progress, membership::LeftOutReason},
@@ -127,9 +127,18 @@ pub(crate) fn left_out(member: session::LeftOutMember) -> LeftOutNode {
     LeftOutNode { id: member.id, reason }
 }
 
+/// Finds the batch of a node in the rollout of its session; `None`: the node is in none.
+pub(crate) fn batch(session: &session::Session, rollout: String, id: &str) -> Option<BatchSight> {
+    let batches = &session.rollout.as_ref()?.batches;
+    let has = |batch: &session::RolloutBatch| batch.components.iter().any(|member| member == id);
+    let number = batches.iter().position(has)? + 1;
+    Some(BatchSight { batch: BatchNumber { number, of: batches.len() }, rollout })
+}
+
 /// Joins the evidence about a session.
 pub(crate) fn session_evidence(
     session: session::Session,
+    rollout: String,
     members: Vec<SessionMember>,
     left_out: Option<Vec<LeftOutNode>>,
     tools: SiteTools,
@@ -139,13 +148,14 @@ pub(crate) fn session_evidence(
         session::Progress::Running => Progress::Running,
         session::Progress::Complete => Progress::Complete,
     };
-    let pause = session.pause.map(|pause| PauseMark {
-        by: pause.by.into(),
-        since: pause.since.map(time::from_wire).unwrap_or_default(),
+    let pause = session.pause.map(|pause| {
+        let since = pause.since.map(time::from_wire).unwrap_or_default();
+        PauseMark::by(pause.by, since)
     });
     SessionEvidence {
         progress,
         pause,
+        rollout,
         trouble_since: session.trouble_begin.and_then(|begin| begin.since).map(time::from_wire),
         started_at: session.created_at.map(time::from_wire).unwrap_or_default(),
         ended_at: session.end_time.as_deref().and_then(bos_time::read),
@@ -342,5 +352,6 @@ fn reason(reason: CauseReason) -> wire::CauseReason {
         CauseReason::SessionSuperseded => wire::CauseReason::SessionSuperseded,
         CauseReason::Superseded => wire::CauseReason::Superseded,
         CauseReason::SessionPaused => wire::CauseReason::SessionPaused,
+        CauseReason::BatchAwaited => wire::CauseReason::BatchAwaited,
     }
 }

@@ -95,6 +95,7 @@ impl InsightMirrors {
             history: traces.history.as_deref(),
             transitions: traces.transitions.as_deref(),
             script: &traces.script,
+            batch: traces.batch.as_ref(),
             tools,
         };
         explain_component(&evidence, now)

@@ -94,12 +94,15 @@ impl InsightPeers {
         Ok(ids.iter().map(|id| convert::script(&answer, id)).collect())
     }
 
-    /// Returns a session.
-    pub(crate) async fn session(&self, name: &str, tenant: &str) -> Result<Session, Status> {
+    /// Returns a session, and the standing of its rollout in words; empty: it has none.
+    pub(crate) async fn session(&self, name: &str, tenant: &str) -> Result<(Session, String), Status> {
         let mut client = self.sessions.clone();
         let request = GetSessionRequest { name: name.to_owned(), tenant: tenant.to_owned() };
         let answer = within(DEADLINE, client.get_session(request)).await?.into_inner();
-        answer.session.ok_or_else(|| Fault::Internal("an answer without its session".to_owned()).into())
+        let rollout = answer.rollout.map(|standing| standing.text).unwrap_or_default();
+        let session = answer.session;
+        let session = session.ok_or_else(|| Fault::Internal("an answer without its session".to_owned()))?;
+        Ok((session, rollout))
     }
 
     /// Returns the nodes, groups and roles that a session leaves out.

@@ -17,8 +17,10 @@ pub(crate) struct WorkQueues {
     pub(crate) setup: WorkQueue<Arc<str>>,
     /// Keys of running sessions that may be over.
     pub(crate) completion: WorkQueue<Arc<str>>,
-    /// Names of sessions whose pause may have to be marked in components, or removed from them.
+    /// Names of sessions whose components may lack a mark, or have a wrong one.
     pub(crate) marking: WorkQueue<Arc<str>>,
+    /// Keys of running sessions that roll out.
+    pub(crate) rolling: WorkQueue<Arc<str>>,
     /// Notified when complete sessions or their time to live have changed.
     pub(crate) cleanup: Arc<Notify>,
 }
@@ -29,13 +31,17 @@ impl WorkQueues {
         for record in &shared.sessions.view().all() {
             match record.session.progress {
                 Progress::Pending => self.setup.mark([Arc::clone(&record.key)]),
-                Progress::Running => self.completion.mark([Arc::clone(&record.key)]),
+                Progress::Running => {
+                    self.completion.mark([Arc::clone(&record.key)]);
+                    self.rolling.mark([Arc::clone(&record.key)]);
+                }
                 Progress::Complete => self.cleanup.notify_one(),
             }
         }
-        let paused = shared.sessions.view().all().into_iter().filter(|record| record.session.pause.is_some());
-        self.marking.mark(paused.map(|record| record.session.name.as_str().into()));
-        self.marking.mark(shared.members.paused_names());
+        let all = shared.sessions.view().all().into_iter();
+        let holding = all.filter(|record| record.session.holds_components());
+        self.marking.mark(holding.map(|record| record.session.name.as_str().into()));
+        self.marking.mark(shared.members.holding_names());
     }
 }
 
@@ -45,6 +51,7 @@ impl Default for WorkQueues {
             setup: WorkQueue::closed(),
             completion: WorkQueue::closed(),
             marking: WorkQueue::closed(),
+            rolling: WorkQueue::closed(),
             cleanup: Arc::default(),
         }
     }
@@ -74,7 +81,7 @@ async fn follow(shared: &ManagerState, work: &WorkQueues) -> Fault {
         sort(&batch, initial, shared, work);
         if initial && batch.synced {
             // Sessions whose deletion was missed left their marks.
-            work.marking.mark(shared.members.paused_names());
+            work.marking.mark(shared.members.holding_names());
         }
         initial &= !batch.synced;
     }
@@ -85,11 +92,11 @@ async fn follow(shared: &ManagerState, work: &WorkQueues) -> Fault {
 fn sort(batch: &Batch<SessionRecord>, initial: bool, shared: &ManagerState, work: &WorkQueues) {
     for deletion in &batch.deleted {
         shared.members.forget(&deletion.key);
-        work.marking.mark(shared.members.forget_pause(&deletion.key));
+        work.marking.mark(shared.members.forget_holding(&deletion.key));
     }
     for record in &batch.changed {
         let was_paused = shared.members.is_paused(&record.key);
-        work.marking.mark(shared.members.follow_pause(record));
+        work.marking.mark(shared.members.follow_holding(record));
         match record.session.progress {
             Progress::Pending => {
                 shared.members.forget(&record.key);
@@ -103,6 +110,7 @@ fn sort(batch: &Batch<SessionRecord>, initial: bool, shared: &ManagerState, work
             Progress::Running => {
                 shared.members.follow(record);
                 work.completion.mark([Arc::clone(&record.key)]);
+                work.rolling.mark([Arc::clone(&record.key)]);
             }
             Progress::Complete => {
                 shared.members.forget(&record.key);

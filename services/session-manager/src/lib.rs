@@ -26,6 +26,7 @@ mod record;
 mod registry;
 mod release;
 mod review;
+mod rolling;
 mod sessions;
 mod setup;
 mod shared;
@@ -144,15 +145,16 @@ impl SessionEngine {
     /// storage.
     async fn run(self, term: Term) -> anyhow::Result<Infallible> {
         let Self { shared, peers, work } = self;
-        let _open = (work.setup.open(), work.completion.open(), work.marking.open());
+        let _open = (work.setup.open(), work.completion.open(), work.marking.open(), work.rolling.open());
         shared.sessions.catch_up().await;
         work.mark_all(&shared);
         let setup = setup::run(shared.clone(), peers, work.setup, term.clone());
         let completion = completion::run(shared.clone(), work.completion, term.clone());
         let cleanup = cleanup::run(shared.clone(), work.cleanup, term.clone());
         let marking = marking::run(shared.clone(), work.marking, term.clone());
+        let rolling = rolling::run(shared.clone(), work.rolling, term.clone());
         let departures = departures::run(shared, term);
-        tokio::try_join!(setup, completion, cleanup, marking, departures).map(|(never, ..)| never)
+        tokio::try_join!(setup, completion, cleanup, marking, rolling, departures).map(|(never, ..)| never)
     }
 }
 
@@ -175,10 +177,12 @@ async fn open(
     let members = Arc::new(SessionMembers::new(settings.sessions.complete_applied));
     let tenants = Arc::new(TenantLookup::new(&settings.tenants, sessions.clone(), Arc::clone(&members))?);
     let followed = Arc::clone(&members);
-    let (completion, marking) = (work.completion.clone(), work.marking.clone());
+    let (completion, marking, rolling) =
+        (work.completion.clone(), work.marking.clone(), work.rolling.clone());
     let components = Mirror::start(context, registry.clone(), move |changes: &[Change<Component>]| {
         completion.mark(followed.apply(changes));
         marking.mark(followed.mismarked(changes));
+        rolling.mark(followed.rolled(changes));
     });
     let followed = Arc::clone(&members);
     components.on_replacement(move |changes| followed.note_losses(changes));

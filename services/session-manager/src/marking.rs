@@ -1,4 +1,5 @@
-//! Marks the components of paused sessions in the registry, and removes the marks of sessions that are not paused any more.
+//! Marks the components of paused sessions and of closed batches in the registry, and removes the marks of sessions that are not
+//! paused any more, and of open batches.
 //!
 //! Which marks are right follows from the sessions on record alone, so a restart or another replica goes on with it, and
 //! repeats it until the registry has confirmed. A mark is also removed if its session is complete, or was deleted.
@@ -8,10 +9,7 @@ use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
 use chassis::{Fault, lease::Term, observe::work::WorkQueue};
 use domain::boot::{
     component::PauseMark,
-    session::{
-        Progress,
-        pause::{MarkChange, mark_change},
-    },
+    session::pause::{MarkChange, mark_change},
 };
 use tokio::time::Instant;
 
@@ -35,7 +33,7 @@ pub(crate) async fn run(
                 continue;
             }
             if let Err(fault) = mark(&shared, &name).await {
-                tracing::warn!(%fault, session = &*name, "cannot mark components for pause, retrying");
+                tracing::warn!(%fault, session = &*name, "cannot mark components, retrying");
                 queue.mark_at(name, Instant::now() + PAUSE);
             }
         }
@@ -62,15 +60,13 @@ async fn mark(shared: &ManagerState, name: &Arc<str>) -> Result<(), Fault> {
 }
 
 fn groups(shared: &ManagerState, name: &str) -> MarkGroups {
-    let is_paused = |record: &Arc<SessionRecord>| {
-        let session = &record.session;
-        session.name == *name && session.pause.is_some() && session.progress != Progress::Complete
-    };
+    let is_holding =
+        |record: &Arc<SessionRecord>| record.session.name == *name && record.session.holds_components();
     let records = shared.sessions.view().all();
-    let paused: Vec<_> = records.iter().filter(|record| is_paused(record)).collect();
+    let holding: Vec<_> = records.iter().filter(|record| is_holding(record)).collect();
     let mut groups = MarkGroups::new();
     for component in shared.members.named(name) {
-        let pause = match mark_change(&component, paused.iter().map(|record| &record.session)) {
+        let pause = match mark_change(&component, holding.iter().map(|record| &record.session)) {
             MarkChange::None => continue,
             MarkChange::Set(mark) => Some(mark),
             MarkChange::Remove => None,

@@ -12,8 +12,10 @@ use domain::{
     boot::{
         component::Component,
         session::{
-            Progress, Session,
+            Session,
             completion::{Stake, Stakes, owns, stages, stake},
+            pause::{MarkChange, mark_change},
+            rollout::outcome,
         },
     },
     core::id::ComponentId,
@@ -38,8 +40,8 @@ struct MemberIndex {
     running: HashMap<String, BTreeMap<Arc<str>, RunningSession>>,
     /// Name of each running session by its key.
     names: HashMap<Arc<str>, String>,
-    /// Names of the paused sessions that are not complete, by key.
-    paused: HashMap<Arc<str>, Arc<str>>,
+    /// Sessions for some of whose components nothing begins, by key: they are paused, or have closed batches.
+    holding: HashMap<Arc<str>, Session>,
     /// Components that the registry lost for a running session, by the key of the session.
     lost: HashMap<Arc<str>, HashSet<ComponentId>>,
 }
@@ -96,51 +98,65 @@ impl SessionMembers {
         let mut index = self.index.lock();
         index.running.clear();
         index.names.clear();
-        index.paused.clear();
+        index.holding.clear();
     }
 
-    /// Follows whether a session is paused. Returns its name if the marks of its components may have to change: it is
-    /// paused, or was paused until now.
-    pub(crate) fn follow_pause(&self, record: &SessionRecord) -> Option<Arc<str>> {
+    /// Follows whether nothing begins for components of a session. Returns its name if their marks may have to change: it is
+    /// so now, or was until now.
+    pub(crate) fn follow_holding(&self, record: &SessionRecord) -> Option<Arc<str>> {
         let session = &record.session;
-        if session.pause.is_none() || session.progress == Progress::Complete {
-            return self.forget_pause(&record.key);
+        if !session.holds_components() {
+            return self.forget_holding(&record.key);
         }
-        let name: Arc<str> = session.name.as_str().into();
-        self.index.lock().paused.insert(Arc::clone(&record.key), Arc::clone(&name));
-        Some(name)
+        self.index.lock().holding.insert(Arc::clone(&record.key), session.clone());
+        Some(session.name.as_str().into())
     }
 
-    /// Stops following the pause of the session of that key. Returns its name if it was paused.
-    pub(crate) fn forget_pause(&self, key: &str) -> Option<Arc<str>> {
-        self.index.lock().paused.remove(key)
+    /// Stops following whether nothing begins for components of the session of that key. Returns its name if it was so.
+    pub(crate) fn forget_holding(&self, key: &str) -> Option<Arc<str>> {
+        self.index.lock().holding.remove(key).map(|session| session.name.into())
     }
 
     /// Returns whether the session of that key was paused when it was last followed.
     pub(crate) fn is_paused(&self, key: &str) -> bool {
-        self.index.lock().paused.contains_key(key)
+        self.index.lock().holding.get(key).is_some_and(|session| session.pause.is_some())
     }
 
-    /// Returns the names of the sessions whose components in `changes` may lack a mark, or have one too many.
+    /// Returns the names of the sessions whose components in `changes` lack a mark, or have a wrong one.
     pub(crate) fn mismarked(&self, changes: &[Change<Component>]) -> Vec<Arc<str>> {
         let index = self.index.lock();
         let changed = changes.iter().filter_map(|change| change.current.as_deref());
-        let is_mismarked = |one: &&Component| {
-            let is_expected = index.paused.values().any(|name| **name == *one.session_name());
-            if one.is_paused() { !is_expected } else { is_expected && one.is_enabled() }
-        };
+        let is_mismarked = |one: &&Component| mark_change(one, index.holding.values()) != MarkChange::None;
         changed.filter(is_mismarked).map(|one| one.session_name().into()).collect()
     }
 
-    /// Returns the names of the sessions that are paused, and of those with marked components.
-    pub(crate) fn paused_names(&self) -> Vec<Arc<str>> {
+    /// Returns the keys of the sessions that roll out and have a member in `changes` with another outcome than before.
+    pub(crate) fn rolled(&self, changes: &[Change<Component>]) -> Vec<Arc<str>> {
+        let index = self.index.lock();
+        let mut keys = Vec::new();
+        for change in changes {
+            let (before, after) = (change.previous.as_deref(), change.current.as_deref());
+            let mut names: Vec<&str> = before.into_iter().chain(after).map(Component::session_name).collect();
+            names.dedup();
+            for (key, running) in names.into_iter().filter_map(|name| index.running.get(name)).flatten() {
+                let session = &running.session;
+                if session.is_rolling() && outcome(session, before) != outcome(session, after) {
+                    keys.push(Arc::clone(key));
+                }
+            }
+        }
+        keys
+    }
+
+    /// Returns the names of the sessions for whose components nothing begins, and of those with marked components.
+    pub(crate) fn holding_names(&self) -> Vec<Arc<str>> {
         let index = self.index.lock();
         let is_marked = |components: &HashMap<ComponentId, Arc<Component>>| {
             components.values().any(|component| component.is_paused())
         };
         let marked = index.named.iter().filter(|(_, components)| is_marked(components));
         let marked = marked.map(|(name, _)| name.as_str().into());
-        index.paused.values().cloned().chain(marked).collect()
+        index.holding.values().map(|session| session.name.as_str().into()).chain(marked).collect()
     }
 
     /// Returns the stakes of a followed session.
@@ -293,6 +309,7 @@ mod tests {
             include_disabled: false,
             retry_of: None,
             plan: None,
+            rollout: None,
         };
         let id = format!("{tenant}/{name}");
         SessionRecord::new(

@@ -13,7 +13,9 @@ use chassis::{
 use domain::{
     boot::{
         bos::options::Options,
-        session::{self, NewSession, Progress, Session, SessionPatch, limit::names_nid},
+        session::{
+            self, NewSession, Progress, Session, SessionPatch, limit::names_nid, rollout::rollout_standing,
+        },
         template::{Rules, SessionTemplate},
     },
     core::{event::Actor, invalid::Invalid},
@@ -70,8 +72,16 @@ impl SessionService for SessionRpc {
     ) -> Result<Response<wire::GetSessionResponse>, Status> {
         let wire::GetSessionRequest { name, tenant } = request.into_inner();
         let record = self.record(&tenant, &name).await?;
-        let session = Some(convert::session::to_wire(&record.session));
-        Ok(Response::new(wire::GetSessionResponse { session }))
+        let session = &record.session;
+        let standing = match session.progress {
+            Progress::Complete => None,
+            Progress::Pending | Progress::Running => {
+                rollout_standing(session, &self.shared.batch_views(session), now())
+            }
+        };
+        let rollout = standing.as_ref().map(convert::rollout::standing_to_wire);
+        let session = Some(convert::session::to_wire(session));
+        Ok(Response::new(wire::GetSessionResponse { session, rollout }))
     }
 
     async fn watch_sessions(

@@ -18,11 +18,15 @@ use domain::{
         session::{
             self, IdleReason, NewSession, Progress, Session, SessionEnd, SessionResult, completion,
             result::{MemberStanding, result, standing},
+            rollout::outcome,
             status::session_status,
         },
         template::SessionTemplate,
     },
-    core::id::{ComponentId, Tenant},
+    core::{
+        id::{ComponentId, Tenant},
+        rollout::BatchView,
+    },
 };
 use proto::session::SessionStatus;
 use uuid::Uuid;
@@ -187,6 +191,12 @@ impl ManagerState {
             let component = self.components.get(id.as_str());
             (id.clone(), standing(session, component.as_deref()))
         })
+    }
+
+    /// Returns the batches of `session` with the outcomes of their members, from the mirror of components; none: it has no rollout.
+    pub(crate) fn batch_views(&self, session: &Session) -> Vec<BatchView> {
+        let outcome = |id: &ComponentId| outcome(session, self.components.get(id.as_str()).as_deref());
+        session.rollout.as_ref().map(|rollout| rollout.views(outcome)).unwrap_or_default()
     }
 
     /// Decides the result of `session`, which ends now, from the mirror of components.

@@ -1,9 +1,12 @@
 //! Sessions as the answer shows them.
 
-use proto::session::{IdleReason, Operation, Progress, Session, SessionPause, SessionResult};
+use proto::session::{
+    IdleReason, Operation, Progress, RolloutStanding, Session, SessionPause, SessionResult,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::rollout::ShownRollout;
 use crate::reveille::instant;
 
 /// Session with its result.
@@ -42,6 +45,9 @@ pub(in crate::reveille) struct ShownSession {
     /// Pause of the session. Absent: it is not paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pause: Option<ShownPause>,
+    /// Rollout in batches. Absent: all members begin at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rollout: Option<ShownRollout>,
     /// Session whose failed components this one retries.
     #[serde(skip_serializing_if = "String::is_empty")]
     retry_of: String,
@@ -85,6 +91,13 @@ impl ShownPause {
 
 impl From<Session> for ShownSession {
     fn from(session: Session) -> Self {
+        Self::with_standing(session, None)
+    }
+}
+
+impl ShownSession {
+    /// Shows a session, with the standing of its rollout where it is known.
+    pub(super) fn with_standing(session: Session, standing: Option<RolloutStanding>) -> Self {
         Self {
             operation: operation(session.operation()),
             progress: progress(session.progress()),
@@ -99,6 +112,7 @@ impl From<Session> for ShownSession {
             superseded_by: session.superseded_by,
             cancellation: session.cancellation.map(|one| ShownCancellation { reason: one.reason }),
             pause: session.pause.map(ShownPause::new),
+            rollout: session.rollout.map(|rollout| ShownRollout::new(rollout, standing)),
             retry_of: session.retry_of.map(|one| one.name).unwrap_or_default(),
             start_time: session.start_time,
             end_time: session.end_time,
@@ -149,7 +163,9 @@ fn idle_reason(reason: IdleReason) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
-    use proto::session::{Cancellation, RetriedSession};
+    use proto::session::{
+        BatchProgress, Cancellation, RetriedSession, RolloutBatch, RolloutPolicy, RolloutWait, SessionRollout,
+    };
 
     use super::*;
 
@@ -169,7 +185,33 @@ mod tests {
             reason: "power cap".into(),
             request_id: "r".into(),
         };
-        let mut rows = String::new();
+        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
+        let batch = |progress: BatchProgress, opened_at| RolloutBatch {
+            components: vec!["n1".into()],
+            progress: progress.into(),
+            opened_at,
+            met_at: None,
+        };
+        let rollout = SessionRollout {
+            policy: Some(RolloutPolicy {
+                batch_count: Some(1),
+                soak: Some(prost_types::Duration { seconds: 60, nanos: 0 }),
+                ..RolloutPolicy::default()
+            }),
+            batches: vec![batch(BatchProgress::Met, at(7)), batch(BatchProgress::Closed, None)],
+        };
+        let standing = RolloutStanding {
+            batch: 1,
+            batches: 2,
+            succeeded: 1,
+            wait: RolloutWait::Soak.into(),
+            until: at(67),
+            text: "batch 1 of 2 is open".into(),
+            ..RolloutStanding::default()
+        };
+        let rolling = Session { rollout: Some(rollout), ..running.clone() };
+        let mut rows =
+            serde_json::to_string(&ShownSession::with_standing(rolling, Some(standing))).unwrap() + "\n";
         for session in [
             Session { cancellation: Some(Cancellation { reason: "wrong image".into() }), ..running.clone() },
             Session { pause: Some(pause), ..running.clone() },
@@ -190,6 +232,7 @@ mod tests {
             rows += "\n";
         }
         expect![[r#"
+            {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"running","rollout":{"policy":{"batch_count":1,"soak":60,"on_miss":"pause"},"batch":1,"batches":[{"members":1,"progress":"met","opened_at":"1970-01-01T00:00:07.000Z"},{"members":1,"progress":"closed"}],"standing":{"under_way":0,"succeeded":1,"failed":0,"in_flight":0,"waits_for":"soak","until":"1970-01-01T00:01:07.000Z","text":"batch 1 of 2 is open"}},"start_time":""}
             {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"running","cancellation":{"reason":"wrong image"},"start_time":""}
             {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"running","pause":{"by":"alice","since":"1970-01-01T00:00:07.000Z","reason":"power cap"},"start_time":""}
             {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"complete","result":"succeeded","start_time":""}

@@ -4,7 +4,7 @@ use proto::session::{CreateSessionRequest, Operation};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::LONGEST_NAME;
+use super::{LONGEST_NAME, rollout::PolicyBody};
 use crate::http::{document::BoundedText, extract::at, problem::RequestProblem};
 
 /// Longest text of a limit. A body takes what a mesh takes.
@@ -61,6 +61,9 @@ pub(super) struct NewSession {
     #[serde(default)]
     #[schemars(with = "Option<BoundedText<1, LONGEST_HASH>>")]
     plan_hash: Option<String>,
+    /// Rollout in batches; not beside `stage`. Absent: all members begin at once.
+    #[serde(default)]
+    rollout: Option<PolicyBody>,
 }
 
 impl NewSession {
@@ -78,6 +81,7 @@ impl NewSession {
             stage: self.stage,
             include_disabled: self.include_disabled,
             plan_hash: given("plan_hash", self.plan_hash)?,
+            rollout: self.rollout.map(Into::into),
         })
     }
 }

@@ -7,8 +7,8 @@ use domain::{
         component::{
             Action, ActualState, BegunBoot, BootPreparation, Component, ComponentEvaluation,
             ComponentInventory, ComponentPatch, ComponentPower, ComponentPreparation, ComponentWish,
-            DesiredState, EventStats, InventoryPresence, LastAction, LateReport, NumberedToken, PauseMark,
-            Phase, PowerTurns, ReportedBoots, SessionReference, StagedState, Status,
+            DesiredState, EventStats, InventoryPresence, LastAction, LateReport, NumberedToken, PauseHolder,
+            PauseMark, Phase, PowerTurns, ReportedBoots, SessionReference, StagedState, Status,
             artifacts::BootArtifacts, filter, status::computed_status,
         },
         evaluation::current_version,
@@ -107,12 +107,17 @@ fn wish_from_wire(
 
 /// Reads the mark of a paused session.
 pub fn pause_from_wire(mark: wire::PauseMark, interner: &mut Interner) -> PauseMark {
-    PauseMark { by: interner.share(&mark.by), since: mark.since.map(time::from_wire).unwrap_or_default() }
+    let since = mark.since.map(time::from_wire).unwrap_or_default();
+    if mark.rollout { PauseMark::of_rollout(since) } else { PauseMark::by(interner.share(&mark.by), since) }
 }
 
 /// Encodes the mark of a paused session.
 pub fn pause_to_wire(mark: &PauseMark) -> wire::PauseMark {
-    wire::PauseMark { by: mark.by.to_string(), since: Some(time::to_wire(mark.since)) }
+    let since = Some(time::to_wire(mark.since));
+    match &mark.holder {
+        PauseHolder::Client(by) => wire::PauseMark { by: by.to_string(), since, rollout: false },
+        PauseHolder::Rollout => wire::PauseMark { by: String::new(), since, rollout: true },
+    }
 }
 
 fn evaluation_from_wire(component: &mut wire::Component, interner: &mut Interner) -> ComponentEvaluation {
@@ -593,7 +598,7 @@ mod tests {
         let mut component = from_wire(record(), &mut Interner::default()).unwrap();
         component.evaluation.error_kind = TroubleKind::Failed;
         component.power.trouble = Trouble::failed("waiting for the BMC").map(Arc::new);
-        component.wish.pause = Some(PauseMark { by: "alice".into(), since: Timestamp(7) }.into());
+        component.wish.pause = Some(PauseMark::by("alice", Timestamp(7)).into());
         assert_eq!(from_wire(to_wire(&component), &mut Interner::default()), Ok(component));
     }
 }

@@ -51,7 +51,7 @@ pub use part::{
     SessionReference, StagedState, Status,
 };
 pub use patch::ComponentPatch;
-pub use pause_mark::PauseMark;
+pub use pause_mark::{PauseHolder, PauseMark};
 pub use presence::{ERROR_ABSENT, ERROR_DOUBTFUL, InventoryPresence};
 pub use sharing::ComponentPools;
 

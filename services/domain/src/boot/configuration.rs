@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn no_configuration_is_set_during_a_pause() {
-        let mark = PauseMark { by: "alice".into(), since: Timestamp(0) };
+        let mark = PauseMark::by("alice", Timestamp(0));
         let paused = configuring(Some("c")).with(|one| one.wish.pause = Some(mark.into()));
         let rows = [
             (known(Some("d")), ConfigurationIdle::Paused),

@@ -32,7 +32,7 @@ pub use component::explain_component;
 pub use evidence::{EvidenceItem, EvidenceSource, EvidenceVerdict};
 pub use history::{HistoryChange, HistoryEvent, StoredEvent};
 pub use session::{LeftOutNode, SessionEvidence, SessionMember, explain_session};
-pub use sight::{ComponentEvidence, ConfigurationSight, PowerSight};
+pub use sight::{BatchSight, ComponentEvidence, ConfigurationSight, PowerSight};
 pub use stage::BootStage;
 
 /// Answer to the question why a node or session is as it is.
@@ -78,6 +78,8 @@ pub struct ExplainedCause {
     pub words: Arc<str>,
     /// Session that it is about; empty: none.
     pub session: Arc<str>,
+    /// Batch that it is about.
+    pub batch: Option<BatchNumber>,
     /// First ids with this cause; empty: the subject alone.
     pub members: Vec<String>,
     /// Number of ids with this cause; 0: the subject alone.
@@ -95,6 +97,7 @@ impl ExplainedCause {
             peer: None,
             words: Arc::default(),
             session: Arc::default(),
+            batch: None,
             members: Vec::new(),
             member_count: 0,
         }
@@ -115,6 +118,15 @@ impl ExplainedCause {
     fn about(self, peer: Peer) -> Self {
         Self { peer: Some(peer), ..self }
     }
+}
+
+/// Number of a batch of a rollout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchNumber {
+    /// Counted from 1.
+    pub number: usize,
+    /// Number of batches.
+    pub of: usize,
 }
 
 /// Number of an attempt at a power action.

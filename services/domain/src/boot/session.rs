@@ -10,8 +10,10 @@ pub mod lacking;
 pub mod limit;
 pub mod membership;
 pub mod pause;
+mod pause_wish;
 pub mod plan;
 pub mod result;
+pub mod rollout;
 pub mod staging;
 pub mod status;
 pub mod steer;
@@ -19,9 +21,10 @@ pub mod steer;
 pub use create::{NewSession, RetriedSession, create};
 pub use expiry::{expires_at, is_expired, next_expiry, surplus};
 pub use filter::SessionFilter;
-pub use pause::SessionPause;
+pub use pause_wish::SessionPause;
 pub use plan::PlanHash;
 pub use result::{IdleReason, SessionResult};
+pub use rollout::{NodeRolloutPolicy, SessionRollout};
 pub use steer::Cancellation;
 
 use std::sync::Arc;
@@ -114,6 +117,8 @@ pub struct Session {
     pub retry_of: Option<RetriedSession>,
     /// Hash of the plan that has to hold when the session is set up; `None`: any members and target states are right.
     pub plan: Option<PlanHash>,
+    /// Rollout in batches; `None`: all members begin at once.
+    pub rollout: Option<SessionRollout>,
 }
 
 impl Session {
@@ -166,7 +171,8 @@ pub fn run(session: Session, mut members: Vec<ComponentId>, assigned_revision: u
     members.dedup();
     let components = members;
     let progress = Progress::Running;
-    Session { components, progress, assigned_revision, waiting_for: String::new(), ..session }
+    let rollout = session.rollout.map(|rollout| rollout.cut(&components));
+    Session { components, progress, assigned_revision, waiting_for: String::new(), rollout, ..session }
 }
 
 /// Returns the running session once it cannot do its work any more. The `error` has the reason, is cut at the limit of
@@ -286,6 +292,7 @@ pub(crate) mod tests {
             pause: None,
             retry_of: None,
             plan: None,
+            rollout: None,
         }
     }
 

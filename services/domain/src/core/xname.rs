@@ -1,4 +1,38 @@
-//! One spelling for the location name of a node (BOS reference 2.8.6).
+//! Location names of nodes: one spelling (BOS reference 2.8.6), their order, and the place that they name.
+
+/// Kind of places that hold nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NodePlace {
+    /// Cabinet, such as `x1000`.
+    Cabinet,
+    /// Chassis of a cabinet, such as `x1000c0`.
+    Chassis,
+}
+
+/// Returns the place of the node of that name, such as `x1000` for `x1000c0s7b0n1`; `None`: the name is no location name.
+pub fn place_of(name: &str, place: NodePlace) -> Option<String> {
+    let name = node_xname(name)?;
+    let end = match place {
+        NodePlace::Cabinet => 'c',
+        NodePlace::Chassis => 's',
+    };
+    name.split(end).next().map(str::to_owned)
+}
+
+/// Returns a key by which names sort as people count: `x2` before `x10`.
+pub fn counting_order(name: &str) -> Vec<(String, usize, String)> {
+    let mut pieces = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let (word, after) = rest.split_at(rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len()));
+        let (digits, after) =
+            after.split_at(after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len()));
+        let number = digits.trim_start_matches('0');
+        pieces.push((word.to_owned(), number.len(), number.to_owned()));
+        rest = after;
+    }
+    pieces
+}
 
 /// Returns the text in small letters, and without leading zeros in the numbers of `x1c2s3b4n5`, wherever in the text
 /// that shape stands. Everything else stays.
@@ -65,6 +99,25 @@ mod tests {
         ] {
             assert_eq!(canonical_xname(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn nodes_have_a_place_and_an_order() {
+        for (name, cabinet, chassis) in [
+            ("x1000c0s7b0n1", Some("x1000"), Some("x1000c0")),
+            ("X09c12s0b0n0", Some("x9"), Some("x9c12")),
+            ("x1000c0s7b0", None, None),
+            ("nid000001", None, None),
+        ] {
+            assert_eq!(place_of(name, NodePlace::Cabinet).as_deref(), cabinet, "{name}");
+            assert_eq!(place_of(name, NodePlace::Chassis).as_deref(), chassis, "{name}");
+        }
+        let mut names = ["x10c0s0b0n0", "x9c0s10b0n0", "x9c0s2b0n0", "nid10", "nid9", "x9c0s2b0n00", "", "x"];
+        names.sort_by_cached_key(|name| counting_order(name));
+        assert_eq!(
+            names,
+            ["", "nid9", "nid10", "x", "x9c0s2b0n0", "x9c0s2b0n00", "x9c0s10b0n0", "x10c0s0b0n0"]
+        );
     }
 
     #[test]

@@ -219,5 +219,6 @@ pub(crate) fn session(name: &str, rng: &mut SmallRng) -> Assignment {
         clear_actual_state: operation > 5,
         clear_bss_token: shutdown,
         stage: false,
+        pause: None,
     }
 }

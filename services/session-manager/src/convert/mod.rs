@@ -3,6 +3,7 @@
 pub(crate) mod inventory;
 mod outcome;
 pub(crate) mod plan;
+pub(crate) mod rollout;
 pub(crate) mod session;
 pub(crate) mod staging;
 pub(crate) mod target;

@@ -42,6 +42,7 @@ pub(crate) fn wish_from_wire(request: wire::CreatePlanRequest) -> Result<NewSess
         include_disabled: request.include_disabled,
         retry_of: None,
         plan: None,
+        rollout: None,
     })
 }
 

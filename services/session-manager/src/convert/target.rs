@@ -1,6 +1,6 @@
 //! Contents of images, and target states of members.
 
-use chassis::kinds::component::artifacts_to_wire;
+use chassis::kinds::component::{artifacts_to_wire, pause_to_wire};
 use domain::{
     boot::{
         session::Session,
@@ -47,5 +47,6 @@ pub(crate) fn assign_session(session: &Session, assignments: Vec<Assignment>) ->
         assignments,
         stage: session.stage,
         tenant: session.tenant.as_str().to_owned(),
+        pause: session.rollout_mark().as_ref().map(pause_to_wire),
     }
 }

@@ -36,13 +36,15 @@ mod tests {
         boot::{
             session::{
                 Cancellation, NewSession, RetriedSession, Session, SessionEnd, SessionPause, SessionResult,
-                complete, create, run,
+                SessionRollout, complete, create, run,
             },
             template::{BootSet, Cfs, Operation, SessionTemplate},
         },
         core::{
             id::{ComponentId, Tenant},
+            rollout::policy::{MissAction, PolicyRequest, RolloutPolicy},
             time::Timestamp,
+            xname::NodePlace,
         },
     };
     use prost::Message;
@@ -87,6 +89,7 @@ mod tests {
             include_disabled: true,
             retry_of: None,
             plan: None,
+            rollout: None,
         };
         let now = Timestamp(1_732_119_012_345);
         SessionRecord::new(
@@ -112,7 +115,17 @@ mod tests {
             };
             let ended = session("tenant a", "ended");
             let members = ["n1", "n0"].map(|id| ComponentId::parse(id).unwrap());
-            let running = run(ended.session.clone(), members.into(), 7);
+            let request = PolicyRequest {
+                canary_count: Some(1),
+                by: Some(NodePlace::Chassis),
+                max_in_flight: Some(7),
+                soak_millis: Some(1_500),
+                threshold_percent: Some(95),
+                on_miss: MissAction::Stop,
+                ..PolicyRequest::default()
+            };
+            let rollout = Some(SessionRollout::new(RolloutPolicy::parse(request).unwrap()));
+            let running = run(Session { rollout, ..ended.session.clone() }, members.into(), 7);
             let running = Session {
                 cancellation: Some(Cancellation { reason: "wrong image".into() }),
                 retry_of: Some(RetriedSession { name: "earlier".to_owned(), id: "earlier-id".to_owned() }),

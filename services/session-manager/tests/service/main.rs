@@ -22,6 +22,7 @@ mod plans;
 mod power;
 mod records;
 mod restart;
+mod rolling;
 mod setup;
 mod signature;
 mod site;

@@ -1,7 +1,7 @@
 //! Pauses of sessions.
 
 use chassis::Fault;
-use domain::boot::component::Component;
+use domain::boot::component::{Component, PauseHolder};
 use expect_test::expect;
 use proto::{
     component::{AssignSessionRequest, PauseComponentsRequest},
@@ -59,7 +59,7 @@ async fn pause_marks_the_members_and_resuming_removes_the_marks() {
     let wish = paused.pause.clone().unwrap();
     assert_eq!((&*wish.by, &*wish.reason, paused.progress()), ("alice", "power cap", Progress::Running));
     let marked = component_when(&world, "n1", Component::is_paused).await;
-    assert_eq!(&*marked.wish.pause.as_ref().unwrap().by, "alice");
+    assert_eq!(marked.wish.pause.as_ref().unwrap().holder, PauseHolder::Client("alice".into()));
     for id in ["n2", "n3"] {
         assert!(!world.registry.get(id).await.is_paused(), "{id} is settled, or of another session");
     }

@@ -53,6 +53,7 @@ async fn members_get_their_target_states() {
                 ],
                 stage: false,
                 tenant: "",
+                pause: None,
             },
         ]
     "#]]

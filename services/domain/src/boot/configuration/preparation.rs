@@ -337,7 +337,7 @@ mod tests {
             (
                 "paused",
                 pending().with(|one| {
-                    one.wish.pause = Some(PauseMark { by: "alice".into(), since: NOW }.into());
+                    one.wish.pause = Some(PauseMark::by("alice", NOW).into());
                 }),
                 PreparationIdle::Paused,
             ),

@@ -159,7 +159,7 @@ fn describe(component: &mut Component, name: &str, value: &str) {
 }
 
 fn pause_mark() -> PauseMark {
-    PauseMark { by: "alice".into(), since: NOW }
+    PauseMark::by("alice", NOW)
 }
 
 fn show_error(component: &mut Component, trouble: Trouble) {

@@ -109,6 +109,8 @@ pub enum CauseReason {
     Superseded,
     /// The session of the node, or the session itself, is paused.
     SessionPaused,
+    /// The session rolls out, and has not opened the batch of the node.
+    BatchAwaited,
 }
 
 /// Kind of people or systems that a cause is a matter of.
@@ -184,7 +186,7 @@ impl CauseOutcome {
 
 impl CauseReason {
     /// Every cause, in the order of the table.
-    pub const ALL: [Self; 53] = [
+    pub const ALL: [Self; 54] = [
         Self::AsWanted,
         Self::PowerReadingAwaited,
         Self::PowerActionDue,
@@ -238,6 +240,7 @@ impl CauseReason {
         Self::SessionSuperseded,
         Self::Superseded,
         Self::SessionPaused,
+        Self::BatchAwaited,
     ];
 
     /// Returns the cause as one word.

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     boot::{
         component::{
-            Action, Component, InventoryPresence, Phase,
+            Action, Component, InventoryPresence, PauseHolder, Phase,
             status::{ComponentStatus, computed_status},
         },
         evaluation::{Decision, Reason, evaluate},
@@ -273,8 +273,18 @@ impl ComponentView<'_> {
         let trouble = decision.error.trouble().filter(|trouble| trouble.kind() == TroubleKind::Paused);
         let mark = self.component.wish.pause.as_ref().filter(|_| trouble.is_some())?;
         let session = self.component.wish.session.clone().unwrap_or_default();
-        let paused = ExplainedCause::new(CauseReason::SessionPaused).since(Some(mark.since));
-        Some(ExplainedCause { session: session.clone(), ..paused.saying(mark.text(&session)) })
+        let of = |reason| ExplainedCause { session: session.clone(), ..ExplainedCause::new(reason) };
+        let cause = match &mark.holder {
+            PauseHolder::Client(_) => {
+                of(CauseReason::SessionPaused).saying(mark.text(&format!("session {session}")))
+            }
+            PauseHolder::Rollout => {
+                let sight = self.evidence.batch;
+                let awaited = of(CauseReason::BatchAwaited).saying(sight.map_or("", |sight| &sight.rollout));
+                ExplainedCause { batch: sight.map(|sight| sight.batch), ..awaited }
+            }
+        };
+        Some(cause.since(Some(mark.since)))
     }
 
     /// Returns the obstacle that the inventory is to every power action: a lock, a node that it does not list, no answer.

@@ -26,6 +26,8 @@ pub struct SessionEvidence {
     pub progress: Progress,
     /// Pause of the session; `None`: it is not paused.
     pub pause: Option<PauseMark>,
+    /// Standing of the rollout in words; empty: there is no rollout.
+    pub rollout: String,
     /// Reason why the session waits; empty: it does not.
     pub waiting_for: String,
     /// Error of the session itself; empty: none.
@@ -128,7 +130,8 @@ fn head(evidence: &SessionEvidence) -> ExplainedCause {
     }
     let mark = evidence.pause.as_ref();
     if let Some(mark) = mark.filter(|_| evidence.progress != Progress::Complete) {
-        let paused = of(CauseReason::SessionPaused).since(Some(mark.since)).saying(mark.text(&evidence.name));
+        let words = with_rollout(mark.text("it"), &evidence.rollout);
+        let paused = of(CauseReason::SessionPaused).since(Some(mark.since)).saying(words);
         return ExplainedCause { session: evidence.name.as_str().into(), ..paused };
     }
     match evidence.progress {
@@ -139,7 +142,7 @@ fn head(evidence: &SessionEvidence) -> ExplainedCause {
         Progress::Pending => of(CauseReason::SessionSetupDue),
         Progress::Running => {
             let underway = of(CauseReason::SessionUnderWay).since(Some(evidence.started_at));
-            underway.saying(counts(&evidence.members))
+            underway.saying(with_rollout(counts(&evidence.members), &evidence.rollout))
         }
         Progress::Complete if evidence.members.is_empty() => of(CauseReason::NothingToActOn).since(ended_at),
         Progress::Complete if evidence.members.iter().any(|one| is_failed(&one)) => {
@@ -150,6 +153,10 @@ fn head(evidence: &SessionEvidence) -> ExplainedCause {
         }
         Progress::Complete => of(CauseReason::SessionAsWanted).since(ended_at),
     }
+}
+
+fn with_rollout(words: String, rollout: &str) -> String {
+    if rollout.is_empty() { words } else { format!("{words}; {rollout}") }
 }
 
 fn is_taken(member: &SessionMember) -> bool {

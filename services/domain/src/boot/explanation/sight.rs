@@ -1,6 +1,6 @@
 //! Everything that the explanation of a component is made from.
 
-use super::{HistoryEvent, ScriptEvidence, SiteTools, TransitionResult};
+use super::{BatchNumber, HistoryEvent, ScriptEvidence, SiteTools, TransitionResult};
 use crate::{
     boot::{bos::options::Options, component::Component, evaluation::Evidence, power::PowerReading},
     core::time::Timestamp,
@@ -25,8 +25,19 @@ pub struct ComponentEvidence<'a> {
     pub transitions: Option<&'a [TransitionResult]>,
     /// Requests for boot scripts.
     pub script: &'a ScriptEvidence,
+    /// Batch of the node in the rollout of its session; `None`: there is none, or the session was not read.
+    pub batch: Option<&'a BatchSight>,
     /// Tools that the next step may name.
     pub tools: SiteTools,
+}
+
+/// Batch of a node, with the standing of the rollout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchSight {
+    /// Number of the batch.
+    pub batch: BatchNumber,
+    /// Standing of the rollout in words.
+    pub rollout: String,
 }
 
 /// Power reading with its age.

@@ -544,6 +544,15 @@ impl CauseReason {
                 advice: "Resume the session once its nodes may go on.",
                 command: CommandText::Own("reveille session resume {session}"),
             },
+            Self::BatchAwaited => &CauseRow {
+                word: "batch_awaited",
+                class: CauseClass::Waiting,
+                outcome: CauseOutcome::Waiting,
+                missing: None,
+                sentence: "{node} waits for {batch} of session {session}{words}",
+                advice: "Nothing is to be done: a batch opens once the one before it has proved itself.",
+                command: CommandText::Own("reveille explain session {session}"),
+            },
         }
     }
 }

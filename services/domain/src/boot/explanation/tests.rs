@@ -38,6 +38,7 @@ struct Node {
     history: Option<Vec<HistoryEvent>>,
     transitions: Vec<TransitionResult>,
     script: ScriptEvidence,
+    batch: Option<BatchSight>,
     tools: SiteTools,
 }
 
@@ -85,6 +86,7 @@ fn node() -> Node {
         ]),
         transitions: Vec::new(),
         script: ScriptEvidence::NotOffered,
+        batch: None,
         tools: SiteTools::Csm,
     }
 }
@@ -190,6 +192,7 @@ impl Node {
                 history: self.history.as_deref(),
                 transitions: Some(&self.transitions),
                 script: &self.script,
+                batch: self.batch.as_ref(),
                 tools: self.tools,
             },
             NOW,
@@ -214,7 +217,7 @@ fn shown(explanation: &Explanation) -> String {
 }
 
 fn pause_mark() -> PauseMark {
-    PauseMark { by: "alice".into(), since: at(300) }
+    PauseMark::by("alice", at(300))
 }
 
 fn refused(outcome: TaskOutcome, words: &str) -> TransitionResult {

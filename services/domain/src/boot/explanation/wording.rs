@@ -55,6 +55,10 @@ fn fill(text: &str, cause: &ExplainedCause, subject: &str) -> String {
         ("{attempt}", attempt.unwrap_or_default()),
         ("{peer}", cause.peer.map_or("a peer", Peer::name).to_owned()),
         ("{session}", cause.session.to_string()),
+        (
+            "{batch}",
+            cause.batch.map_or("its batch".to_owned(), |one| format!("batch {} of {}", one.number, one.of)),
+        ),
         ("{words}", if words.is_empty() { words } else { format!(": {words}") }),
     ];
     // Values are filled in from the left, so a place within a value stays as it is.

@@ -312,7 +312,7 @@ fn nothing_begins_while_the_session_is_paused() {
         ("disabled", prepared.with(|one| one.wish.enabled = Some(false)), PowerIdle::NotEnabled),
     ];
     for (name, component, reason) in rows {
-        let mark = PauseMark { by: "alice".into(), since: NOW };
+        let mark = PauseMark::by("alice", NOW);
         let paused = component.clone().with(|one| one.wish.pause = Some(mark.into()));
         for power in readings() {
             let decision = decide(&paused, &power, &Options::default(), NOW);

@@ -1,6 +1,6 @@
 //! The request for a session, and the record made from it (BOS reference 2.9.1).
 
-use super::{Progress, Session};
+use super::{NodeRolloutPolicy, Progress, Session, SessionRollout};
 use crate::{
     boot::{
         bos::{compatibility::Compatibility, options::Options},
@@ -42,6 +42,8 @@ pub struct NewSession {
     pub retry_of: Option<RetriedSession>,
     /// Hash of the plan to which the session is bound, if there is one.
     pub plan: Option<PlanHash>,
+    /// Policy of the rollout in batches; `None`: all members begin at once.
+    pub rollout: Option<NodeRolloutPolicy>,
 }
 
 /// Session that another one retries. Names may be used again, so the id decides.
@@ -69,6 +71,9 @@ pub fn create(
     check_name("name", &name)?;
     check_name("template_name", &wish.template_name)?;
     check_limit(&wish.limit, options, compatibility)?;
+    if wish.stage && wish.rollout.is_some() {
+        return Err(Invalid::new("rollout", "a session that only stages begins nothing, and has no batches"));
+    }
     Ok(Session {
         name,
         tenant: wish.tenant,
@@ -93,6 +98,7 @@ pub fn create(
         pause: None,
         retry_of: wish.retry_of,
         plan: wish.plan,
+        rollout: wish.rollout.map(SessionRollout::new),
     })
 }
 
@@ -135,6 +141,7 @@ mod tests {
             include_disabled: false,
             retry_of: None,
             plan: None,
+            rollout: None,
         }
     }
 

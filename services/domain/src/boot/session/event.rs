@@ -9,19 +9,23 @@ use crate::{
     },
     core::{
         event::{EventContent, EventSession},
+        rollout::BatchProgress,
         text::text,
         trouble::recorded::{RecordedTrouble, TroubleChange},
     },
 };
 
 /// Words for the kinds of events of a session.
-pub const KINDS: [&str; 10] = [
+pub const KINDS: [&str; 13] = [
+    "batch_opened",
     "cancelled",
     "complete",
     "created",
     "deleted",
     "paused",
     "resumed",
+    "rollout_finished",
+    "rollout_held",
     "running",
     "trouble_began",
     "trouble_ended",
@@ -70,6 +74,29 @@ pub enum SessionEvent {
     },
     /// A client resumed the session.
     Resumed,
+    /// A batch of the rollout was opened.
+    BatchOpened {
+        /// Number of the batch, from 1.
+        batch: usize,
+        /// Number of batches.
+        of: usize,
+        /// Number of members of the batch.
+        members: usize,
+    },
+    /// A batch missed its threshold, and the next one is not opened.
+    RolloutHeld {
+        /// Number of the batch, from 1.
+        batch: usize,
+        /// Number of batches.
+        of: usize,
+        /// Whether the rollout is stopped, so that nobody can let it go on.
+        is_stopped: bool,
+    },
+    /// All batches were opened, and the last one met its threshold or the session is over.
+    RolloutFinished {
+        /// Number of batches.
+        of: usize,
+    },
     /// A wait or an error ended, which began before; or the session is over.
     TroubleEnded(RecordedTrouble),
     /// The session waits, or cannot do its work; it is not over.
@@ -139,6 +166,7 @@ fn changed(before: &Session, after: &Session) -> Vec<SessionEvent> {
             || before.error != after.error);
     cancelled
         .into_iter()
+        .chain(rolled(before, after))
         .chain(steered)
         .chain(moved)
         .chain(trouble)
@@ -155,6 +183,33 @@ fn paused(before: &Session, after: &Session) -> Option<SessionEvent> {
         (Some(_), None) if after.progress != Progress::Complete => Some(SessionEvent::Resumed),
         (Some(_), _) | (None, None) => None,
     }
+}
+
+/// Returns the events of a rollout: what became of its batches.
+fn rolled(before: &Session, after: &Session) -> Vec<SessionEvent> {
+    let (Some(old), Some(new)) = (&before.rollout, &after.rollout) else { return Vec::new() };
+    let of = new.batches().len();
+    let mut events = Vec::new();
+    for (number, (members, progress)) in new.batches().enumerate() {
+        let was = old.progress().get(number).copied().unwrap_or_default();
+        let batch = number + 1;
+        if was == BatchProgress::Closed && progress != BatchProgress::Closed {
+            events.push(SessionEvent::BatchOpened { batch, of, members: members.len() });
+        }
+        if matches!(progress, BatchProgress::Missed { .. }) && was != progress {
+            events.push(SessionEvent::RolloutHeld { batch, of, is_stopped: new.is_stopped() });
+        }
+    }
+    if is_rolled_out(after) && !is_rolled_out(before) {
+        events.push(SessionEvent::RolloutFinished { of });
+    }
+    events
+}
+
+fn is_rolled_out(session: &Session) -> bool {
+    let Some(rollout) = &session.rollout else { return false };
+    let is_met = matches!(rollout.progress().last(), Some(BatchProgress::Met { .. }));
+    !rollout.holds_any() && (is_met || session.progress == Progress::Complete)
 }
 
 fn trouble(before: &Session, after: &Session) -> impl Iterator<Item = SessionEvent> {
@@ -183,6 +238,17 @@ impl SessionEvent {
             Self::Cancelled { reason } => of("cancelled").saying(&reason),
             Self::Paused { by, reason } => of("paused").saying(&reason).with("by", by),
             Self::Resumed => of("resumed"),
+            Self::BatchOpened { batch, of: batches, members } => of("batch_opened")
+                .with("batch", batch.to_string())
+                .with("batches", batches.to_string())
+                .with("members", members.to_string()),
+            Self::RolloutHeld { batch, of: batches, is_stopped } => of("rollout_held")
+                .because(if is_stopped { "stopped" } else { "paused" })
+                .with("batch", batch.to_string())
+                .with("batches", batches.to_string()),
+            Self::RolloutFinished { of: batches } => {
+                of("rollout_finished").with("batches", batches.to_string())
+            }
             Self::TroubleBegan(trouble) => trouble.began(),
             Self::TroubleEnded(trouble) => trouble.ended(),
             Self::Written => of("written"),

@@ -1,43 +1,15 @@
 //! Pauses of sessions: nothing begins for the components of a paused session, and work that has begun ends.
 
-use std::sync::Arc;
-
 use crate::{
     boot::{
         component::{Component, PauseMark},
-        session::{Progress, Session, completion::owns, steer::SteerRefusal},
+        session::{Progress, Session, SessionPause, SessionRollout, completion::owns, steer::SteerRefusal},
     },
     core::{
         invalid::{Invalid, check_length},
         limits::LONGEST_NAME,
-        time::Timestamp,
     },
 };
-
-/// Wish of an operator that nothing begins for the components of a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionPause {
-    /// Client that paused the session.
-    pub by: Arc<str>,
-    /// Time of the pause.
-    pub since: Timestamp,
-    /// Reason that the client gave; empty: none.
-    pub reason: Arc<str>,
-    /// Id of the request that paused the session, as in logs; empty: unknown.
-    pub request_id: Arc<str>,
-}
-
-impl SessionPause {
-    /// Returns the mark of the components.
-    pub fn mark(&self) -> PauseMark {
-        PauseMark { by: Arc::clone(&self.by), since: self.since }
-    }
-
-    /// Returns the words for people about the session of that name.
-    pub fn text(&self, session: &str) -> String {
-        self.mark().text(session)
-    }
-}
 
 /// Returns the session once a client pauses it. Pausing again changes nothing, and the first pause stays.
 ///
@@ -52,13 +24,18 @@ pub fn pause(session: Session, pause: SessionPause) -> Result<Session, SteerRefu
     Ok(Session { pause: Some(pause), waiting_for: String::new(), ..session })
 }
 
-/// Returns the session once a client resumes it. Resuming a session that is not paused changes nothing.
+/// Returns the session once a client resumes it. Resuming a session that is not paused changes nothing. A rollout that was held
+/// because a batch missed its threshold goes on with the next batch.
 ///
 /// # Errors
 /// [`SteerRefusal::IsComplete`] or [`SteerRefusal::IsBeingCancelled`].
 pub fn resume(session: Session) -> Result<Session, SteerRefusal> {
     check_steerable(&session)?;
-    Ok(Session { pause: None, ..session })
+    if session.pause.is_none() {
+        return Ok(session);
+    }
+    let rollout = session.rollout.map(SessionRollout::waived);
+    Ok(Session { pause: None, rollout, ..session })
 }
 
 /// Checks the name of a client that pauses a session.
@@ -87,13 +64,14 @@ pub enum MarkChange {
     Remove,
 }
 
-/// Returns how the mark of `component` has to change, where `paused` are the sessions that are paused and not complete.
+/// Returns how the mark of `component` has to change, where `holding` are the sessions that are paused or have closed batches, and
+/// are not complete.
 ///
 /// A component that is disabled needs no mark, because no service acts on it, and keeps the one that it has. No mark outlives
 /// the pause, the session, or the stay of the component in the session.
-pub fn mark_change<'a>(component: &Component, paused: impl IntoIterator<Item = &'a Session>) -> MarkChange {
-    let owner = paused.into_iter().find(|session| owns(session, component));
-    let mark = owner.and_then(|session| session.pause.as_ref()).map(SessionPause::mark);
+pub fn mark_change<'a>(component: &Component, holding: impl IntoIterator<Item = &'a Session>) -> MarkChange {
+    let owner = holding.into_iter().find(|session| owns(session, component));
+    let mark = owner.and_then(|session| session.mark_of(&component.id));
     match (mark, component.wish.pause.as_deref()) {
         (None, None) => MarkChange::None,
         (None, Some(_)) => MarkChange::Remove,
@@ -200,15 +178,15 @@ mod tests {
             let changes = [vec![&paused], vec![]].map(|paused| mark_change(&component, paused));
             let told = changes.map(|change| match change {
                 MarkChange::None => "nothing".to_owned(),
-                MarkChange::Set(mark) => format!("mark by {}", mark.by),
+                MarkChange::Set(mark) => format!("mark by {:?}", mark.holder),
                 MarkChange::Remove => "remove".to_owned(),
             });
             rows += &format!("{name}: paused {}; not paused {}\n", told[0], told[1]);
         }
         expect![[r#"
-            of the session: paused mark by alice; not paused nothing
+            of the session: paused mark by Client("alice"); not paused nothing
             marked: paused nothing; not paused remove
-            marked by an earlier pause: paused mark by alice; not paused remove
+            marked by an earlier pause: paused mark by Client("alice"); not paused remove
             disabled: paused nothing; not paused nothing
             disabled and marked: paused nothing; not paused remove
             of another session: paused nothing; not paused nothing

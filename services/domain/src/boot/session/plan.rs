@@ -166,6 +166,7 @@ fn assignment(session: &Session, target: &TargetState) -> Assignment {
         clear_actual_state: target.clear_actual_state,
         clear_bss_token: target.clear_bss_token,
         stage: session.stage,
+        pause: None,
     }
 }
 

@@ -118,6 +118,7 @@ pub fn retry(
         retry_of: Some(RetriedSession { name: session.name.clone(), id: session.id.clone() }),
         // A plan is about the members of the first try.
         plan: None,
+        rollout: session.rollout.as_ref().map(|rollout| rollout.policy().clone()),
     })
 }
 

@@ -131,8 +131,7 @@ fn an_attempt_that_was_not_made_stays_due_until_the_component_moves_on() {
     };
     let locked = |component: Component| component.with(|one| one.inventory.locked = true);
     let paused = |component: Component| {
-        component
-            .with(|one| one.wish.pause = Some(PauseMark { by: "alice".into(), since: Timestamp(0) }.into()))
+        component.with(|one| one.wish.pause = Some(PauseMark::by("alice", Timestamp(0)).into()))
     };
     let soon = Timestamp(1_000);
     let late = Timestamp(1_000_000);

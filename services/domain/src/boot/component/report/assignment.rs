@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     boot::component::{
-        Component, ComponentWish, DesiredState, StagedState,
+        Component, ComponentWish, DesiredState, PauseMark, StagedState,
         artifacts::BootArtifacts,
         report::{AuthorReport, Consequence, Stale},
         write::merge::{merge_desired, merge_part, merge_staged},
@@ -32,6 +32,8 @@ pub struct Assignment {
     pub clear_bss_token: bool,
     /// Whether only to stage the state.
     pub stage: bool,
+    /// Mark of the members of a session that rolls out; `None`: the members may begin at once.
+    pub pause: Option<Arc<PauseMark>>,
 }
 
 /// Gives a component to a session (BOS reference 5.4.4, 5.4.6), or stages a state for later.
@@ -98,8 +100,9 @@ impl Assignment {
         wish.session_tenant = Some(self.tenant.clone());
         wish.assignment.clone_from(&self.assignment_id);
         wish.latest_assignment.clone_from(&self.assignment_id);
-        // A pause is of the session before; that of this session is marked after the assignment.
-        wish.pause = None;
+        // A mark of before is of another session. The pause of this session is marked after the assignment, and its rollout
+        // with it, so that no member begins before its batch is open.
+        wish.pause.clone_from(&self.pause);
     }
 
     /// Returns whether the state is not staged yet. A state that was applied already, while the session was

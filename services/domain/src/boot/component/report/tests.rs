@@ -106,6 +106,7 @@ fn assignment() -> Assignment {
         clear_actual_state: false,
         clear_bss_token: false,
         stage: false,
+        pause: None,
     }
 }
 
@@ -458,7 +459,7 @@ fn actions_nobody_asks_for_do_not_begin() {
 }
 
 fn pause_mark() -> Arc<PauseMark> {
-    PauseMark { by: "alice".into(), since: NOW }.into()
+    PauseMark::by("alice", NOW).into()
 }
 
 fn pause_report(session: &str, assignment: &str, pause: Option<Arc<PauseMark>>) -> PauseReport {

@@ -7,6 +7,7 @@ fn session(progress: Progress, members: Vec<SessionMember>) -> SessionEvidence {
         name: "s".into(),
         progress,
         pause: None,
+        rollout: String::new(),
         waiting_for: String::new(),
         error: String::new(),
         trouble_since: None,
@@ -46,6 +47,21 @@ fn sessions_name_the_causes_of_their_nodes_once() {
             "paused",
             SessionEvidence {
                 pause: Some(pause_mark()),
+                ..session(Progress::Running, vec![member("x1", well())])
+            },
+        ),
+        (
+            "paused by its rollout",
+            SessionEvidence {
+                pause: Some(PauseMark::by("rollout", at(300))),
+                rollout: "batch 1 of 3 is open, 0 of 1 nodes as wanted, 1 failed".into(),
+                ..session(Progress::Running, vec![member("x1", well())])
+            },
+        ),
+        (
+            "rolling out",
+            SessionEvidence {
+                rollout: "batch 1 of 3 is open, 0 of 1 nodes as wanted, 1 under way".into(),
                 ..session(Progress::Running, vec![member("x1", well())])
             },
         ),
@@ -100,8 +116,16 @@ fn sessions_name_the_causes_of_their_nodes_once() {
             Wait: it begins within seconds. | reveille explain session s
         paused
           held: session_paused [- > -]
-            Nothing begins for s: session s is paused by alice since 1970-01-12T13:51:40Z.
+            Nothing begins for s: it is paused by alice since 1970-01-12T13:51:40Z.
             Resume the session once its nodes may go on. | reveille session resume s
+        paused by its rollout
+          held: session_paused [- > -]
+            Nothing begins for s: it is paused by rollout since 1970-01-12T13:51:40Z; batch 1 of 3 is open, 0 of 1 nodes as wanted, 1 failed.
+            Resume the session once its nodes may go on. | reveille session resume s
+        rolling out
+          progressing: session_under_way [- > -]
+            Session s is under way since 1970-01-12T13:46:40Z: 1 of 1 nodes as wanted; batch 1 of 3 is open, 0 of 1 nodes as wanted, 1 under way.
+            Wait, or follow the causes of the nodes that are behind. | reveille explain session s
         under way
           progressing: session_under_way < node_locked [- > -]
             Session s is under way since 1970-01-12T13:46:40Z: 1 of 2 nodes as wanted, 1 held.

@@ -68,6 +68,18 @@ fn topics() -> Vec<(&'static str, Node)> {
                 .with(|node| node.component.wish.pause = Some(pause_mark().into())),
         ),
         (
+            "in a later batch",
+            node().with(|node| {
+                node.component.wish.pause = Some(PauseMark::of_rollout(at(300)).into());
+                let rollout = "batch 2 of 5 is open, 1 of 2 nodes as wanted".to_owned();
+                node.batch = Some(BatchSight { batch: BatchNumber { number: 3, of: 5 }, rollout });
+            }),
+        ),
+        (
+            "in a later batch, and the session is not read",
+            node().with(|node| node.component.wish.pause = Some(PauseMark::of_rollout(at(300)).into())),
+        ),
+        (
             "19 locked",
             node().then(70, HistoryChange::Locked).with(|node| node.component.inventory.locked = true),
         ),
@@ -293,6 +305,14 @@ fn topics_are_named_by_their_evidence() {
           progressing: boot_awaited [power_on > reported]
             x1 is on and has not reported its boot yet after it was switched on at 1970-01-12T13:55:00Z (attempt 1 of 3).
             Wait until the time of the attempt is over. | reveille explain x1
+        in a later batch
+          waiting: batch_awaited [- > -]
+            x1 waits for batch 3 of 5 of session s: batch 2 of 5 is open, 1 of 2 nodes as wanted.
+            Nothing is to be done: a batch opens once the one before it has proved itself. | reveille explain session s
+        in a later batch, and the session is not read
+          waiting: batch_awaited [- > -]
+            x1 waits for its batch of session s.
+            Nothing is to be done: a batch opens once the one before it has proved itself. | reveille explain session s
         19 locked
           held: node_locked [prepared > power_accepted]
             x1 is locked in the inventory since 1970-01-12T13:47:50Z, so its power is left alone.
