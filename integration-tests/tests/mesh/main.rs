@@ -11,6 +11,7 @@ mod explain;
 mod grpc;
 mod hostile;
 mod live;
+mod metrics;
 mod moving;
 mod overload;
 mod plans;

@@ -7,6 +7,7 @@
 //! evaluates a node's status.
 
 pub mod catalogue;
+mod census;
 mod cleanup;
 mod completion;
 mod confirmation;
@@ -148,8 +149,9 @@ impl SessionEngine {
         let completion = completion::run(shared.clone(), work.completion, term.clone());
         let cleanup = cleanup::run(shared.clone(), work.cleanup, term.clone());
         let marking = marking::run(shared.clone(), work.marking, term.clone());
+        let census = census::run(shared.clone());
         let departures = departures::run(shared, term);
-        tokio::try_join!(setup, completion, cleanup, marking, departures).map(|(never, ..)| never)
+        tokio::try_join!(setup, completion, cleanup, marking, census, departures).map(|(never, ..)| never)
     }
 }
 

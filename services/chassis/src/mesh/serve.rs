@@ -27,7 +27,7 @@ use tower::{Service, ServiceExt as _};
 use tower_http::trace::TraceLayer;
 use tracing::Span;
 
-use self::connections::ServedConnection;
+use self::{connections::ServedConnection, requests::CallCounter};
 use crate::{
     Context, Listener,
     mesh::{
@@ -43,6 +43,7 @@ use crate::{
 
 mod callers;
 mod connections;
+mod requests;
 
 /// Pings to clients, so that streams to vanished watchers end.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -172,6 +173,7 @@ pub async fn serve(
     }
     routes.add_service(reflection.build_v1().context("reflection")?);
     telemetry::record_metrics();
+    let counter = CallCounter::new(&names);
     let publisher = HealthPublisher { reporter: health, names, health: context.health.clone() };
     publisher.tell(false, false).await;
 
@@ -183,7 +185,9 @@ pub async fn serve(
     limits.check()?;
     let admit =
         axum::middleware::from_fn_with_state(admission::CallAdmission::new(context), admission::admit);
-    let routes = routes.routes().into_axum_router().layer(admit).route("/metrics", get(metrics));
+    let routes = routes.routes().into_axum_router().layer(admit);
+    let routes = routes.layer(axum::middleware::from_fn_with_state(counter, requests::count));
+    let routes = routes.route("/metrics", get(metrics));
     let routes = routes.route(callers::READY, get(ready).with_state(context.health.clone()));
     let routes = routes.route(callers::STARTED, get(started).with_state(context.health.clone()));
     let routes = routes.layer(axum::middleware::from_fn(callers::check)).layer(
