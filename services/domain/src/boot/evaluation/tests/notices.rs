@@ -43,7 +43,7 @@ fn a_component_turns_once_for_each_change() {
     expect![[r#"
         off: reached, then -
         off want: -, then -
-        on want match: -, then -
+        on want match cfg:b cfs:b:configured phase:powering_on: reached, then -
         on want match last:powering_on:1000: -, then -
         off want last:powering_on:999999 tries:3/0/0: failed, then -
         off want last:powering_on:999999 tries:3/0/0 over:failed: -, then -
