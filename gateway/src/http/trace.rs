@@ -1,6 +1,6 @@
 //! Request id and span of a request and its effects.
 
-use std::time::Instant;
+use std::{sync::Once, time::Instant};
 
 use axum::{extract::Request, middleware::Next, response::Response};
 use chassis::mesh::request_id;
@@ -8,9 +8,22 @@ use http::{
     HeaderValue,
     header::{ALLOW, HeaderName},
 };
+use metrics::{Unit, counter, histogram};
 use tracing::Instrument;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static(request_id::HEADER);
+
+/// Requests that were answered.
+const REQUESTS: &str = "reveille_http_requests_total";
+
+/// Time until the head of an answer.
+const SECONDS: &str = "reveille_http_request_seconds";
+
+/// Methods that clients use. Any other one has one label, so that clients cannot make up labels.
+const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+/// Whether the metrics are described.
+static DESCRIBED: Once = Once::new();
 
 /// Handles a request under the id from the client, or a new one, and returns that id in the answer.
 pub(crate) async fn traced(request: Request, next: Next) -> Response {
@@ -27,11 +40,23 @@ pub(crate) async fn traced(request: Request, next: Next) -> Response {
 
 async fn timed(request: Request, next: Next) -> Response {
     let began = Instant::now();
+    let method = METHODS.into_iter().find(|method| *method == request.method().as_str());
     let response = next.run(request).await;
+    count(method.unwrap_or("other"), &response, began);
     let status = response.status().as_u16();
     let milliseconds = began.elapsed().as_secs_f64() * 1e3;
     tracing::debug!(status, milliseconds, "answered");
     response
+}
+
+fn count(method: &'static str, response: &Response, began: Instant) {
+    DESCRIBED.call_once(|| {
+        metrics::describe_counter!(REQUESTS, "HTTP requests by method and code");
+        metrics::describe_histogram!(SECONDS, Unit::Seconds, "Time until the head of an answer over HTTP");
+    });
+    let code = response.status().as_str().to_owned();
+    counter!(REQUESTS, "method" => method, "code" => code).increment(1);
+    histogram!(SECONDS, "method" => method).record(began.elapsed());
 }
 
 /// Adds OPTIONS to the listed methods: every path answers it, which the framework does not know.

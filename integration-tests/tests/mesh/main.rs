@@ -12,6 +12,7 @@ mod explain;
 mod grpc;
 mod hostile;
 mod live;
+mod metrics;
 mod moving;
 mod overload;
 mod plans;

@@ -119,6 +119,7 @@ Examples:
   reveille completions fish > ~/.config/fish/completions/reveille.fish";
 
 fn main() -> ExitCode {
+    chassis::process::telemetry::name_commit(version::COMMIT);
     match ReveilleArguments::parse().task {
         ReveilleSubcommand::Serve(command) => chassis::run_command(&command, mesh::serve),
         ReveilleSubcommand::Demo(arguments) => demo::run(*arguments),

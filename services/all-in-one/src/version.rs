@@ -2,6 +2,9 @@
 
 use std::sync::LazyLock;
 
+/// Commit.
+pub(crate) const COMMIT: &str = env!("REVEILLE_COMMIT");
+
 /// Release and commit, in one line.
 pub(crate) const SHORT: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("REVEILLE_COMMIT"), ")");
 

@@ -10,8 +10,10 @@
 //! - `inventory`: the hardware inventory; `discovery`, `locks`, `presence`: its parts in the records; `hints`:
 //!   earlier polls
 //! - `hosts`: bare-metal hosts, their companions and secrets; `devices`: edge devices
+//! - `census`: components by status, for the metrics
 //! - `expiry`: deletes expired reports of nodes; `compaction`: deletes unused boot artifacts
 
+mod census;
 mod compaction;
 mod convert;
 mod devices;
@@ -145,6 +147,9 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     }
     let compacted = role.clone().while_held(move |_| compaction::run(database.clone()));
     tasks.spawn_until_shutdown("compaction", compacted);
+    let counted = Arc::clone(&registry);
+    let counted = role.clone().while_held(move |_| census::run(Arc::clone(&counted)));
+    tasks.spawn_until_shutdown("census", counted);
     let ledgers = Arc::clone(&registry.hosts);
     let collected = role.clone().while_held(move |_| collect(Arc::clone(&ledgers)));
     tasks.spawn_until_shutdown("collection", collected);

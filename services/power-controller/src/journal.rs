@@ -18,7 +18,7 @@ use domain::{
 use futures_util::Stream;
 use parking_lot::Mutex;
 
-use crate::{convert, finished::surplus, store::TransitionTable};
+use crate::{convert, counters, finished::surplus, store::TransitionTable};
 
 /// Time between deletions of old transitions where none finishes. Finished transitions are kept for days.
 const BETWEEN_CLEARINGS: Duration = Duration::from_secs(60 * 60);
@@ -119,6 +119,7 @@ impl TransitionJournal {
                 clear(draft, listed.as_deref(), now);
             }
         };
+        let ended: Vec<_> = changes.put.iter().filter(|one| counters::has_ended(one)).cloned().collect();
         let recorded: Vec<_> = changes.put.iter().map(|transition| transition.delivery).collect();
         self.insist(move || {
             let changes = changes.clone();
@@ -126,6 +127,7 @@ impl TransitionJournal {
             move |draft: &mut Draft<'_, PowerTransition>| write(draft, changes)
         })
         .await?;
+        ended.iter().for_each(|transition| counters::count(transition, now));
         passed(recorded);
         Ok(())
     }

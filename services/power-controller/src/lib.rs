@@ -17,6 +17,7 @@
 
 mod abandonment;
 mod convert;
+mod counters;
 mod driver;
 mod engine;
 mod finished;
@@ -75,6 +76,7 @@ use crate::{
 /// # Errors
 /// When the database cannot be opened or a setting cannot be used, which is named.
 pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
+    counters::describe();
     let settings = Arc::clone(&context.settings);
     let driver = PowerUpstream::new(&settings)?;
     let follow_pause = seconds("power.follow_seconds", settings.power.follow_seconds)?;

@@ -7,6 +7,7 @@
 //! evaluates a node's status.
 
 pub mod catalogue;
+mod census;
 mod cleanup;
 mod completion;
 mod confirmation;
@@ -153,8 +154,10 @@ impl SessionEngine {
         let cleanup = cleanup::run(shared.clone(), work.cleanup, term.clone());
         let marking = marking::run(shared.clone(), work.marking, term.clone());
         let rolling = rolling::run(shared.clone(), work.rolling, term.clone());
+        let census = census::run(shared.clone());
         let departures = departures::run(shared, term);
-        tokio::try_join!(setup, completion, cleanup, marking, rolling, departures).map(|(never, ..)| never)
+        tokio::try_join!(setup, completion, cleanup, marking, rolling, census, departures)
+            .map(|(never, ..)| never)
     }
 }
 

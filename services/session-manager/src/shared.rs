@@ -17,7 +17,7 @@ use domain::{
         component::Component,
         session::{
             self, IdleReason, NewSession, Progress, Session, SessionEnd, SessionResult, completion,
-            result::{MemberStanding, result, standing},
+            result::{MemberCounts, MemberStanding, result, standing},
             rollout::outcome,
             status::session_status,
         },
@@ -234,7 +234,7 @@ impl ManagerState {
         let shared = self.clone();
         let write = self.sessions.write_fenced(fence, move |draft| {
             let record = draft.get(&key).filter(|record| record.is_still(&id, from));
-            let Some(record) = record else { return Ok(()) };
+            let Some(record) = record else { return Ok(None) };
             if from == Progress::Running && shared.is_just_restored() {
                 // This write itself detected the loss: the registry's answer was about the history before.
                 return Err(Fault::unavailable("sessions", "commits were lost just now"));
@@ -243,15 +243,51 @@ impl ManagerState {
                 Some(error) => session::with_error(record.session.clone(), error),
                 None => record.session.clone(),
             };
-            let result = shared.result(&session, idle);
+            let standings: Vec<_> = shared.standings(&session).map(|(_, standing)| standing).collect();
+            let members = MemberCounts::of(&standings);
+            let result = result(&session, idle, standings);
             let session = session::complete(session, now(), SessionEnd { error: None, result });
-            let result = session.result.as_ref().map(SessionResult::word);
-            tracing::info!(session = session.name, id, result, error = session.error, "session complete");
+            let ended = EndedSession { session: session.clone(), members };
             let saved_status = Some(shared.status(&session, &visible));
             let record = SessionRecord::clone(&record).with(session);
             draft.put(SessionRecord { saved_status, left_out: None, ..record });
-            Ok(())
+            Ok(Some(ended))
         });
-        write.await.map(|((), _revision)| ())
+        let (ended, _revision) = write.await?;
+        if let Some(ended) = ended {
+            self.log_end(&ended).await;
+        }
+        Ok(())
     }
+
+    /// Logs the end of a session that is on record.
+    async fn log_end(&self, ended: &EndedSession) {
+        let EndedSession { session, members } = ended;
+        let left_out = match self.left_out.of(&session.id).await {
+            Ok(left_out) => Some(left_out.iter().map(|one| one.names.len()).sum::<usize>()),
+            Err(fault) => {
+                tracing::debug!(%fault, session = session.name, "cannot count the nodes that a session left out");
+                None
+            }
+        };
+        tracing::info!(
+            session = session.name,
+            id = session.id,
+            result = session.result.as_ref().map(SessionResult::word),
+            error = session.error,
+            succeeded = members.reached,
+            failed = members.failed,
+            taken_over = members.taken_over,
+            unfinished = members.unfinished,
+            left_out,
+            seconds = now().since(session.started_at()).as_secs_f64(),
+            "session complete"
+        );
+    }
+}
+
+/// Session that has ended, with its members.
+struct EndedSession {
+    session: Session,
+    members: MemberCounts,
 }

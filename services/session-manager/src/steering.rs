@@ -59,6 +59,10 @@ impl SessionRpc {
             Ok(wire::Session { revision: 0, ..answer })
         });
         let (session, revision) = cancel.await?;
+        if session.revision == 0 && session.progress() == wire::Progress::Complete {
+            let wire::Session { name, id, .. } = &session;
+            tracing::info!(session = name, id, result = "cancelled", "session complete before its setup");
+        }
         Ok(if session.revision == 0 { wire::Session { revision, ..session } } else { session })
     }
 

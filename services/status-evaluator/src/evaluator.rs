@@ -10,7 +10,7 @@ use std::{
 use chassis::{
     Channel,
     lease::Term,
-    observe::work::WorkQueue,
+    observe::work::{WorkBatch, WorkQueue},
     process::{clock, pause},
     within,
 };
@@ -18,10 +18,11 @@ use domain::{
     boot::{
         bos::{compatibility::Compatibility, options::Options},
         component::{Component, report::StatusReport},
-        evaluation::{Decision, evaluate},
+        evaluation::{Decision, DecisionNotice, evaluate},
     },
     core::{decision::DecisionVersion, id::ComponentId, time::Timestamp},
 };
+use metrics::{Unit, counter, histogram};
 use proto::component::{
     ReportStatusesRequest, ReportStatusesResponse, report_service_client::ReportServiceClient,
 };
@@ -38,6 +39,12 @@ const BATCH: usize = 5000;
 /// arrive are stale by then and change nothing.
 const DEADLINE: Duration = Duration::from_secs(20);
 
+/// Turning points of components.
+const TURNS: &str = "reveille_component_turns_total";
+
+/// Time from a change of evidence to the decision on record.
+const DECISIONS: &str = "reveille_decision_seconds";
+
 /// Everything that an evaluator works with. Clones share it.
 #[derive(Clone)]
 pub(crate) struct EvaluatorPeers {
@@ -51,6 +58,15 @@ pub(crate) struct EvaluatorPeers {
 impl EvaluatorPeers {
     /// Decides all components, and each of them again when its evidence changes, until it is dropped.
     pub(crate) async fn evaluate(self, term: Term) -> anyhow::Result<Infallible> {
+        metrics::describe_counter!(
+            TURNS,
+            "Components that reached their state, failed or are held, by reason"
+        );
+        metrics::describe_histogram!(
+            DECISIONS,
+            Unit::Seconds,
+            "Time from a change of evidence to the decision on record"
+        );
         let _open = self.queue.open();
         self.queue.mark(self.mirrors.enabled());
         StatusEvaluator { peers: self, term, yields: AtomicBool::default() }.work().await
@@ -69,13 +85,41 @@ struct StatusEvaluator {
 struct DecidedComponent {
     decision: Decision,
     report: StatusReport,
+    turn: Option<ComponentTurn>,
+}
+
+/// Turning point of a component, as the log names it.
+struct ComponentTurn {
+    notice: DecisionNotice,
+    session: String,
+    error: String,
+}
+
+impl ComponentTurn {
+    fn of(decision: &Decision, component: &Component) -> Option<Self> {
+        let notice = decision.notice(component)?;
+        let error = decision.error.text().unwrap_or(component.error_text()).to_owned();
+        Some(Self { notice, session: component.session_name().to_owned(), error })
+    }
+
+    /// Counts the turning point, and logs that of a node that needs the attention of an operator.
+    fn note(&self, report: &StatusReport, decision: &Decision) {
+        let (component, reason) = (&report.id, decision.reason.word());
+        counter!(TURNS, "turn" => self.notice.word(), "reason" => reason).increment(1);
+        let Self { notice, session, error } = self;
+        match notice {
+            DecisionNotice::Failed => tracing::info!(%component, reason, session, error, "node failed"),
+            DecisionNotice::Held => tracing::info!(%component, reason, session, error, "node held"),
+            DecisionNotice::Reached => {}
+        }
+    }
 }
 
 impl StatusEvaluator {
     async fn work(&self) -> anyhow::Result<Infallible> {
         let mut failures = 0;
         loop {
-            let ids = self.peers.queue.next(BATCH).await;
+            let WorkBatch { keys: ids, since } = self.peers.queue.next_batch(BATCH).await;
             // A mirror that is being replaced by another incarnation may contradict the others.
             self.peers.mirrors.subjects_reached().await;
             let _turn = self.term.turn("evaluate");
@@ -86,6 +130,7 @@ impl StatusEvaluator {
             match self.report(&decided).await {
                 Ok(stale) => {
                     failures = 0;
+                    histogram!(DECISIONS).record_many(since.elapsed().as_secs_f64(), decided.len());
                     self.announce(decided, stale);
                 }
                 Err(status) => {
@@ -133,7 +178,8 @@ impl StatusEvaluator {
             None => self.peers.queue.unmark(&component.id),
         }
         let report = decision.report(component, version)?;
-        Some(DecidedComponent { decision, report })
+        let turn = ComponentTurn::of(&decision, component);
+        Some(DecidedComponent { decision, report, turn })
     }
 
     /// Logs once that newer rules have decided components. Newer options of the same rules will arrive at the mirror.
@@ -162,7 +208,10 @@ impl StatusEvaluator {
 
     fn announce(&self, decided: Vec<DecidedComponent>, stale: HashSet<String>) {
         let taken = decided.iter().filter(|one| !stale.contains(one.report.id.as_str()));
-        for DecidedComponent { decision, report } in taken.clone() {
+        for DecidedComponent { decision, report, turn } in taken.clone() {
+            if let Some(turn) = turn {
+                turn.note(report, decision);
+            }
             tracing::debug!(
                 component = %report.id,
                 reason = decision.reason.word(),

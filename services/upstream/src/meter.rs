@@ -9,6 +9,12 @@ const SECONDS: &str = "reveille_upstream_call_seconds";
 const ITEMS: &str = "reveille_upstream_items_total";
 const CLOSED_CIRCUITS: &str = "reveille_upstream_gate_open";
 
+/// Whether the last call of a system was answered.
+const UP: &str = "reveille_upstream_up";
+
+/// Outcomes of calls without an answer.
+const UNANSWERED: [&str; 2] = ["unreachable", "ambiguous"];
+
 /// Outcome of a call that was not made: its circuit was open, no slot became free, or credentials were missing.
 const HELD: &str = "held";
 
@@ -45,6 +51,8 @@ impl CallMeter {
         let operation = self.operation;
         counter!(CALLS, "peer" => peer.clone(), "operation" => operation, "outcome" => outcome).increment(1);
         histogram!(SECONDS, "peer" => peer.clone(), "operation" => operation).record(took);
+        let is_up = !UNANSWERED.contains(&outcome);
+        gauge!(UP, "peer" => peer.clone()).set(if is_up { 1.0 } else { 0.0 });
         if items > 0 {
             counter!(ITEMS, "peer" => peer, "operation" => operation).increment(items);
         }
@@ -89,6 +97,7 @@ fn describe() {
         Unit::Count,
         "Items, such as nodes, that calls of other systems were about"
     );
+    metrics::describe_gauge!(UP, Unit::Count, "Whether the last call of a system was answered");
     metrics::describe_gauge!(
         CLOSED_CIRCUITS,
         Unit::Count,

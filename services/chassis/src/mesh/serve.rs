@@ -31,6 +31,7 @@ use tracing::Span;
 use self::{
     call_guard::{HEALTH, REFLECTION},
     connections::ServedConnection,
+    requests::CallCounter,
 };
 use crate::{
     Context, Listener,
@@ -48,6 +49,7 @@ use crate::{
 mod call_guard;
 mod callers;
 mod connections;
+mod requests;
 
 /// Pings to clients, so that streams to vanished watchers end.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -180,6 +182,7 @@ pub async fn serve(
     }
     routes.add_service(reflection.build_v1().context("reflection")?);
     telemetry::record_metrics();
+    let counter = CallCounter::new(&names);
     let publisher = HealthPublisher { reporter: health, names, health: context.health.clone() };
     publisher.tell(false, false).await;
 
@@ -197,6 +200,7 @@ pub async fn serve(
         // Outside of admission: a refused call takes no place and is not read.
         routes = routes.layer(axum::middleware::from_fn_with_state(guard, call_guard::check));
     }
+    let routes = routes.layer(axum::middleware::from_fn_with_state(counter, requests::count));
     let routes = routes.route("/metrics", get(metrics));
     let routes = routes.route(callers::READY, get(ready).with_state(context.health.clone()));
     let routes = routes.route(callers::STARTED, get(started).with_state(context.health.clone()));

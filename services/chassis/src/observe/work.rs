@@ -27,6 +27,15 @@ struct WorkQueueInner<K> {
     changed: Notify,
 }
 
+/// Keys to process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkBatch<K> {
+    /// The keys, in order.
+    pub keys: Vec<K>,
+    /// Earliest time at which one of them can have been due.
+    pub since: Instant,
+}
+
 /// Keeps a queue open, which is closed and forgets its marks when this is dropped.
 #[must_use]
 pub struct OpenQueue<K: Ord + Hash + Clone>(WorkQueue<K>);
@@ -40,6 +49,8 @@ impl<K: Ord + Hash + Clone> Drop for OpenQueue<K> {
 struct QueueMarks<K> {
     is_open: bool,
     now: BTreeSet<K>,
+    /// Time since which keys wait in `now`; `None`: there are none.
+    waiting_since: Option<Instant>,
     /// Keys by the time they are due; `due` is the same the other way round.
     later: BTreeSet<(Instant, K)>,
     due: HashMap<K, Instant>,
@@ -70,7 +81,13 @@ impl<K> WorkQueue<K> {
 
 impl<K> QueueMarks<K> {
     fn new(is_open: bool) -> Self {
-        Self { is_open, now: BTreeSet::new(), later: BTreeSet::new(), due: HashMap::new() }
+        Self {
+            is_open,
+            now: BTreeSet::new(),
+            waiting_since: None,
+            later: BTreeSet::new(),
+            due: HashMap::new(),
+        }
     }
 }
 
@@ -89,6 +106,7 @@ impl<K: Ord + Hash + Clone> WorkQueue<K> {
                 return;
             }
             marks.now.extend(keys);
+            marks.note_waiting(Instant::now());
         }
         self.shared.changed.notify_one();
     }
@@ -106,9 +124,14 @@ impl<K: Ord + Hash + Clone> WorkQueue<K> {
 
     /// Waits for keys that are due and hands out at most `most` of them, in order.
     pub async fn next(&self, most: usize) -> Vec<K> {
+        self.next_batch(most).await.keys
+    }
+
+    /// Waits for keys that are due as [`Self::next`] does, and returns since when they have waited.
+    pub async fn next_batch(&self, most: usize) -> WorkBatch<K> {
         loop {
             let (ready, wake) = self.shared.marks.lock().take(Instant::now(), most);
-            if !ready.is_empty() {
+            if let Some(ready) = ready {
                 return ready;
             }
             match wake {
@@ -139,15 +162,29 @@ impl<K: Ord + Hash + Clone> QueueMarks<K> {
         }
     }
 
-    /// Keys that are ready, and when the next one will be.
-    fn take(&mut self, now: Instant, most: usize) -> (Vec<K>, Option<Instant>) {
+    /// Notes that keys have waited since `at`, unless they do for longer.
+    fn note_waiting(&mut self, at: Instant) {
+        if !self.now.is_empty() {
+            self.waiting_since.get_or_insert(at);
+        }
+    }
+
+    /// Keys that are ready, if there are any, and when the next one will be.
+    fn take(&mut self, now: Instant, most: usize) -> (Option<WorkBatch<K>>, Option<Instant>) {
         while self.later.first().is_some_and(|(at, _)| *at <= now) {
-            let Some((_, key)) = self.later.pop_first() else { break };
+            let Some((at, key)) = self.later.pop_first() else { break };
             self.due.remove(&key);
             self.now.insert(key);
+            self.note_waiting(at);
         }
         leave_room(&mut self.due);
-        let ready = std::iter::from_fn(|| self.now.pop_first()).take(most).collect();
+        let since = self.waiting_since.unwrap_or(now);
+        let keys: Vec<_> = std::iter::from_fn(|| self.now.pop_first()).take(most).collect();
+        // Keys that are left may have waited for as long.
+        if self.now.is_empty() {
+            self.waiting_since = None;
+        }
+        let ready = (!keys.is_empty()).then_some(WorkBatch { keys, since });
         (ready, self.later.first().map(|(at, _)| *at))
     }
 }
@@ -197,9 +234,10 @@ mod tests {
         marks.put_off("late", at(3));
         marks.put_off("never", at(2));
         marks.forget(&"never");
-        assert_eq!(marks.take(at(0), 9), (vec![], Some(at(1))));
-        assert_eq!(marks.take(at(1), 9), (vec!["soon"], Some(at(3))));
-        assert_eq!(marks.take(at(9), 9), (vec!["late"], None));
+        let batch = |key, since| Some(WorkBatch { keys: vec![key], since: at(since) });
+        assert_eq!(marks.take(at(0), 9), (None, Some(at(1))));
+        assert_eq!(marks.take(at(1), 9), (batch("soon", 1), Some(at(3))));
+        assert_eq!(marks.take(at(9), 9), (batch("late", 3), None));
     }
 
     #[tokio::test]

@@ -95,12 +95,12 @@ fn limit_files(group: &str) -> Vec<String> {
 }
 
 #[cfg(target_os = "linux")]
-fn descriptor_limit() -> Option<u64> {
+pub(super) fn descriptor_limit() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current
 }
 
 #[cfg(not(target_os = "linux"))]
-fn descriptor_limit() -> Option<u64> {
+pub(super) fn descriptor_limit() -> Option<u64> {
     None
 }
 

@@ -10,4 +10,5 @@ pub mod pause;
 pub(crate) mod shared_values;
 pub(crate) mod tasks;
 pub mod telemetry;
+mod usage;
 pub mod watched_file;

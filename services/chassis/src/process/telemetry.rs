@@ -7,7 +7,10 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;
 use tracing_subscriber::{EnvFilter, Layer, Registry, layer::SubscriberExt, reload, util::SubscriberInitExt};
 
-use crate::settings::{LogFormat, LogSettings};
+use crate::{
+    process::{clock, usage::ProcessUsage},
+    settings::{LogFormat, LogSettings},
+};
 
 /// Default of the option `logging_level`. It leaves the level to the settings, so that a process started with more or
 /// fewer lines keeps them although the option exists.
@@ -100,16 +103,44 @@ pub const METRICS_TYPE: &str = "text/plain; version=0.0.4";
 /// Bounds of histograms of seconds: from a call on the same machine to the longest deadline.
 const SECONDS: [f64; 12] = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 20.0, 60.0];
 
+/// Bounds of histograms of work on machines: from a simulated power-on to the longest boot.
+const MINUTES: [f64; 12] = [0.1, 1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0];
+
+/// End of the names of histograms of work on machines. Of the ends that fit a name, the first one in the alphabet counts,
+/// which is this one.
+const OF_MACHINES: &str = "_duration_seconds";
+
+/// Build of the process.
+const BUILD: &str = "reveille_build_info";
+
+/// Start of the process.
+const START: &str = "process_start_time_seconds";
+
+/// Commit of which the process is built, if it names one itself.
+static COMMIT: OnceLock<&str> = OnceLock::new();
+
+/// Commit that builds of single parts name, where the builder gives one.
+const GIVEN_COMMIT: Option<&str> = option_env!("REVEILLE_COMMIT");
+
 /// Period in which recorded values are summed up, so that they do not pile up without a scrape.
 const SUM_UP: Duration = Duration::from_secs(5);
 
 /// Metrics are recorded by the process, so that all its parts show the same.
 static METRICS: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
 
+/// Names the commit of which the process is built, in the metrics. Has to come before [`record_metrics`].
+pub fn name_commit(commit: &'static str) {
+    // A process is built of one commit.
+    let _first = COMMIT.set(commit);
+}
+
 /// Begins to record metrics, unless the process does so already.
 pub fn record_metrics() {
     METRICS.get_or_init(|| match recorder() {
-        Ok(handle) => Some(handle),
+        Ok(handle) => {
+            record_build();
+            Some(handle)
+        }
         Err(error) => {
             tracing::error!(error = format!("{error:#}"), "metrics are not recorded");
             None
@@ -117,9 +148,25 @@ pub fn record_metrics() {
     });
 }
 
+/// Records version, commit and start of the process, which never change.
+fn record_build() {
+    metrics::describe_gauge!(BUILD, "Version and commit of the process");
+    metrics::describe_gauge!(START, "Start of the process");
+    let commit = COMMIT.get().copied().or(GIVEN_COMMIT).unwrap_or("unknown");
+    metrics::gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION"), "commit" => commit).set(1.0);
+    metrics::gauge!(START).set(clock::now().0 as f64 / 1e3);
+}
+
 /// All metrics in Prometheus' text format.
 pub fn metrics() -> String {
-    METRICS.get().and_then(Option::as_ref).map(PrometheusHandle::render).unwrap_or_default()
+    let Some(Some(handle)) = METRICS.get() else { return String::new() };
+    match ProcessUsage::read() {
+        Ok(usage) => handle.render() + &usage.text(),
+        Err(error) => {
+            tracing::debug!(%error, "the system does not say what the process uses");
+            handle.render()
+        }
+    }
 }
 
 /// Sums up recorded values periodically.
@@ -135,6 +182,8 @@ pub(crate) async fn sum_up_metrics() -> anyhow::Result<Infallible> {
 fn recorder() -> anyhow::Result<PrometheusHandle> {
     let buckets = Matcher::Suffix("_seconds".to_owned());
     let builder = PrometheusBuilder::new().set_buckets_for_metric(buckets, &SECONDS).context("buckets")?;
+    let of_machines = Matcher::Suffix(OF_MACHINES.to_owned());
+    let builder = builder.set_buckets_for_metric(of_machines, &MINUTES).context("buckets of machines")?;
     builder.install_recorder().context("recorder")
 }
 

@@ -38,6 +38,7 @@ mod sharing;
 mod shutdown;
 pub mod status;
 pub mod turns;
+pub mod work_phase;
 pub mod write;
 
 pub use action::{Action, Phase, PowerTurns};

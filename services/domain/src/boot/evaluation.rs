@@ -25,10 +25,12 @@ use crate::{
     },
 };
 
+mod notice;
 mod reason;
 mod rows;
 mod version;
 
+pub use notice::DecisionNotice;
 pub use reason::Reason;
 pub use rows::awaits_configuration;
 pub use version::{RULES_VERSION, current_version};

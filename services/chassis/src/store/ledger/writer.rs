@@ -62,8 +62,20 @@ const HEARD: Duration = Duration::from_secs(3);
 /// Transactions that were tried again, by kind.
 const RETRIES: &str = "reveille_ledger_retries_total";
 
+/// Transactions that ended, by kind.
+const TRANSACTIONS: &str = "reveille_ledger_transactions_total";
+
+/// Time of transactions, by kind.
+const SECONDS: &str = "reveille_ledger_transaction_seconds";
+
 /// Describes the metrics of ledgers.
 pub(super) fn describe() {
+    metrics::describe_counter!(TRANSACTIONS, "Transactions by kind and outcome");
+    metrics::describe_histogram!(
+        SECONDS,
+        metrics::Unit::Seconds,
+        "Time from the begin of a transaction to its commit, with retries"
+    );
     metrics::describe_counter!(
         RETRIES,
         "Transactions that the database refused for a moment and that were tried again"
@@ -207,9 +219,13 @@ impl<T: Table> LedgerWriter<T> {
     }
 
     async fn transact(&mut self, first: WriteCommand<T::Kind>) {
+        let began = Instant::now();
         let transaction = match self.begin().await {
             Ok(transaction) => transaction,
-            Err(fault) => return self.refuse(first, &fault),
+            Err(fault) => {
+                count::<T>("not_begun", began);
+                return self.refuse(first, &fault);
+            }
         };
         let commands = self.collect(first);
         let fences: Vec<_> = commands.iter().map(|command| command.fence.clone()).collect();
@@ -220,6 +236,7 @@ impl<T: Table> LedgerWriter<T> {
         let (changes, mut recorded, replies) = self.run_commands(commands, &held);
         let committed =
             self.commit(transaction, changes, &mut recorded, &CommandFences { fences, held }).await;
+        count::<T>(if committed.is_ok() { "committed" } else { "failed" }, began);
         if let Err(fault) = &committed {
             tracing::warn!(kind = T::Kind::KIND, %fault, callers = replies.len(), "a transaction was not committed");
         }
@@ -472,6 +489,12 @@ async fn try_again<T: Table>(tries: u32, error: &DbErr) {
     metrics::counter!(RETRIES, "kind" => T::Kind::KIND).increment(1);
     tracing::debug!(kind = T::Kind::KIND, %error, tries, "retrying a transaction");
     tokio::time::sleep(pause::after(tries).min(LONGEST_PAUSE)).await;
+}
+
+/// Counts a transaction that began at that time.
+fn count<T: Table>(outcome: &'static str, began: Instant) {
+    metrics::counter!(TRANSACTIONS, "kind" => T::Kind::KIND, "outcome" => outcome).increment(1);
+    metrics::histogram!(SECONDS, "kind" => T::Kind::KIND).record(began.elapsed());
 }
 
 fn may_be_tried_again(error: &DbErr) -> bool {

@@ -17,6 +17,7 @@ use crate::boot::{
 
 mod errors;
 mod evidence;
+mod notices;
 mod pauses;
 mod phases;
 

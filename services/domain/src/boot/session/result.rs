@@ -72,6 +72,35 @@ pub enum MemberStanding {
     Unfinished,
 }
 
+/// Members by their standing at the end of a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MemberCounts {
+    /// Members that reached their desired state.
+    pub reached: usize,
+    /// Members that failed.
+    pub failed: usize,
+    /// Members that another session took over.
+    pub taken_over: usize,
+    /// Members that left the session before they were done.
+    pub unfinished: usize,
+}
+
+impl MemberCounts {
+    /// Counts members with these standings.
+    pub fn of<'a>(members: impl IntoIterator<Item = &'a MemberStanding>) -> Self {
+        let mut counts = Self::default();
+        for member in members {
+            match member {
+                MemberStanding::Reached => counts.reached += 1,
+                MemberStanding::Failed => counts.failed += 1,
+                MemberStanding::TakenOver { .. } => counts.taken_over += 1,
+                MemberStanding::Unfinished => counts.unfinished += 1,
+            }
+        }
+        counts
+    }
+}
+
 /// Returns the standing of a member of `session`; `None`: the component does not exist.
 pub fn standing(session: &Session, component: Option<&Component>) -> MemberStanding {
     let Some(component) = component else { return MemberStanding::Unfinished };
@@ -182,6 +211,13 @@ mod tests {
             'u' => MemberStanding::Unfinished,
             other => MemberStanding::TakenOver { by: other.to_string().into() },
         })
+    }
+
+    #[test]
+    fn members_are_counted_by_standing() {
+        let members: Vec<_> = members("rrrffuA").collect();
+        let counts = MemberCounts { reached: 3, failed: 2, unfinished: 1, taken_over: 1 };
+        assert_eq!(MemberCounts::of(&members), counts);
     }
 
     #[test]
