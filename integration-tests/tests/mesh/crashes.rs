@@ -45,7 +45,7 @@ async fn crashes_of_every_part_switch_no_node_on_twice() {
 }
 
 /// Kills a part and waits until the next one in its place can do its work.
-async fn crash(mesh: &mut Processes, part: &'static str) {
+pub(crate) async fn crash(mesh: &mut Processes, part: &'static str) {
     mesh.kill_part(part).await;
     mesh.start_part(part);
     serving(mesh, part).await;
@@ -75,7 +75,7 @@ async fn serving(mesh: &Processes, part: &str) {
 }
 
 /// Power-ons of the simulated hardware, by node.
-async fn switched_on(mesh: &Processes) -> BTreeMap<String, usize> {
+pub(crate) async fn switched_on(mesh: &Processes) -> BTreeMap<String, usize> {
     let mut fleet = FleetServiceClient::new(chassis::plain_channel(&mesh.url("simulator")).unwrap());
     let transitions = fleet.list_transitions(ListTransitionsRequest { since: None }).await.unwrap();
     let mut times = BTreeMap::new();

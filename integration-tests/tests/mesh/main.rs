@@ -19,6 +19,7 @@ mod plans;
 mod processes;
 mod request_ids;
 mod rest;
+mod rollouts;
 mod shutdown;
 mod startup;
 mod timeline;
