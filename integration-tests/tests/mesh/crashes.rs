@@ -197,8 +197,12 @@ async fn paused_session_begins_nothing_through_crashes() {
     }
     assert_eq!(self::held(&mesh, &name).await, held);
     assert_eq!(transitions(&mesh).await, switched);
-    let explained = mesh.bos.get(&format!("/reveille/v1/explain/components/{}", held[0])).await;
-    assert_eq!(explained["reason"], "session_paused", "{explained:#}");
+    // Until a power controller that has just begun has read the node, that is why nothing happens.
+    let explained = eventually("the pause to be the reason", async || {
+        let path = format!("/reveille/v1/explain/components/{}", held[0]);
+        Some(mesh.bos.get(&path).await).filter(|explained| explained["reason"] == "session_paused")
+    })
+    .await;
     assert_eq!(explained["next_step"]["command"], format!("reveille session resume {name}"), "{explained:#}");
 
     mesh.bos.expect(Method::POST, &steer("resume"), None).await;
