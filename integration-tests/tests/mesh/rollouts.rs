@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::crashes::{crash, switched_on};
 
-/// Starts a mesh with that many nodes, of which some have a fault.
+/// Starts a mesh with that many nodes, of which some have a fault; `speed` is a factor on all durations of the hardware.
 async fn mesh(nodes: usize, speed: f64, faults: &str) -> Processes {
     let mut mesh = Processes::prepare();
     mesh.set(&format!("[simulator]\nnodes = {nodes}\nspeed = {speed}\nfaults = \"{faults}\"\n"));
@@ -43,7 +43,7 @@ async fn kinds(mesh: &Processes, name: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn batches_open_in_order_through_crashes() {
-    let mut mesh = mesh(6, 0.2, "").await;
+    let mut mesh = mesh(6, 0.01, "").await;
     let name = create(&mesh, json!({"canary_count": 1, "batch_count": 3, "soak": 1})).await;
     until(&mesh, &name, "the canary", |session| batch(session) == 1).await;
     let waiting = mesh.bos.get(&format!("/v2/components?session={name}&enabled=true")).await;
@@ -84,7 +84,7 @@ async fn batches_open_in_order_through_crashes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn failing_canary_holds_the_others_until_somebody_resumes() {
     // Of any four nodes at least one never comes on.
-    let mesh = mesh(6, 1.0, "stuck-off=3").await;
+    let mesh = mesh(6, 0.0, "stuck-off=3").await;
     mesh.bos.options(&json!({"max_power_on_wait_time": 2, "default_retry_policy": 1})).await;
     let name = create(&mesh, json!({"canary_count": 4, "batch_count": 1})).await;
     let held = until(&mesh, &name, "the hold", |session| session["pause"].is_object()).await;
