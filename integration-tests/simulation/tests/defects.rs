@@ -30,7 +30,7 @@ fn what_upstreams_take_wrongly_is_found() {
 /// The work of the power service lasts, so that another client holds nodes for long enough.
 #[test]
 fn wrong_beliefs_about_transitions_of_other_clients_are_found() {
-    finds("hidden-transitions", "I5", "1..2", &["foreign", "late-workers"]);
+    finds("hidden-transitions", "I5", "4..6", &["foreign", "late-workers"]);
     finds("forgotten-abandonments", "I2", "5..6", &["foreign", "late-workers"]);
 }
 
@@ -42,7 +42,7 @@ fn what_never_ends_or_is_told_of_another_node_is_found() {
 
 #[test]
 fn what_was_not_known_is_found() {
-    finds("old-readings", "I5", "0..4", &["crash"]);
+    finds("old-readings", "I5", "4..6", &["crash"]);
     finds("old-configurations", "I4", "0..8", &["upstream"]);
     finds("guessed-power", "I5", "0..8", &["upstream"]);
     finds("inherited-readings", "I5", "25..32", &["crash", "upstream"]);
