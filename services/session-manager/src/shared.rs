@@ -255,21 +255,21 @@ impl ManagerState {
         });
         let (ended, _revision) = write.await?;
         if let Some(ended) = ended {
-            self.log_end(&ended).await;
+            ended.log();
         }
         Ok(())
     }
+}
 
-    /// Logs the end of a session that is on record.
-    async fn log_end(&self, ended: &EndedSession) {
-        let EndedSession { session, members } = ended;
-        let left_out = match self.left_out.of(&session.id).await {
-            Ok(left_out) => Some(left_out.iter().map(|one| one.names.len()).sum::<usize>()),
-            Err(fault) => {
-                tracing::debug!(%fault, session = session.name, "cannot count the nodes that a session left out");
-                None
-            }
-        };
+/// Session that has ended, with its members.
+struct EndedSession {
+    session: Session,
+    members: MemberCounts,
+}
+
+impl EndedSession {
+    fn log(&self) {
+        let Self { session, members } = self;
         tracing::info!(
             session = session.name,
             id = session.id,
@@ -279,15 +279,8 @@ impl ManagerState {
             failed = members.failed,
             taken_over = members.taken_over,
             unfinished = members.unfinished,
-            left_out,
             seconds = now().since(session.started_at()).as_secs_f64(),
             "session complete"
         );
     }
-}
-
-/// Session that has ended, with its members.
-struct EndedSession {
-    session: Session,
-    members: MemberCounts,
 }

@@ -69,7 +69,8 @@ async fn calls_items_and_circuits_are_counted() {
         reveille_upstream_gate_open{peer="COUNTED",operation="broken"} 0
         reveille_upstream_gate_open{peer="COUNTED",operation="good"} 1
         reveille_upstream_gate_open{peer="COUNTED",operation="mixed"} 1
-        reveille_upstream_items_total{peer="COUNTED",operation="good"} 1000"#]]
+        reveille_upstream_items_total{peer="COUNTED",operation="good"} 1000
+        reveille_upstream_up{peer="COUNTED"} 0"#]]
     .assert_eq(&lines.join("\n"));
     assert!(counted.contains("reveille_upstream_call_seconds_bucket"), "{counted}");
     for name in ["calls_total counter", "items_total counter", "call_seconds histogram", "gate_open gauge"] {
