@@ -168,7 +168,7 @@ const STUBBORN: usize = 3;
 async fn paused_session_begins_nothing_through_crashes() {
     let mut mesh = Processes::prepare();
     mesh.set(&format!(
-        "[simulator]\nnodes = 8\nspeed = 0.05\ninitial_power = \"on\"\nfaults = \"ignores-graceful-off={STUBBORN}\"\n"
+        "[simulator]\nnodes = 8\nspeed = 0.02\ninitial_power = \"on\"\nfaults = \"ignores-graceful-off={STUBBORN}\"\n"
     ));
     mesh.begin().await;
     mesh.bos.discovered(8).await;
