@@ -117,7 +117,7 @@ async fn batches_open_one_after_the_other() {
 async fn members_are_held_from_their_assignment_on() {
     let world = World::start().await;
     world.template("t", &["n1", "n2"]).await;
-    world.registry.proxy.fault("PauseComponents", CallFault::Unanswered);
+    world.registry.proxy.fault("PauseComponents", CallFault::Held);
     world.create(rollout(canary())).await.unwrap();
     opened_to(&world, 1).await;
     let all = world.registry.all().await;
