@@ -101,9 +101,18 @@ impl PeerCalls {
             milliseconds = took.as_secs_f64() * 1e3,
             "called"
         );
-        match &outcome {
-            Err(FailureCause::NotMade { .. }) => circuits.operation.meter.held(),
-            Ok(_) | Err(_) => circuits.operation.meter.made(word, took, request.items),
+        let meter = &circuits.operation.meter;
+        let is_up = match &outcome {
+            Ok(_) | Err(FailureCause::No { .. }) => Some(true),
+            Err(FailureCause::Trouble(_)) => Some(false),
+            Err(FailureCause::NotMade { .. }) => None,
+        };
+        match is_up {
+            Some(is_up) => {
+                meter.made(word, took, request.items);
+                meter.worked(is_up);
+            }
+            None => meter.held(),
         }
         match outcome {
             Ok(answer) => {

@@ -9,11 +9,8 @@ const SECONDS: &str = "reveille_upstream_call_seconds";
 const ITEMS: &str = "reveille_upstream_items_total";
 const CLOSED_CIRCUITS: &str = "reveille_upstream_gate_open";
 
-/// Whether the last call of a system was answered.
+/// Whether a system worked at the last call.
 const UP: &str = "reveille_upstream_up";
-
-/// Outcomes of calls without an answer.
-const UNANSWERED: [&str; 2] = ["unreachable", "ambiguous"];
 
 /// Outcome of a call that was not made: its circuit was open, no slot became free, or credentials were missing.
 const HELD: &str = "held";
@@ -51,11 +48,14 @@ impl CallMeter {
         let operation = self.operation;
         counter!(CALLS, "peer" => peer.clone(), "operation" => operation, "outcome" => outcome).increment(1);
         histogram!(SECONDS, "peer" => peer.clone(), "operation" => operation).record(took);
-        let is_up = !UNANSWERED.contains(&outcome);
-        gauge!(UP, "peer" => peer.clone()).set(if is_up { 1.0 } else { 0.0 });
         if items > 0 {
             counter!(ITEMS, "peer" => peer, "operation" => operation).increment(items);
         }
+    }
+
+    /// Shows whether the system worked at the last call.
+    pub(crate) fn worked(&self, is_up: bool) {
+        gauge!(UP, "peer" => self.peer()).set(if is_up { 1.0 } else { 0.0 });
     }
 
     /// Counts a call that was not made.
@@ -97,7 +97,7 @@ fn describe() {
         Unit::Count,
         "Items, such as nodes, that calls of other systems were about"
     );
-    metrics::describe_gauge!(UP, Unit::Count, "Whether the last call of a system was answered");
+    metrics::describe_gauge!(UP, Unit::Count, "Whether a system worked at the last call");
     metrics::describe_gauge!(
         CLOSED_CIRCUITS,
         Unit::Count,
