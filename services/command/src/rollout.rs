@@ -44,9 +44,9 @@ enum BatchShare {
 /// Kind of places.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum BatchPlace {
-    /// One cabinet after the other
+    /// Cabinets, one after the other
     Cabinet,
-    /// One chassis after the other
+    /// Chassis, one after the other
     Chassis,
 }
 

@@ -1,6 +1,6 @@
 //! Rolls sessions out: opens their batches one after the other.
 //!
-//! What is done next follows from the record of the session and the outcomes of its members, so a restart or another replica
+//! The next step follows from the record of the session and the outcomes of its members, so a restart or another replica
 //! goes on with it. A batch is opened by a fenced write of the record; [`crate::marking`] then lets its members begin.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};

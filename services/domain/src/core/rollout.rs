@@ -215,24 +215,13 @@ impl RolloutWait {
 pub fn step<G>(policy: &RolloutPolicy<G>, batches: &[BatchView], now: Timestamp) -> RolloutStep {
     let opened = batches.iter().take_while(|batch| batch.progress != BatchProgress::Closed).count();
     let Some(current) = opened.checked_sub(1) else { return open(policy, batches, 0) };
-    let tally = &batches[current].tally;
     let is_last = opened == batches.len();
-    let lacking = tally.wanted(policy.threshold).saturating_sub(tally.succeeded);
     match batches[current].progress {
-        BatchProgress::Closed | BatchProgress::Open { .. } if lacking == 0 => RolloutStep::Meet(current),
-        BatchProgress::Closed | BatchProgress::Open { .. } if is_last && tally.under_way == 0 => {
-            RolloutStep::Done
-        }
-        BatchProgress::Closed | BatchProgress::Open { .. }
-            if !is_last && tally.is_out_of_reach(policy.threshold) =>
-        {
-            RolloutStep::Miss(current)
-        }
         BatchProgress::Closed | BatchProgress::Open { .. } => {
-            RolloutStep::Wait(RolloutWait::Outcomes { batch: current, lacking })
+            judge(policy.threshold, &batches[current].tally, current, is_last)
         }
         BatchProgress::Missed { .. } => match policy.on_miss {
-            MissAction::Hold => RolloutStep::Wait(RolloutWait::Decision { batch: current }),
+            MissAction::Pause => RolloutStep::Wait(RolloutWait::Decision { batch: current }),
             MissAction::Stop => RolloutStep::Stopped,
         },
         BatchProgress::Met { at, .. } => {
@@ -244,6 +233,21 @@ pub fn step<G>(policy: &RolloutPolicy<G>, batches: &[BatchView], now: Timestamp)
         }
         BatchProgress::Waived { .. } => open(policy, batches, opened),
     }
+}
+
+/// Judges the open batch of that number by the outcomes of its members.
+fn judge(threshold: u32, tally: &BatchTally, batch: usize, is_last: bool) -> RolloutStep {
+    let lacking = tally.wanted(threshold).saturating_sub(tally.succeeded);
+    if lacking == 0 {
+        return RolloutStep::Meet(batch);
+    }
+    if is_last && tally.under_way == 0 {
+        return RolloutStep::Done;
+    }
+    if !is_last && tally.is_out_of_reach(threshold) {
+        return RolloutStep::Miss(batch);
+    }
+    RolloutStep::Wait(RolloutWait::Outcomes { batch, lacking })
 }
 
 /// Opens the batch of that number, unless too many members are under way.

@@ -27,7 +27,7 @@ pub(super) fn policy_from_wire(policy: wire::RolloutPolicy) -> Result<NodeRollou
         wire::RolloutGrouping::Chassis => Some(NodePlace::Chassis),
     };
     let on_miss = match policy.on_miss() {
-        wire::RolloutMissAction::Unspecified | wire::RolloutMissAction::Pause => MissAction::Hold,
+        wire::RolloutMissAction::Unspecified | wire::RolloutMissAction::Pause => MissAction::Pause,
         wire::RolloutMissAction::Stop => MissAction::Stop,
     };
     let millis =
@@ -56,7 +56,7 @@ fn policy_to_wire(policy: &NodeRolloutPolicy) -> wire::RolloutPolicy {
     };
     let (batch_count, batch_percent) = share_to_wire(share);
     let on_miss = match policy.on_miss {
-        MissAction::Hold => wire::RolloutMissAction::Pause,
+        MissAction::Pause => wire::RolloutMissAction::Pause,
         MissAction::Stop => wire::RolloutMissAction::Stop,
     };
     wire::RolloutPolicy {

@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::HashMap, fmt::Write as _, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use crate::{
     boot::{
@@ -211,7 +211,7 @@ pub fn advance(session: &Session, views: &[BatchView], now: Timestamp) -> Option
             let missed = rolled(rollout.with(batch, BatchProgress::Missed { since }));
             Some(match missed.rollout.as_ref().is_some_and(SessionRollout::is_stopped) {
                 true => missed,
-                false => Session { pause: Some(hold(session, batch, views, now)), ..missed },
+                false => Session { pause: Some(pause_after_miss(session, batch, views, now)), ..missed },
             })
         }
         RolloutStep::Wait(_) | RolloutStep::Stopped | RolloutStep::Done => None,
@@ -219,7 +219,7 @@ pub fn advance(session: &Session, views: &[BatchView], now: Timestamp) -> Option
 }
 
 /// Returns the pause of a session in which a batch missed its threshold.
-fn hold(session: &Session, batch: usize, views: &[BatchView], now: Timestamp) -> SessionPause {
+fn pause_after_miss(session: &Session, batch: usize, views: &[BatchView], now: Timestamp) -> SessionPause {
     let tally = views[batch].tally;
     let threshold = session.rollout.as_ref().map_or(0, |rollout| rollout.policy.threshold);
     let reason = format!(
@@ -268,8 +268,7 @@ impl RolloutStanding {
         text += &format!(", {succeeded} of {} nodes as wanted", view.tally.counted());
         for (count, word) in [(failed, "failed"), (under_way, "under way")] {
             if count > 0 {
-                // Writing to a text cannot fail.
-                let _ = write!(text, ", {count} {word}");
+                text += &format!(", {count} {word}");
             }
         }
         text + &self.wait_text()

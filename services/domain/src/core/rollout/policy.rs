@@ -77,7 +77,7 @@ pub enum BatchCut<G> {
 pub enum MissAction {
     /// The rollout waits until a person decides.
     #[default]
-    Hold,
+    Pause,
     /// The rollout ends, and the members of closed batches are let go.
     Stop,
 }
@@ -156,7 +156,7 @@ impl<G> RolloutPolicy<G> {
             }
         };
         let most_in_flight = request.max_in_flight.map(|most| positive("max_in_flight", most)).transpose()?;
-        if canary.is_none() && cut_is_whole(&cut) && most_in_flight.is_none() {
+        if canary.is_none() && matches!(cut, BatchCut::Whole) && most_in_flight.is_none() {
             let reason = "gives no batches: give a canary, a size or a kind of batches, or a limit of members in flight";
             return Err(Invalid::new("", reason));
         }
@@ -184,13 +184,6 @@ impl<G> RolloutPolicy<G> {
             }
         }
         batches
-    }
-}
-
-fn cut_is_whole<G>(cut: &BatchCut<G>) -> bool {
-    match cut {
-        BatchCut::Whole => true,
-        BatchCut::Share(_) | BatchCut::Group(_) => false,
     }
 }
 

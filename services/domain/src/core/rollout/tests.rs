@@ -260,7 +260,7 @@ fn any_request() -> impl Strategy<Value = PolicyRequest<Letter>> {
             max_in_flight: most,
             soak_millis: Some(soak),
             threshold_percent: Some(threshold),
-            on_miss: if stops { MissAction::Stop } else { MissAction::Hold },
+            on_miss: if stops { MissAction::Stop } else { MissAction::Pause },
             ..PolicyRequest::default()
         },
     )
