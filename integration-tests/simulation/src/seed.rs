@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use chassis::{
     Settings,
     kinds::{options::OptionsRecord, power::PowerStateRecord},
+    simulation::narrow_streams,
 };
 use domain::boot::component::Component;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
@@ -83,6 +84,7 @@ async fn live(seed: u64, only: Vec<Fault>) -> anyhow::Result<Outcome> {
     });
     let replicas = replicas(&mut chance, &only);
     trace::note(|| format!("replicas {replicas:?}"));
+    narrow_streams(weather::has_stalls(seed, &only));
     let world = World::new(seed, settings, Arc::new(Trouble::new(seed)), &replicas);
     let is_calm = only.iter().all(|fault| matches!(fault, Fault::Foreign | Fault::LateWorkers));
     if is_calm && !only.is_empty() {

@@ -143,6 +143,8 @@ struct State {
     odd: BTreeMap<String, BTreeSet<Oddity>>,
     /// Whether the power service returns the ids of transitions to the wrong callers.
     swaps: bool,
+    /// Whether nobody reads the watches of the run.
+    unread: bool,
     /// Nodes that another client has switched right after the transitions of the power service were listed.
     rivalled: Vec<String>,
     /// Part of the kernel of boot data that the boot script server refuses.
@@ -164,6 +166,7 @@ impl Trouble {
             moods: BTreeMap::new(),
             odd: BTreeMap::new(),
             swaps: false,
+            unread: false,
             rivalled: Vec::new(),
             refused_kernel: None,
             counted: BTreeMap::new(),
@@ -252,6 +255,22 @@ impl Trouble {
         self.state.lock().swaps
     }
 
+    /// Sets whether nobody reads the watches of the run.
+    pub fn set_unread(&self, unread: bool) {
+        self.state.lock().unread = unread;
+    }
+
+    /// Waits until the watches of the run are read.
+    pub async fn reading(&self) {
+        while self.is_unread() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    fn is_unread(&self) -> bool {
+        self.state.lock().unread
+    }
+
     /// Sets the nodes that another client has switched right after transitions were listed.
     pub fn set_rivalled(&self, nodes: &[String]) {
         self.state.lock().rivalled = nodes.to_vec();
@@ -284,6 +303,7 @@ impl Trouble {
         state.moods.clear();
         state.odd.clear();
         state.swaps = false;
+        state.unread = false;
         state.rivalled.clear();
         state.refused_kernel = None;
         state.over = Some(Instant::now());

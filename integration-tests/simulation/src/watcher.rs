@@ -65,10 +65,11 @@ impl<R: MirroredKind> Watcher<R> {
         let resume = self.copy.lock().resume;
         let AdmittedWatch { incarnation, mut batches } = R::watch(channel, resume).await?;
         self.copy.lock().resume.incarnation = incarnation;
-        while let Some(batch) = batches.next().await {
+        loop {
+            self.world.trouble.reading().await;
+            let Some(batch) = batches.next().await else { return Ok(()) };
             self.take(&batch?);
         }
-        Ok(())
     }
 
     fn take(&self, batch: &Batch<R>) {

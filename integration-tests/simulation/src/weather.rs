@@ -2,16 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use chassis::{
-    observe::mirror::MirroredKind,
-    simulation::NetworkPath,
-    store::{ledger::ResumeToken, resource::Resource},
-};
+use chassis::{simulation::NetworkPath, store::resource::Resource};
 use domain::boot::{
     component::Component,
     power::transition::{PowerTransition, TransitionDelivery},
 };
-use futures_util::StreamExt;
 use proto::{
     component::{
         DecisionVersion, GetComponentRequest, Phase, ReportStatusesRequest, StatusReport,
@@ -24,7 +19,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
 use tonic::{Request, metadata::MetadataValue};
 
 use crate::{
-    host, invariants,
+    host,
     machine::FOREIGN,
     trace,
     trouble::{CONCERNS, ODDITIES, Oddity, Odds},
@@ -74,7 +69,7 @@ pub enum Fault {
     Restore,
     /// The inventory lists fewer nodes for a while.
     Shrink,
-    /// A client opens a watch and reads nothing for a while.
+    /// The clients of all watches read nothing for a while, and streams hold little in all of the run.
     Stall,
     /// Another client has nodes switched by the power service.
     Foreign,
@@ -131,13 +126,23 @@ const RARE_FAULTS: [Fault; 8] = [
     Fault::OldRules,
 ];
 
+/// Returns the rare faults that the seed chooses.
+fn rare(seed: u64) -> Vec<Fault> {
+    let mut chance = SmallRng::seed_from_u64(seed ^ 0x7261_7265);
+    RARE_FAULTS.into_iter().filter(|_| chance.random_bool(0.15)).collect()
+}
+
+/// Returns whether watches are unread at times in a run of this seed with the faults of `only`.
+pub fn has_stalls(seed: u64, only: &[Fault]) -> bool {
+    if only.is_empty() { rare(seed).contains(&Fault::Stall) } else { only.contains(&Fault::Stall) }
+}
+
 /// Disturbs `world`, which has these `nodes`, until this future is dropped: by the faults of `only`, or, where there
 /// are none, by those that the seed chooses.
 pub async fn disturb(world: Arc<World>, seed: u64, nodes: Vec<String>, only: Vec<Fault>) {
     let mut chosen: Vec<Fault> =
         world.trouble.draw(|chance| FAULTS.into_iter().filter(|_| chance.random_bool(0.4)).collect());
-    let mut chance = SmallRng::seed_from_u64(seed ^ 0x7261_7265);
-    chosen.extend(RARE_FAULTS.into_iter().filter(|_| chance.random_bool(0.15)));
+    chosen.extend(rare(seed));
     let chosen = chosen.into_iter().filter(|fault| world.is_shared() || !fault.needs_replicas()).collect();
     let chosen = if only.is_empty() { chosen } else { only };
     trace::note(|| format!("faults of this seed: {chosen:?}"));
@@ -272,8 +277,10 @@ fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
             later(world, lasts, |world| world.trouble.set_swaps(false));
         }
         Fault::Stall => {
-            world.trouble.count("watch that nobody reads for a while");
-            tokio::spawn(stall(Arc::clone(world), lasts));
+            trace::note(|| format!("nobody reads the watches for {lasts:?}"));
+            world.trouble.count("watches that nobody reads for a while");
+            world.trouble.set_unread(true);
+            later(world, lasts, |world| world.trouble.set_unread(false));
         }
         Fault::PauseAtCommits => {
             odds(world, lasts, Odds { pauses_before: 0.01, pauses_after: 0.02, ..Odds::default() })
@@ -351,24 +358,6 @@ fn switch(world: &Arc<World>, nodes: &[String]) {
         }
         Ok::<_, tonic::Status>(())
     });
-}
-
-/// Opens a watch of components, reads nothing for a while, and then judges its messages.
-async fn stall(world: Arc<World>, lasts: Duration) {
-    let Ok(channel) = world.channel(Part::Registry) else { return };
-    let Ok(watch) = Component::watch(channel, ResumeToken::default()).await else { return };
-    tokio::time::sleep(lasts).await;
-    let (mut batches, mut is_initial, mut delivered) = (watch.batches, true, 0);
-    let until = tokio::time::Instant::now() + Duration::from_secs(10);
-    while let Ok(Some(Ok(batch))) = tokio::time::timeout_at(until, batches.next()).await {
-        let changed: Vec<u64> = batch.changed.iter().map(|one| one.revision()).collect();
-        if let Err(what) = invariants::watch_moves_on(delivered, batch.revision, &changed)
-            && !is_initial
-        {
-            world.journal.violated("I8", format!("watch that was not read for {lasts:?}: {what}"));
-        }
-        (delivered, is_initial) = (batch.revision, is_initial && !batch.synced);
-    }
 }
 
 /// Makes the database of a part unreachable for a moment, and removes the commits of the last `lost`.

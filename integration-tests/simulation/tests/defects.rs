@@ -60,6 +60,12 @@ fn decisions_of_older_rules_are_found() {
     finds("equal-rules", "I10", "0..4", &["old-rules"]);
 }
 
+/// The clients of watches read nothing for a while, and fall behind.
+#[test]
+fn changes_that_a_slow_client_never_gets_are_found() {
+    finds("missed-changes", "I8", "18..19", &["stall"]);
+}
+
 /// A replica continues after a pause and writes its earlier decisions.
 #[test]
 fn writes_without_the_role_are_found() {

@@ -12,7 +12,7 @@ use tonic::{
 
 use self::addresses::{AddressConnector, is_encrypted};
 use crate::{
-    mesh::{call_class, client_name, request_id, tls::ClientTls},
+    mesh::{buffers, call_class, client_name, request_id, tls::ClientTls},
     process::failpoint::FailpointClient,
     settings::TlsSettings,
 };
@@ -45,7 +45,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 
 /// Windows wide enough that a stream of pages is not paced by round trips.
-const STREAM_WINDOW: u32 = 1 << 20;
+const STREAM_WINDOW: usize = 1 << 20;
 
 /// Effectively no window of the connection as a whole: one unread call would block the answers of all others. Memory is
 /// bounded by the window of each stream, and by the number of streams.
@@ -110,8 +110,12 @@ fn endpoint(url: &str) -> anyhow::Result<Endpoint> {
         .http2_keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(KEEP_ALIVE)
         .keep_alive_while_idle(true)
-        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_stream_window_size(stream_window())
         .initial_connection_window_size(CONNECTION_WINDOW))
+}
+
+fn stream_window() -> u32 {
+    u32::try_from(buffers::size(STREAM_WINDOW)).unwrap_or(u32::MAX)
 }
 
 /// Waits for the answer to `call` no longer than `deadline`. After a deadline the outcome is in doubt: the peer may

@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod bodies;
+pub(crate) mod buffers;
 pub mod call_class;
 pub mod channel;
 pub mod client_name;

@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, MissedTickBehavior};
 use tonic::Status;
 
-use crate::{Fault, Tasks, process::pause};
+use crate::{Fault, Tasks, mesh::buffers, process::pause};
 
 /// Bytes held for all streams of the process.
 const HELD: &str = "reveille_stream_bytes";
@@ -458,7 +458,7 @@ impl<P: Unpin> HttpBody for MeteredBody<P> {
                 return Poll::Ready(Some(Err(exhausted())));
             }
             let under_way = this.account.under_way.load(Ordering::Acquire);
-            if under_way < UNDER_WAY
+            if under_way < buffers::size(UNDER_WAY)
                 && let Some(piece) = this.piece()
             {
                 return Poll::Ready(Some(Ok(Frame::data(piece))));

@@ -51,11 +51,13 @@ pub enum PlantedDefect {
     ForgottenAbandonments,
     /// A loss of commits begins no other incarnation, so that records of the lost history count beside those that are left.
     ContinuedHistories,
+    /// A watch that fell behind goes on without the changes that it missed.
+    MissedChanges,
 }
 
 impl PlantedDefect {
     /// All defects, each with its name.
-    pub const ALL: [(&'static str, Self); 23] = [
+    pub const ALL: [(&'static str, Self); 24] = [
         ("unfenced-writes", Self::UnfencedWrites),
         ("lost-role", Self::LostRole),
         ("same-epochs", Self::SameEpochs),
@@ -79,6 +81,7 @@ impl PlantedDefect {
         ("hidden-transitions", Self::HiddenTransitions),
         ("forgotten-abandonments", Self::ForgottenAbandonments),
         ("continued-histories", Self::ContinuedHistories),
+        ("missed-changes", Self::MissedChanges),
     ];
 
     /// Defect that is planted in this thread.

@@ -7,10 +7,13 @@
 
 mod defect;
 mod gate;
+mod narrow;
 mod network;
 
 pub use defect::{PlantedDefect, plant};
+pub use narrow::narrow_streams;
 pub use network::{NetworkPath, SimulatedListener, SimulatedNetwork};
 
 pub(crate) use gate::TaskGate;
+pub(crate) use narrow::has_narrow_streams;
 pub(crate) use network::{unhurried, way};

@@ -10,7 +10,10 @@ use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
 use super::encoding::BatchEncoding;
-use crate::store::resource::{Batch, Resource};
+use crate::{
+    mesh::buffers,
+    store::resource::{Batch, Resource},
+};
 
 /// Batches that a watch may be behind before it is brought up to date from the view.
 const FEED: usize = 256;
@@ -66,7 +69,7 @@ pub(super) struct FeedSender<R> {
 
 impl<R: Resource> FeedSender<R> {
     pub(super) fn new() -> Self {
-        Self { sender: broadcast::Sender::new(FEED), waiting: VecDeque::new(), bytes: 0 }
+        Self { sender: broadcast::Sender::new(buffers::size(FEED)), waiting: VecDeque::new(), bytes: 0 }
     }
 
     /// Subscribes to future commits.

@@ -97,10 +97,22 @@ impl<R: Resource> LedgerWatch<R> {
         self.feed = feed;
         if missed.revision > self.delivered {
             self.delivered = missed.revision;
-            self.gather(missed);
+            if !forgets_missed() {
+                self.gather(missed);
+            }
         }
         Ok(())
     }
+}
+
+#[cfg(feature = "simulation")]
+fn forgets_missed() -> bool {
+    crate::simulation::PlantedDefect::MissedChanges.is_planted()
+}
+
+#[cfg(not(feature = "simulation"))]
+fn forgets_missed() -> bool {
+    false
 }
 
 /// A watch that starts over instead of failing.
