@@ -36,6 +36,8 @@ pub(super) struct LeaseKeeper {
     hints: watch::Receiver<u64>,
     told: watch::Sender<Option<HeldEpoch>>,
     taken_over: TakenOver,
+    /// Last epoch under which this replica held the role; 0: none.
+    last: u64,
     /// Turns of the engine that runs here.
     turns: EngineTurns,
     /// Longest time in which a turn may make no progress.
@@ -83,6 +85,7 @@ impl LeaseKeeper {
             hints,
             told,
             taken_over: Arc::clone(&role.taken_over),
+            last: 0,
             turns: role.turns.clone(),
             stall: settings.stall(),
             joined: role.takes_part.subscribe(),
@@ -105,6 +108,7 @@ impl LeaseKeeper {
                 Ok(Ok(round)) => {
                     failures = 0;
                     self.health.took(DatabaseWork::Leases);
+                    self.last = round.held.map_or(self.last, |held| held.epoch);
                     if self.tell_unless_lapsed(round.held) { round.next } else { Duration::ZERO }
                 }
                 Ok(Err(error)) => self.failed(&mut failures, &error),
@@ -173,7 +177,7 @@ impl LeaseKeeper {
             }
         }
         let takes_part = self.takes_part(began);
-        if takes_part && let Some(epoch) = self.row.acquire().await? {
+        if takes_part && let Some(epoch) = self.row.acquire(self.last).await? {
             return Ok(RenewalRound { held: Some(HeldEpoch { epoch, until }), next: self.renewal });
         }
         let next = match self.row.look().await? {

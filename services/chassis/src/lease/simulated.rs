@@ -83,12 +83,12 @@ impl RoleTable {
         }
     }
 
-    pub(super) async fn acquire(&self) -> Result<Option<u64>, DbErr> {
+    pub(super) async fn acquire(&self, last: u64) -> Result<Option<u64>, DbErr> {
         match self {
-            Self::Database(row) => row.acquire().await,
+            Self::Database(row) => row.acquire(last).await,
             Self::Disk(row) => {
                 let transaction = row.begin().await?;
-                let acquired = transaction.acquire().await?;
+                let acquired = transaction.acquire(last).await?;
                 if acquired.is_some() {
                     transaction.commit(None).await?;
                 }

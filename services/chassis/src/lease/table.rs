@@ -140,13 +140,15 @@ impl RoleTable {
     }
 
     /// Acquires the role under a new epoch, if no replica holds it, or this one does and does not act under it any more.
-    /// While a write is made under the last epoch the role cannot be had.
-    pub(super) async fn acquire(&self) -> Result<Option<u64>, DbErr> {
+    /// While a write is made under the last epoch the role cannot be had. The epoch is greater than `last`, the last one of
+    /// this replica, which a database that has lost commits does not know any more.
+    pub(super) async fn acquire(&self, last: u64) -> Result<Option<u64>, DbErr> {
         let sql = "WITH free AS (SELECT part FROM roles WHERE part = $1 \
                    AND (holder = '' OR holder = $2 OR expires_at < now()) FOR UPDATE SKIP LOCKED) \
-                   UPDATE roles SET holder = $2, epoch = epoch + 1, expires_at = now() + $3 * interval '1 second', \
+                   UPDATE roles SET holder = $2, epoch = greatest(epoch, $4) + 1, expires_at = now() + $3 * interval '1 second', \
                    taken_over = false FROM free WHERE roles.part = free.part RETURNING roles.epoch";
-        let acquired = self.query(sql, self.and_ttl()).await?;
+        let values = self.and_ttl().into_iter().chain([last.cast_signed().into()]);
+        let acquired = self.query(sql, values).await?;
         let epoch = acquired.map(|row| row.try_get::<i64>("", "epoch")).transpose()?;
         Ok(epoch.map(i64::cast_unsigned))
     }

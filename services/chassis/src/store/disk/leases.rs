@@ -59,10 +59,11 @@ impl RoleRow {
         })
     }
 
-    pub(crate) fn acquire(&mut self, who: &LeaseHolder, now: Instant) -> Option<u64> {
+    /// Acquires the role under an epoch greater than that of the row and than `last`.
+    pub(crate) fn acquire(&mut self, who: &LeaseHolder, last: u64, now: Instant) -> Option<u64> {
         let lease = self.0.as_mut()?;
         let is_raised = lease.epoch == 0 || !PlantedDefect::SameEpochs.is_planted();
-        let epoch = lease.epoch + u64::from(is_raised);
+        let epoch = if is_raised { lease.epoch.max(last) + 1 } else { lease.epoch };
         let holder = Arc::clone(&who.id);
         *lease = LeaseRow { holder, start: who.start, epoch, expires_at: now + who.ttl, taken_over: false };
         Some(epoch)
@@ -120,7 +121,7 @@ mod tests {
         assert!(!row.is_free(&one, now) && row.look(now).is_none(), "there is no row");
         row.make(now);
         assert!(row.is_free(&one, now));
-        assert_eq!(row.acquire(&one, now), Some(1));
+        assert_eq!(row.acquire(&one, 0, now), Some(1));
         assert!(row.is_free(&one, now) && !row.is_free(&other, now));
         assert_eq!(row.look(now), Some(HeldElsewhere { epoch: 1, left: TTL, taken_over: false }));
 
@@ -129,7 +130,7 @@ mod tests {
         let later = now + TTL * 2 + Duration::from_millis(1);
         assert!(!row.renew(&one, 1, true, later) && row.held_by(later).is_none());
         assert!(row.is("one", 1), "no replica has acquired it");
-        assert_eq!(row.acquire(&other, later), Some(2));
+        assert_eq!(row.acquire(&other, 0, later), Some(2));
         assert!(!row.is("one", 1) && row.start() == Some(2) && row.held_by(later) == Some(2));
 
         row.release(&one, later);
@@ -137,6 +138,7 @@ mod tests {
         row.release(&other, later);
         assert_eq!(row.start(), None);
         assert!(row.is_free(&one, later));
-        assert_eq!(row.acquire(&one, later), Some(3));
+        assert_eq!(row.acquire(&one, 1, later), Some(3));
+        assert_eq!(row.acquire(&one, 7, later), Some(8), "the row was lost since");
     }
 }

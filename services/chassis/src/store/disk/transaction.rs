@@ -240,11 +240,11 @@ impl LeaseTransaction {
     }
 
     /// Acquires the role, unless it is held or a write under it is in progress.
-    pub(crate) async fn acquire(&self) -> Result<Option<u64>, DbErr> {
+    pub(crate) async fn acquire(&self, last: u64) -> Result<Option<u64>, DbErr> {
         self.transaction.go_on().await?;
         let is_free = self.row.lock().is_free(&self.who, self.now);
         let is_locked = is_free && self.lock_unless_written_under();
-        Ok(if is_locked { self.row.lock().acquire(&self.who, self.now) } else { None })
+        Ok(if is_locked { self.row.lock().acquire(&self.who, last, self.now) } else { None })
     }
 
     /// Releases the role, once the writes under it have ended.
