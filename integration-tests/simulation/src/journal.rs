@@ -59,6 +59,10 @@ struct State {
     before_restore: Option<(Instant, BTreeMap<String, Arc<Component>>)>,
     powers: BTreeMap<String, History<PowerStateRecord>>,
     transitions: BTreeMap<String, Arc<PowerTransition>>,
+    /// Transitions that the power service has taken.
+    arrived: BTreeSet<String>,
+    /// Transitions that a loss of commits took, and whose calls may still arrive.
+    lost: BTreeSet<String>,
     options: Option<Arc<OptionsRecord>>,
     boot: BTreeMap<String, VecDeque<(Instant, Prepared)>>,
     configured: BTreeMap<String, VecDeque<(Instant, String)>>,
@@ -264,16 +268,13 @@ impl Journal {
                 state.judge("I5", invariants::read_by_actor(node, actor, &readers));
             }
         }
+        state.note_arrival(action, nodes);
         self.tell(&state);
     }
 
     /// Returns the transition that the power service is asked for now.
     pub fn asked(&self, action: Action, nodes: &[String]) -> Option<String> {
-        let state = self.state.lock();
-        let is_it = |open: Open| open.action == action && open.delivery.may_be_asked();
-        let asked = |transition: &&Arc<PowerTransition>| Open::of(transition, nodes.first()?).map(is_it);
-        let mut all = state.transitions.values();
-        all.find(|transition| asked(transition).unwrap_or(false)).map(|transition| transition.id.clone())
+        self.state.lock().asked(action, nodes)
     }
 
     /// Records that the database of a part has lost commits.
@@ -312,13 +313,21 @@ impl Journal {
     }
 
     /// Drops lost transitions: those of which the power controller has no record any more. One whose call may still
-    /// arrive stays. Whether an accepted one is open at the power service is judged there.
+    /// arrive stays until then. Whether an accepted one is open at the power service is judged there.
     pub fn forget_lost(&self, on_record: &BTreeSet<Arc<str>>) {
-        let may_arrive = |one: &PowerTransition| {
+        let is_sent = |one: &PowerTransition| {
             matches!(one.delivery, TransitionDelivery::Sent | TransitionDelivery::Unknown)
         };
         let mut state = self.state.lock();
-        state.transitions.retain(|id, one| may_arrive(one) || on_record.contains(id.as_str()));
+        let State { transitions, arrived, lost, .. } = &mut *state;
+        transitions.retain(|id, one| {
+            let is_on_record = on_record.contains(id.as_str());
+            let may_arrive = is_sent(one) && !arrived.contains(id);
+            if may_arrive && !is_on_record {
+                lost.insert(id.clone());
+            }
+            may_arrive || is_on_record
+        });
     }
 
     /// Returns whether the database of a part has lost commits.
@@ -384,6 +393,23 @@ impl State {
 
     fn policy(&self) -> u32 {
         self.options.as_ref().map_or(3, |record| record.options.default_retry_policy)
+    }
+
+    /// Returns the transition that the power service is asked for now.
+    fn asked(&self, action: Action, nodes: &[String]) -> Option<String> {
+        let is_it = |open: Open| open.action == action && open.delivery.may_be_asked();
+        let asked = |transition: &&Arc<PowerTransition>| Open::of(transition, nodes.first()?).map(is_it);
+        let mut all = self.transitions.values();
+        all.find(|transition| asked(transition).unwrap_or(false)).map(|transition| transition.id.clone())
+    }
+
+    /// Notes that the power service has taken the transition that it is asked for now. No other call of a lost one comes.
+    fn note_arrival(&mut self, action: Action, nodes: &[String]) {
+        let Some(id) = self.asked(action, nodes) else { return };
+        if self.lost.remove(&id) {
+            self.transitions.remove(&id);
+        }
+        self.arrived.insert(id);
     }
 
     /// Returns the start that requests an action on a node now.
