@@ -114,7 +114,7 @@ impl PeerCalls {
             }
             None => meter.held(),
         }
-        match outcome {
+        let outcome = match outcome {
             Ok(answer) => {
                 permit.works();
                 Ok(answer)
@@ -125,7 +125,9 @@ impl PeerCalls {
                 }
                 Err(self.failure_of(request, cause, permit))
             }
-        }
+        };
+        circuits.end_when_quiet();
+        outcome
     }
 
     fn measure_clock(&self, headers: &HeaderMap, asked_at: Timestamp) {

@@ -40,6 +40,8 @@ struct CircuitHistory {
     failed_at: Option<Instant>,
     /// Whether a call has succeeded since then.
     has_worked: bool,
+    /// Whether somebody ends the outage once it was quiet.
+    end_is_awaited: bool,
     /// Set from the first failure to the end of the outage. An open circuit always has one.
     trouble: Option<LastingTrouble>,
     /// Set from the first denied call to the end of the outage.
@@ -81,6 +83,7 @@ impl OperationCircuit {
             breaker: CircuitBreaker::new(Instant::now()),
             failed_at: None,
             has_worked: false,
+            end_is_awaited: false,
             trouble: None,
             denial: None,
             kinds: Vec::new(),
@@ -164,7 +167,7 @@ impl OperationCircuit {
             self.end_outage(state, now);
         }
         state.failed_at = Some(now);
-        state.has_worked = false;
+        (state.has_worked, state.end_is_awaited) = (false, false);
         self.outage.fails(self.number, now);
     }
 
@@ -180,11 +183,29 @@ impl OperationCircuit {
         }
     }
 
+    /// Returns the time until an outage in which a call has succeeded is over, if no other call fails. Whoever gets it calls
+    /// [`Self::end_if_quiet`] then: without another call nobody else would notice the end. `None`: there is no such outage,
+    /// or somebody waits already.
+    pub(crate) fn quiet_after(&self, now: Instant) -> Option<Duration> {
+        let mut state = self.state.lock();
+        let failed_at = state.failed_at.filter(|_| state.has_worked && !state.end_is_awaited)?;
+        state.end_is_awaited = true;
+        Some(QUIET.saturating_sub(now.saturating_duration_since(failed_at)))
+    }
+
+    /// Ends an outage in which a call has succeeded, and none has failed for long enough at `now`.
+    pub(crate) fn end_if_quiet(&self, now: Instant) {
+        let mut state = self.state.lock();
+        if state.has_worked && state.is_quiet(now) {
+            self.end_outage(&mut state, now);
+        }
+    }
+
     /// Ends the outage of this circuit at `now`. The recovery of the peer is logged once no other circuit fails, if an error
     /// was logged.
     fn end_outage(&self, state: &mut CircuitHistory, now: Instant) {
         state.failed_at = None;
-        state.has_worked = false;
+        (state.has_worked, state.end_is_awaited) = (false, false);
         state.trouble = None;
         state.denial = None;
         state.kinds.clear();
@@ -343,6 +364,27 @@ mod tests {
         assert!(!logged(&outage, "connection refused"));
         assert!(circuit.trouble().is_none());
         assert!(failed(&circuit) > began, "another outage");
+    }
+
+    #[test]
+    fn an_outage_ends_without_another_call() {
+        let circuit = circuit(&Arc::default(), "boot_data");
+        failed(&circuit);
+        assert_eq!(circuit.quiet_after(Instant::now()), None, "no call has worked");
+        circuit.acquire().unwrap().works();
+        let now = Instant::now();
+        assert!(circuit.quiet_after(now).is_some_and(|pause| pause <= QUIET));
+        assert_eq!(circuit.quiet_after(now), None, "somebody waits");
+        circuit.end_if_quiet(now);
+        assert!(circuit.trouble().is_some(), "too early");
+        circuit.end_if_quiet(now + QUIET);
+        assert!(circuit.trouble().is_none());
+        failed(&circuit);
+        circuit.acquire().unwrap().works();
+        assert!(circuit.quiet_after(now).is_some());
+        failed(&circuit);
+        circuit.end_if_quiet(Instant::now() + QUIET);
+        assert!(circuit.trouble().is_some(), "a call has failed since");
     }
 
     #[test]

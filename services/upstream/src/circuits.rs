@@ -1,7 +1,7 @@
 //! The circuits that a call has to pass: the circuit of its operation and, if the call has a subject, of this
 //! subject.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use http::StatusCode;
 use parking_lot::Mutex;
@@ -97,6 +97,18 @@ impl CallCircuits {
     /// Returns the current error, if there is one.
     pub(crate) fn trouble(&self) -> Option<LastingTrouble> {
         self.operation.trouble().or_else(|| self.subject.as_ref()?.trouble())
+    }
+
+    /// Ends outages in which a call has succeeded as soon as none has failed for long enough, in a task of its own.
+    pub(crate) fn end_when_quiet(&self) {
+        for circuit in [Some(&self.operation), self.subject.as_ref()].into_iter().flatten() {
+            let Some(pause) = circuit.quiet_after(Instant::now()) else { continue };
+            let circuit = Arc::clone(circuit);
+            tokio::spawn(async move {
+                tokio::time::sleep(pause).await;
+                circuit.end_if_quiet(Instant::now());
+            });
+        }
     }
 
     /// Admits a call, or returns the error of an open circuit.
