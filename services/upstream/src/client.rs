@@ -39,12 +39,9 @@ enum TlsTrust {
 impl HttpClients {
     /// Checks the settings, and reads the file of authorities if there is one. Otherwise the first call builds the
     /// client, since loading the authorities of the system takes a while.
-    pub(crate) fn new(label: &str, settings: &settings::Peer, connect: Duration) -> Result<Self, PeerError> {
+    pub(crate) fn new(settings: &settings::Peer, connect: Duration) -> Result<Self, PeerError> {
         let path = Some(settings.ca_file.clone()).filter(|path| !path.as_os_str().is_empty());
         let own = path.is_some();
-        if !settings.verify_tls {
-            tracing::warn!(peer = label, "TLS certificates are not verified: verify_tls is false");
-        }
         let state = ClientCache { authorities: path.map(WatchedFile::new), encrypted: None, plain: None };
         let clients = Self { connect, verify: settings.verify_tls, state: Mutex::new(state) };
         if own {

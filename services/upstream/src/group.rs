@@ -2,7 +2,10 @@
 
 use chassis::settings;
 
-use crate::{Credentials, Peer, PeerError, settings::CallSettings};
+use crate::{
+    Credentials, Peer, PeerError,
+    settings::{CallSettings, warn_if_unverified},
+};
 
 /// Systems of one kind at several addresses, such as the BMCs of a machine. The peers of a group share all settings
 /// except address and credentials, and share their metric labels.
@@ -17,7 +20,17 @@ impl PeerGroup {
     /// # Errors
     /// Names the setting that cannot be used.
     pub fn new(label: &str, settings: &settings::Peer) -> Result<Self, PeerError> {
+        warn_if_unverified(label, settings);
         Ok(Self { settings: CallSettings::new(label, settings)? })
+    }
+
+    /// Creates a group that takes every certificate, of peers for each of which somebody wants that.
+    ///
+    /// # Errors
+    /// Names the setting that cannot be used.
+    pub fn unverified(label: &str, settings: &settings::Peer) -> Result<Self, PeerError> {
+        let settings = settings::Peer { verify_tls: false, ..settings.clone() };
+        Ok(Self { settings: CallSettings::new(label, &settings)? })
     }
 
     /// Creates the peer called `name` in texts, at `url`, with credentials from the place `credentials`, both as in

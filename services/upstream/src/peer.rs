@@ -10,8 +10,12 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{
     Answer, CredentialUse, Credentials, Failure, FailureKind, PeerError, Request, SecretText,
-    calls::PeerCalls, failure::FailureCause, grant::TokenSource, keyring::PeerKeyring,
-    settings::CallSettings, wire::CallIdentity,
+    calls::PeerCalls,
+    failure::FailureCause,
+    grant::TokenSource,
+    keyring::PeerKeyring,
+    settings::{CallSettings, warn_if_unverified},
+    wire::CallIdentity,
 };
 
 /// A system at one address. Clones share connections, circuits and counters.
@@ -32,6 +36,7 @@ impl Peer {
     /// Names the setting that cannot be used. The peer is not called.
     pub fn new(name: impl Into<String>, settings: &settings::Peer) -> Result<Self, PeerError> {
         let name = name.into();
+        warn_if_unverified(&name, settings);
         Self::of(CallSettings::new(&name, settings)?, name, &settings.url, &settings.credentials)
     }
 

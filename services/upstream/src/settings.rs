@@ -22,6 +22,13 @@ pub(crate) struct CallSettings {
     pub clients: Arc<HttpClients>,
 }
 
+/// Warns of settings that take every certificate.
+pub(crate) fn warn_if_unverified(label: &str, settings: &settings::Peer) {
+    if !settings.verify_tls {
+        tracing::warn!(peer = label, "TLS certificates are not verified: verify_tls is false");
+    }
+}
+
 impl CallSettings {
     /// Checks the settings of calls with the metric label `label`. Leaves out `url` and `credentials`.
     pub(crate) fn new(label: &str, settings: &settings::Peer) -> Result<Self, PeerError> {
@@ -31,7 +38,7 @@ impl CallSettings {
             answer: seconds("answer_seconds", settings.answer_seconds)?,
             total: seconds("total_seconds", settings.total_seconds)?,
         };
-        let clients = HttpClients::new(label, settings, connect)?;
+        let clients = HttpClients::new(settings, connect)?;
         Ok(Self {
             label: label.into(),
             limits,

@@ -38,12 +38,10 @@ impl BmcClients {
     /// Creates clients with the settings of calls. Whether a call goes without TLS is said by each address.
     pub(super) fn new(settings: &Peer) -> anyhow::Result<Self> {
         let settings = Peer { plain_http: true, ..settings.clone() };
-        let unverified = Peer { verify_tls: false, ..settings.clone() };
         let slots = usize::try_from(settings.calls_in_flight)?.clamp(1, Semaphore::MAX_PERMITS);
-        let group = |settings: &Peer| PeerGroup::new("redfish", settings).context("host_operations.redfish");
         Ok(Self {
-            verified: group(&settings)?,
-            unverified: group(&unverified)?,
+            verified: PeerGroup::new("redfish", &settings).context("host_operations.redfish")?,
+            unverified: PeerGroup::unverified("redfish", &settings).context("host_operations.redfish")?,
             slots: Arc::new(Semaphore::new(slots)),
             known: Mutex::default(),
         })

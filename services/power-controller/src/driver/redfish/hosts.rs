@@ -77,12 +77,10 @@ impl HostFleet {
     /// Names the setting that cannot be used.
     pub(crate) fn new(settings: &Peer) -> anyhow::Result<Self> {
         let settings = Peer { plain_http: true, ..settings.clone() };
-        let unverified = Peer { verify_tls: false, ..settings.clone() };
         let slots = usize::try_from(settings.calls_in_flight)?.min(Semaphore::MAX_PERMITS);
-        let group = |settings: &Peer| PeerGroup::new("redfish", settings).context("power.redfish");
         Ok(Self {
-            verified: group(&settings)?,
-            unverified: group(&unverified)?,
+            verified: PeerGroup::new("redfish", &settings).context("power.redfish")?,
+            unverified: PeerGroup::unverified("redfish", &settings).context("power.redfish")?,
             slots: Arc::new(Semaphore::new(slots)),
             known: Mutex::default(),
             is_complete: watch::Sender::new(false),
