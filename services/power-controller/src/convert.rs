@@ -223,6 +223,16 @@ pub(crate) fn waiting_for_another(upstream_id: &str, since: &str) -> Trouble {
     ))
 }
 
+/// Returns the trouble of a node whose last transition ended `at` this time, without a word about its power.
+pub(crate) fn waiting_for_reading(at: Timestamp) -> Trouble {
+    let at = bos_time::text(at);
+    Trouble::waiting_for(format_args!(
+        "a power reading from after {at}Z, when the last transition of the node ended; the power upstream has one within \
+         {} s",
+        power::SAMPLED.as_secs()
+    ))
+}
+
 /// Returns the trouble of a node that another transition of the upstream holds; an empty `holder`: the holder is
 /// unknown.
 pub(crate) fn waiting_for_holder(holder: &str) -> Trouble {

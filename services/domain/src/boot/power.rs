@@ -24,7 +24,7 @@ pub mod transition;
 
 pub use orphan::{AttemptFate, OrphanedWait, orphaned_wait};
 pub(crate) use reading::off_is_doubted_until;
-pub use reading::{PowerObservation, PowerReading, Shown, is_newer, is_outdated};
+pub use reading::{PowerObservation, PowerReading, SAMPLED, Shown, is_newer, is_outdated};
 
 /// Decision about the power of a component now. An unresolved earlier action is not part of the record: the caller
 /// checks its own transitions before it acts.

@@ -290,10 +290,11 @@ impl PowerEngine {
         self.nodes.older_holder(id, generation).map(|holder| self.waits_for(holder))
     }
 
-    /// Returns the trouble of a node whose next action in `generation` waits for the end of a transition for an older one,
-    /// although the power is known; `None`: no such transition holds the node.
+    /// Returns the trouble of a node whose next action in `generation` waits, although the power is known: for the end of a
+    /// transition for an older generation, or for a reading from after such an end; `None`: it waits for neither.
     pub(crate) fn action_waits_for(&self, id: &str, generation: u64) -> Option<Trouble> {
-        self.nodes.holder_before(id, generation).map(|holder| self.waits_for(holder))
+        let held = self.nodes.holder_before(id, generation).map(|holder| self.waits_for(holder));
+        held.or_else(|| self.nodes.open_since(id).map(convert::waiting_for_reading))
     }
 
     /// Returns the trouble of a node whose power is open until the transition of its `holder` has ended.

@@ -83,7 +83,7 @@ pub struct Shown {
 const CATCH_UP: Duration = Duration::from_secs(120);
 
 /// Age that readings of an upstream may have that samples its hardware: half a minute, and the difference of clocks.
-const SAMPLED: Duration = Duration::from_secs(35);
+pub const SAMPLED: Duration = Duration::from_secs(35);
 
 /// Returns whether a reading is newer than the end of an action whose result the upstream did not report. The reading
 /// was requested so long `after` the end; `None`: before it. `as_of`: beginning of this state by the `clock` of the

@@ -229,6 +229,12 @@ impl NodeRecords {
         self.records.get(id).is_some_and(|record| record.left_open.is_some())
     }
 
+    /// Returns the end of an action after which readings may still show the power of before; `None`: the next reading counts,
+    /// or none is awaited.
+    pub(crate) fn open_since(&self, id: &str) -> Option<Timestamp> {
+        self.records.get(id)?.left_open?.at
+    }
+
     /// Notes that the power of the node was read and stored. `as_of`: the time since which the reading holds by the
     /// `clock` of the upstream.
     pub(crate) fn read(
