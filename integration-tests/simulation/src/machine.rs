@@ -190,6 +190,11 @@ impl Taken {
     fn holds(&self, node: &String) -> bool {
         self.nodes.contains(node) && !self.ended.contains(node)
     }
+
+    /// Returns whether the node is reserved: until the transition has ended on all of its nodes, as at PCS.
+    fn reserves(&self, node: &String) -> bool {
+        self.nodes.contains(node) && self.is_open()
+    }
 }
 
 /// Text of a power service that cannot reserve a node.
@@ -278,7 +283,7 @@ impl Upstreams {
     ) -> Result<Response<CreateTransitionResponse>, Status> {
         self.note_ends().await;
         let ids = request.get_ref().ids.clone();
-        if self.taken.lock().iter().any(|one| ids.iter().any(|node| one.holds(node))) {
+        if self.taken.lock().iter().any(|one| ids.iter().any(|node| one.reserves(node))) {
             return Err(Status::failed_precondition(HELD));
         }
         let answer = self.fleet.create_transition(request).await?;
