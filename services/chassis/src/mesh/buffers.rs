@@ -1,11 +1,7 @@
 //! Sizes of the buffers between a stream and its client.
 
-/// Returns the size of a buffer that usually holds `usual` bytes or messages. In a simulation with narrow streams it
-/// holds a 256th of that, so that a watch which nobody reads falls behind within seconds.
 #[cfg(feature = "simulation")]
-pub(crate) fn size(usual: usize) -> usize {
-    if crate::simulation::has_narrow_streams() { usual / 256 } else { usual }
-}
+pub(crate) use crate::simulation::buffer_size as size;
 
 /// Returns the size of a buffer that holds `usual` bytes or messages.
 #[cfg(not(feature = "simulation"))]

@@ -15,5 +15,5 @@ pub use narrow::narrow_streams;
 pub use network::{NetworkPath, SimulatedListener, SimulatedNetwork};
 
 pub(crate) use gate::TaskGate;
-pub(crate) use narrow::has_narrow_streams;
+pub(crate) use narrow::buffer_size;
 pub(crate) use network::{unhurried, way};

@@ -11,7 +11,8 @@ pub fn narrow_streams(narrow: bool) {
     NARROW.set(narrow);
 }
 
-/// Returns whether the streams of this thread are narrow.
-pub(crate) fn has_narrow_streams() -> bool {
-    NARROW.get()
+/// Returns the size of a buffer that usually holds `usual` bytes or messages. In narrow streams it holds a 256th of that, so
+/// that a watch which nobody reads falls behind within seconds.
+pub(crate) fn buffer_size(usual: usize) -> usize {
+    if NARROW.get() { usual / 256 } else { usual }
 }

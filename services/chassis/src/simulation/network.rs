@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{codegen::http::Uri, transport::Endpoint};
 use tower::Service;
 
-use crate::mesh::buffers;
+use super::buffer_size;
 
 /// Bytes that may be under way in one direction of a connection.
 const UNDER_WAY: usize = 256 << 10;
@@ -225,8 +225,8 @@ impl SimulatedNetwork {
         let host = self.shared.state.lock().any_host(&service).unwrap_or(service);
         self.pass(&start, &host).await;
         self.pass(&host, &start).await;
-        let (client, near) = tokio::io::duplex(buffers::size(UNDER_WAY));
-        let (far, server) = tokio::io::duplex(buffers::size(UNDER_WAY));
+        let (client, near) = tokio::io::duplex(buffer_size(UNDER_WAY));
+        let (far, server) = tokio::io::duplex(buffer_size(UNDER_WAY));
         let cut = CancellationToken::new();
         let listener = {
             let mut state = self.shared.state.lock();
