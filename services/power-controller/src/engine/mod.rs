@@ -294,7 +294,7 @@ impl PowerEngine {
     /// transition for an older generation, or for a reading from after such an end; `None`: it waits for neither.
     pub(crate) fn action_waits_for(&self, id: &str, generation: u64) -> Option<Trouble> {
         let held = self.nodes.holder_before(id, generation).map(|holder| self.waits_for(holder));
-        held.or_else(|| self.nodes.open_since(id).map(convert::waiting_for_reading))
+        held.or_else(|| self.nodes.left_open_at(id).map(convert::waiting_for_reading))
     }
 
     /// Returns the trouble of a node whose power is open until the transition of its `holder` has ended.

@@ -231,7 +231,7 @@ impl NodeRecords {
 
     /// Returns the end of an action after which readings may still show the power of before; `None`: the next reading counts,
     /// or none is awaited.
-    pub(crate) fn open_since(&self, id: &str) -> Option<Timestamp> {
+    pub(crate) fn left_open_at(&self, id: &str) -> Option<Timestamp> {
         self.records.get(id)?.left_open?.at
     }
 
