@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     convert::Infallible,
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use anyhow::Context as _;
@@ -41,6 +41,10 @@ use crate::{
     trouble::{Concern, Oddity},
     world::{Part, Replica, World},
 };
+
+mod taken;
+
+use taken::Taken;
 
 /// Age of a stale power state.
 const STALE: Duration = Duration::from_secs(30);
@@ -160,42 +164,6 @@ struct Upstreams {
 
 /// Id of a transition, and the channel to its caller for the id of another one.
 type HeldAnswer = (String, oneshot::Sender<String>);
-
-/// A transition that the power service took.
-#[derive(Clone)]
-struct Taken {
-    id: String,
-    action: Action,
-    nodes: Vec<String>,
-    /// Requested nodes that another transition held.
-    refused: Vec<String>,
-    /// Nodes on which the transition has ended.
-    ended: BTreeSet<String>,
-    is_foreign: bool,
-    at: SystemTime,
-    began: Instant,
-}
-
-impl Taken {
-    fn new(id: &str, action: Action, nodes: Vec<String>) -> Self {
-        let (refused, ended, is_foreign) = (Vec::new(), BTreeSet::new(), false);
-        let (id, at, began) = (id.to_owned(), SystemTime::now(), Instant::now());
-        Self { id, action, nodes, refused, ended, is_foreign, at, began }
-    }
-
-    fn is_open(&self) -> bool {
-        self.nodes.iter().any(|node| self.holds(node))
-    }
-
-    fn holds(&self, node: &String) -> bool {
-        self.nodes.contains(node) && !self.ended.contains(node)
-    }
-
-    /// Returns whether the node is reserved: until the transition has ended on all of its nodes, as at PCS.
-    fn reserves(&self, node: &String) -> bool {
-        self.nodes.contains(node) && self.is_open()
-    }
-}
 
 /// Text of a power service that cannot reserve a node.
 const HELD: &str = "Unable to reserve component";
