@@ -74,7 +74,7 @@ impl EventSelector {
         kinds.all(|condition| condition.texts.iter().any(|wanted| wanted == kind) != condition.is_negated)
     }
 
-    /// Returns what a service finds faster than we do: every selected event passes the filter.
+    /// Returns the part of the filter that a service applies faster than we do: every selected event passes the filter.
     pub(super) fn filter(&self, resource: &str) -> EventFilter {
         EventFilter {
             keys: self.wanted(EventField::Name),

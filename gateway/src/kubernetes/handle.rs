@@ -1,4 +1,4 @@
-//! The choice of what to do with a request.
+//! The choice of the handler of a request.
 
 use axum::{
     body::to_bytes,

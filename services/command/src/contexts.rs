@@ -1,4 +1,4 @@
-//! Kept contexts: addresses of gateways with what is needed to use them, in a file of the user.
+//! Kept contexts: addresses of gateways with CA and token, in a file of the user.
 
 use std::{
     collections::BTreeMap,
@@ -69,7 +69,7 @@ pub(crate) struct ContextFile {
     pub contexts: BTreeMap<String, GatewayContext>,
 }
 
-/// Gateway with what is needed to use it.
+/// Gateway with CA and token.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct GatewayContext {

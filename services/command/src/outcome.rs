@@ -10,7 +10,7 @@ use crate::{
 pub(crate) enum SessionOutcome {
     /// Every node reached what it should.
     Succeeded,
-    /// The session staged what its nodes act on later.
+    /// The session staged states that its nodes act on later.
     Staged,
     /// Some nodes failed.
     PartlyFailed,

@@ -43,7 +43,7 @@ pub(crate) fn table(sessions: &[SessionRecord], wide: bool) -> Table {
     table
 }
 
-/// Returns the status with what BOS does not show of it, such as `running, paused`.
+/// Returns the status with the parts that BOS does not show, such as `running, paused`.
 fn status(session: &SessionRecord) -> String {
     match session.detail.as_str() {
         "" => session.status.status.clone(),

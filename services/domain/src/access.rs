@@ -1,8 +1,8 @@
 //! Access: may this caller do this operation, and which rule says so?
 //!
-//! A policy is an ordered list of named rules, and the first that fits decides. What no rule allows is denied. A rule names
-//! callers, methods and paths. A rule that allows also says what becomes of the tenant of the request, may bind a path to
-//! the node that the caller is, and may bind the body to a report of the actual state.
+//! A policy is an ordered list of named rules, and the first that fits decides. An operation that no rule allows is
+//! denied. A rule names callers, methods and paths. A rule that allows also decides about the tenant of the request, may
+//! bind a path to the node that the caller is, and may bind the body to a report of the actual state.
 //!
 //! - `caller`: callers, and the nodes that some of them are
 //! - `operation`: requests as rules see them

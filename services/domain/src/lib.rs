@@ -5,7 +5,7 @@
 //! missing knowledge is an observation, not an error.
 //!
 //! - `core`: values and rules that every capability needs. `core` knows nothing of the other folders.
-//! - `access`: who may do what at the gateway, and which part may call which method of another.
+//! - `access`: rights of callers at the gateway, and which part may call which method of another.
 //! - `boot`: machines that boot.
 //! - `host`: bare-metal hosts.
 //! - `device`: devices that look after themselves. `access`, `boot`, `host` and `device` know nothing of one another.

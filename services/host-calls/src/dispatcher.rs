@@ -1,6 +1,6 @@
 //! The dispatcher of one term: asks the driver about the work of hosts, one call of a host at a time.
 //!
-//! The dispatcher decides nothing itself: [`domain::host::dispatch`] says what is due. An intent is on record before the
+//! The dispatcher decides nothing itself: [`domain::host::dispatch`] names the due calls. An intent is on record before the
 //! driver is called and the report after, so a term may end anywhere: the next one asks again, and drivers begin nothing
 //! twice.
 
@@ -46,7 +46,7 @@ pub trait CallDriver: Send + Sync + 'static {
     /// Data that a call needs besides the operation.
     type Inputs: Send;
 
-    /// Reads what a call needs.
+    /// Reads the arguments of a call.
     ///
     /// # Errors
     /// The registry does not answer, or lacks something. Nothing was begun.
@@ -131,7 +131,7 @@ impl<D: CallDriver, T: Table<Kind: CallJournal>> CallDispatcher<D, T> {
         self.hosts.catch_up().await;
     }
 
-    /// Begins what is due, without end, once it has [caught up](Self::catch_up). Calls end with this future.
+    /// Begins due calls, without end, once it has [caught up](Self::catch_up). Calls end with this future.
     pub async fn run(self: Arc<Self>) -> Infallible {
         let _open = self.queue.open();
         self.mark_everything();
@@ -265,7 +265,7 @@ impl<D: CallDriver, T: Table<Kind: CallJournal>> CallDispatcher<D, T> {
         Ok(self.store(host, report).await?)
     }
 
-    /// Removes what is known about a host that is gone.
+    /// Removes the record of a host that is gone.
     async fn forget(&self, key: Arc<str>) -> Result<(), CallFault> {
         self.driver.forget(&key);
         let delete = move |draft: &mut Draft<'_, _>| {
@@ -276,13 +276,13 @@ impl<D: CallDriver, T: Table<Kind: CallJournal>> CallDispatcher<D, T> {
         Ok(())
     }
 
-    /// Returns what is on record about a host.
+    /// Returns the record of a host.
     fn record(&self, host: &HostIdentity) -> CallRecord {
         let known = self.journal.view().get(&host.key);
         known.map(|known| known.calls(&host.uid)).unwrap_or_default()
     }
 
-    /// Changes what is on record about a host.
+    /// Changes the record of a host.
     async fn store(
         &self,
         host: &HostIdentity,

@@ -15,7 +15,7 @@ use crate::HostIdentity;
 
 /// Kind of records in which a part keeps its calls of hosts.
 pub trait CallJournal: Resource + Sized {
-    /// Reads what is on record about calls of the host with that unique id. Calls of an earlier host of the name do not count.
+    /// Reads the record of calls of the host with that unique id. Calls of an earlier host of the name do not count.
     fn calls(&self, uid: &str) -> CallRecord;
 
     /// Returns the record with other calls. What else is on `known` stays, if it is about this host.

@@ -5,8 +5,8 @@
 //! - `target`: hosts and operations as drivers need them
 //! - `bmc`, `rack`: the power of a host at its BMC and in the rack of the simulator, each a poll
 //!
-//! The crate decides nothing: [`domain::host::dispatch`] says what is due, and for whom. It looks at no host and knows no
-//! operation beside power: these are the host provisioner's.
+//! The crate decides nothing: [`domain::host::dispatch`] names the due calls and their hosts. It looks at no host and knows
+//! no operation beside power: these are the host provisioner's.
 
 pub mod bmc;
 mod dispatcher;

@@ -1,4 +1,4 @@
-//! Answers of the driver, from what became of a call.
+//! Answers of the driver, from the result of a call.
 
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 //! - `api`, `node`: requests, and nodes as they are answered
 //! - `backends`, `routing`: the Ironics of the settings, and which of them a host belongs to
 //! - `access`, `power`: the node of one host; its power, as a poll
-//! - `answers`: answers of drivers, from what became of a call
+//! - `answers`: answers of drivers, from the result of a call
 //!
 //! Which operations lead a node through its provision states is the host provisioner's concern.
 

@@ -114,7 +114,7 @@ enum PowerStep {
         is_short: bool,
     },
     Request,
-    /// Ends what the ramdisk waits for.
+    /// Ends the wait of the ramdisk.
     Interrupt,
     /// The request failed, in the words of the node.
     Failed,

@@ -69,7 +69,7 @@ impl PowerSources {
     /// Reads power, and decides and carries out actions, until the term is over and this future is dropped. It may stop
     /// anywhere: everything under way is on record.
     ///
-    /// The engine is dropped as well once the database has lost transitions. Another one starts from what is on record:
+    /// The engine is dropped as well once the database has lost transitions. Another one starts from the records:
     /// whatever else the upstream works on is as foreign to it as the transition of another client.
     pub(crate) async fn act(self: Arc<Self>, term: Term) -> anyhow::Result<Infallible> {
         self.complete().await;

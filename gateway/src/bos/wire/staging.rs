@@ -1,4 +1,4 @@
-//! Applying what sessions staged (BOS reference 2.7).
+//! Applying staged states of sessions (BOS reference 2.7).
 
 use chassis::limits::MOST_APPLIED;
 use schemars::JsonSchema;

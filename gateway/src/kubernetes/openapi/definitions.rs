@@ -55,7 +55,7 @@ fn definition(kind: &ResourceKind) -> Value {
     })
 }
 
-/// Returns the schema as definitions have it: the cluster itself knows what metadata are.
+/// Returns the schema as definitions have it: the cluster itself knows metadata.
 fn schema(kind: &ResourceKind) -> Value {
     let mut schema = kind.schema_document().clone();
     schema["properties"]["metadata"] = json!({ "type": "object" });

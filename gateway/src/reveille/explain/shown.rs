@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use crate::reveille::{instant, word::EnumWord};
 
-/// Answer to the question why a node or a session is as it is.
+/// Answer to the question why a node, session, host or device is as it is.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ShownExplanation {
-    /// Id of the component, or name of the session.
+    /// Id of the component, name of the session or device, or namespace and name of the host.
     subject: String,
     /// Sentence about the first cause.
     sentence: String,
@@ -52,7 +52,7 @@ pub(super) struct ShownExplanation {
     explained_at: String,
 }
 
-/// Cause that keeps a node or a session from being as wanted.
+/// Cause that makes a node, session, host or device as it is.
 #[derive(Serialize, JsonSchema)]
 struct ShownCause {
     /// Reason, by which programs decide.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::reveille::instant;
 
-/// Component as a live stream shows it: its place in the work, without what it boots.
+/// Component as a live stream shows it: its place in the work, without its artifacts.
 #[derive(Serialize)]
 pub(super) struct LiveComponent {
     id: String,

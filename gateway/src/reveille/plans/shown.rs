@@ -20,7 +20,7 @@ use crate::reveille::{
 pub(super) struct ShownPlan {
     #[serde(flatten)]
     summary: ShownSummary,
-    /// Differences between what nodes run and what they would run, each once for all nodes that share it.
+    /// Differences between the present and the planned boot of nodes, each once for all nodes that share it.
     changes: Vec<ShownChange>,
     /// Nodes that the session would take, sorted by id.
     nodes: Vec<ShownNode>,

@@ -1,4 +1,4 @@
-//! Parts that call each other: starting and stopping, serving and calling, TLS, limits on what is under way, health.
+//! Parts that call each other: starting and stopping, serving and calling, TLS, limits on work under way, health.
 
 pub mod admission;
 pub mod bodies;

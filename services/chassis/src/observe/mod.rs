@@ -1,4 +1,4 @@
-//! Following what others keep.
+//! Following records that others keep.
 //!
 //! - [`mirror`]: copies of the collections of other parts, and [`work`]: items that need a decision
 //! - readings of outside systems: [`beat`], when they are polled; [`freshness`], until when they count;

@@ -1,4 +1,4 @@
-//! The order of what is read of an outside system.
+//! The order of readings of an outside system.
 //!
 //! Answers may overtake each other, and a pushed change may overtake an answer. Arrival times do not tell which of two
 //! readings is newer: the time of the request does.

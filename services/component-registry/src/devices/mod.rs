@@ -1,4 +1,4 @@
-//! Edge devices: what people and agents write, when agents were last seen, and what other parts report.
+//! Edge devices: writes of people and agents, times at which agents were last seen, and reports of other parts.
 //!
 //! The rules about one device are pure functions of `domain::device`. A write applies one of them to the newest record
 //! and evaluates the result in the same transaction, so that the answer shows every status that follows.

@@ -229,7 +229,7 @@ impl DeviceLedgers {
         self.stored(&name)
     }
 
-    /// Reads what a person wishes for a device.
+    /// Reads the wish of a person for a device.
     fn wish(&self, written: BTreeMap<String, String>, spec: DeviceSpec) -> Result<DeviceWish, Fault> {
         let mut texts = self.writer.texts.lock();
         Ok(DeviceWish { labels: labels(written, &mut texts), spec: spec::written(spec, &mut texts)? })

@@ -55,7 +55,7 @@ pub(super) struct CompanionWork {
 }
 
 impl CompanionWork {
-    /// Adds what a decision about `record` asks for.
+    /// Adds the claims of a decision about `record`.
     pub(super) fn add(&mut self, record: &OpenHost, decision: &HostDecision) {
         let host = &record.message;
         let namespace = &record.meta().namespace;

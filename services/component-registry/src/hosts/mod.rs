@@ -1,4 +1,4 @@
-//! Bare-metal hosts, their companions and secrets: what people write, what parts report, and who reads secrets.
+//! Bare-metal hosts, their companions and secrets: writes of people, reports of parts, and readers of secrets.
 //!
 //! The rules about one record are pure functions ([`object`], [`edit`]); [`ledgers`] applies them to the newest record
 //! in one transaction.

@@ -72,7 +72,7 @@ impl HostLedgers {
     }
 }
 
-/// Checks that what is stored can be read again.
+/// Checks that the stored record can be read again.
 fn check(decision: &HostDecision) -> Result<(), Invalid> {
     decision.status.as_ref().map(status::from_wire).transpose()?;
     decision.progress.as_ref().map(progress::from_wire).transpose()?;
@@ -100,7 +100,7 @@ fn note(draft: &mut Draft<'_, HostRecord>, decision: HostDecision) -> Option<Hos
     None
 }
 
-/// Returns the host after a decision. What a decision changes does not wake the host.
+/// Returns the host after a decision. A change by a decision does not wake the host.
 fn decided(known: &OpenHost, decision: HostDecision) -> OpenHost {
     let mut record = known.clone();
     record.message.status = decision.status;

@@ -7,7 +7,7 @@ use super::{
     pattern::{PathPattern, SubjectPattern},
 };
 
-/// Ordered list of rules. What none of them allows is denied.
+/// Ordered list of rules. An operation that none of them allows is denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessPolicy {
     rules: Vec<AccessRule>,

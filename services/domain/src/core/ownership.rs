@@ -142,7 +142,7 @@ pub fn finalizers_after_request(
     finalizers
 }
 
-/// Decides what is done about a record.
+/// Decides about a record.
 pub fn next_step(record: &OwnedRecord) -> CollectionStep {
     let orphaned = record.owners_seen_as(&[OwnerSight::Orphan]);
     if !orphaned.is_empty() {

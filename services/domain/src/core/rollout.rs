@@ -1,7 +1,7 @@
 //! Rollouts: work on many members that begins in batches, the next one after the one before has proved itself.
 //!
 //! The rule knows groups, counts and outcomes. [`policy`] says how members are cut into batches, and [`step`] what is to be
-//! done now. It is a function of what is on record and of the outcomes that are seen, so that a restart goes on with it.
+//! done now. It is a function of the record and of the outcomes that are seen, so that a restart goes on with it.
 
 pub mod policy;
 #[cfg(test)]

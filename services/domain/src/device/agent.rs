@@ -80,7 +80,7 @@ pub enum AgentRefusal {
     RevocationsUnknown,
 }
 
-/// Reason why a known caller may not do what it asks for.
+/// Reason why a known caller may not do this operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AgentDenial {
     /// The device is another one.

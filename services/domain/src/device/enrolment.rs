@@ -166,7 +166,7 @@ pub fn check_deletion(is_enrolled: bool) -> Result<(), WriteRefusal> {
     if is_enrolled { Err(WriteRefusal::Conflict(WriteConflict::DeviceExists)) } else { Ok(()) }
 }
 
-/// Returns what an enrolment makes due. `device`: its record; `None`: there is none.
+/// Returns the work that an enrolment makes due. `device`: its record; `None`: there is none.
 pub fn duty(
     request: &EnrolmentRequest,
     device: Option<&Device>,

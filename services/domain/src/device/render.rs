@@ -20,7 +20,7 @@ pub type RenderResult = Result<SpecHash, Arc<str>>;
 pub enum RenderDecision {
     /// The device is paused since a restored database, so nothing is rendered.
     Suspended,
-    /// The agent gets what it had. The device may still change, for example because a new template renders the same.
+    /// The agent keeps its spec. The device may still change, for example because a new template renders the same.
     Unchanged(Box<Device>),
     /// The agent gets a new version: wake those that wait for one.
     Rendered(Box<Device>),
@@ -28,7 +28,7 @@ pub enum RenderDecision {
     Failed(Box<Device>),
 }
 
-/// Decides what follows from rendering the spec of a device. The caller evaluates the device.
+/// Decides about a rendered spec of a device. The caller evaluates the device.
 pub fn render(device: &Device, result: RenderResult, now: Timestamp) -> RenderDecision {
     if device.meta.annotations.restore_mark.is_some() {
         return RenderDecision::Suspended;

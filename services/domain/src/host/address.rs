@@ -1,4 +1,4 @@
-//! Addresses of BMCs, and what hosts behind them can do (host reference 1.20).
+//! Addresses of BMCs, and abilities of hosts behind them (host reference 1.20).
 
 use std::net::{IpAddr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! Conditions of a host: what its state says, and the troubles on top (host reference 1.9).
+//! Conditions of a host: those of its state, and the troubles on top (host reference 1.9).
 
 use crate::{
     core::{

@@ -162,7 +162,7 @@ impl<'a> HostPass<'a> {
         FAILURES.delay(failures, self.moment.jitter)
     }
 
-    /// Takes an operational status back to what the recorded error says.
+    /// Takes an operational status back to that of the recorded error.
     pub fn reset_operational(&mut self) {
         let has_error = self.host.status.error.is_some();
         self.host.status.operational =

@@ -6,7 +6,7 @@ use crate::host::record::{
     state::HostState,
 };
 
-/// Returns whether a person wants a reboot to interrupt what a ramdisk waits for.
+/// Returns whether a person wants a reboot to interrupt the wait of a ramdisk.
 pub(crate) fn is_forced(host: &Host) -> bool {
     host.meta.annotations.reboots.iter().any(|request| request.force)
 }

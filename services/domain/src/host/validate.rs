@@ -121,7 +121,7 @@ fn check_power(found: &mut Violations, spec: &HostSpec) {
     found.add(is_off, "spec.online", "cannot be false for a host that may never be off");
 }
 
-/// Checks what the BMC has to be able to do. An address that cannot be read has its own refusal.
+/// Checks the abilities of the BMC. An address that cannot be read has its own refusal.
 fn check_abilities(found: &mut Violations, spec: &HostSpec, family: Option<BmcFamily>) {
     if family.is_none_or(BmcFamily::is_redfish) {
         return;

@@ -1,4 +1,4 @@
-//! The engine of one term: decides about queued devices, and reports what changes them.
+//! The engine of one term: decides about queued devices, and reports their changes.
 
 use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 

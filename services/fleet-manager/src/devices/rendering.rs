@@ -37,7 +37,7 @@ struct ConfigPart {
     config: Vec<Map<String, Value>>,
 }
 
-/// Returns the flaw of a document; `None`: it has none. What is not of the expected form is left to the agent.
+/// Returns the flaw of a document; `None`: it has none. A document of another form is left to the agent.
 fn flaw(document: &str) -> Option<String> {
     let part: ConfigPart = serde_json::from_str(document).ok()?;
     part.config.iter().find_map(|item| {

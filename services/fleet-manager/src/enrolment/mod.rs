@@ -5,7 +5,7 @@
 //! ended its life, whose certificates are then revoked. Each step can be repeated.
 //!
 //! - `rpc`, `certificates`: gRPC services
-//! - `requests`: what people and agents do with requests
+//! - `requests`: requests of agents, and decisions of people about them
 //! - `revocations`: which certificates no longer count
 //! - `upkeep`: duties
 //! - `registry`: devices at the component registry

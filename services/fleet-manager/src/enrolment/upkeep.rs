@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// Duties that are taken up at a time.
 const BATCH: usize = 100;
 
-/// Period in which what has ended by itself is forgotten.
+/// Period in which ended requests are forgotten.
 const PRUNING: Duration = Duration::from_secs(60 * 60);
 
 /// Enrolments and the devices that make their duties due.

@@ -6,8 +6,8 @@
 //! - An operation under way is [`DriverAnswer::InProgress`]; a failure is reported once, and the operation is begun again
 //!   only by another operation.
 //! - A backend that could not be asked, so that nothing was begun, is [`DriverAnswer::Trouble`]. A call with an unknown
-//!   effect is in progress: the next poll shows what came of it.
-//! - [`HostDriver::read_firmware`] changes nothing, and says what the hardware does not offer.
+//!   effect is in progress: the next poll shows its result.
+//! - [`HostDriver::read_firmware`] changes nothing, and names the parts that the hardware does not offer.
 //! - [`HostDriver::list`] is one listing of everything that a backend knows about hosts.
 //!
 //! The future of either may be dropped anywhere.
@@ -94,7 +94,7 @@ impl HostDriver {
         }
     }
 
-    /// Lists what the backend knows about hosts, among them `hosts`, which are all that the driver is to care for.
+    /// Lists the hosts that the backend knows, among them `hosts`, which are all that the driver is to care for.
     pub(crate) async fn list(&self, hosts: &[Arc<HostTarget>]) -> Result<BackendListing, BackendOutage> {
         let mut listing = match self {
             Self::Simulated(driver) => driver.list().await?,
@@ -129,7 +129,7 @@ impl HostDriver {
         }
     }
 
-    /// Ends what the driver holds at its backend, as far as possible within `patience`. To be called last.
+    /// Ends the sessions of the driver at its backend, as far as possible within `patience`. To be called last.
     pub(crate) async fn close(&self, patience: Duration) {
         match self {
             Self::Simulated(_) | Self::Ironic(_) => {}

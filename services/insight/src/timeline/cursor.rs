@@ -18,7 +18,7 @@ impl TimelineCursor {
     /// Reads the text of `field`.
     ///
     /// # Errors
-    /// Names what is wrong with the text.
+    /// Names the flaw of the text.
     pub(super) fn read(field: &str, text: &str) -> Result<Self, Invalid> {
         let items: Vec<_> = text.split(',').collect();
         if items.len() > HISTORY_KINDS.len() {

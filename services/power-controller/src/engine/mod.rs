@@ -1,4 +1,4 @@
-//! Decides what is done about power, as a plain value: events go in, commands come out.
+//! Decides about power, as a plain value: events go in, commands come out.
 //!
 //! The engine holds one record for each open transition and one for each node, so all that is known about an action
 //! stands in one place. It has no task, clock or connection; the runtime carries its commands out and feeds the outcomes
@@ -172,7 +172,7 @@ impl PowerEngine {
         }
     }
 
-    /// Returns what to do about `event`. The engine takes for granted that the commands are carried out.
+    /// Returns the commands that follow from `event`. The engine takes for granted that the commands are carried out.
     pub(crate) fn apply(
         &mut self,
         event: EngineEvent,

@@ -1,4 +1,4 @@
-//! Keeps what is known about the actions on each node: the latest attempt, the effect that may still come, and the
+//! Keeps the known actions on each node: the latest attempt, the effect that may still come, and the
 //! transition of the upstream that holds the node.
 //!
 //! An action does not end with the generation that it was for. Until its effect has come, or its time has passed, a
@@ -188,7 +188,7 @@ impl NodeRecords {
         }
     }
 
-    /// Returns what became of that attempt.
+    /// Returns the result of that attempt.
     pub(crate) fn fate(&self, id: &str, attempt: PowerAttempt) -> AttemptFate {
         let latest = self.records.get(id).and_then(|record| record.latest);
         match latest.filter(|latest| latest.attempt == attempt) {

@@ -67,7 +67,7 @@ impl PowerEngine {
         SearchWindow { from: convert::earliest(transition), until, clock }
     }
 
-    /// Concludes from a search what became of transitions in doubt.
+    /// Concludes from a search about transitions in doubt.
     pub(super) fn searched(
         &mut self,
         ids: Vec<TransitionId>,

@@ -1,4 +1,4 @@
-//! Records what became of transitions at the upstream.
+//! Records the ends of transitions at the upstream.
 
 use std::collections::HashSet;
 

@@ -67,7 +67,7 @@ impl HostPowerDriver {
         })
     }
 
-    /// Ends what the driver holds at BMCs, as far as possible within `patience`.
+    /// Ends the sessions of the driver at BMCs, as far as possible within `patience`.
     pub(super) async fn close(&self, patience: Duration) {
         match self {
             Self::Simulated(_) | Self::Ironic(_) => {}

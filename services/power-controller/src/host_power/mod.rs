@@ -65,7 +65,7 @@ impl HostPowerCalls {
         Ok(Some(Self { hosts, hosts_replaced, powers, driver, queue }))
     }
 
-    /// Carries out what is due until the term is over.
+    /// Carries out due commands until the term is over.
     pub(crate) async fn act(self, term: Term) -> anyhow::Result<Infallible> {
         // Hosts that are not mirrored yet would look like deleted ones.
         self.hosts.reached(1).await;
@@ -87,7 +87,7 @@ impl HostPowerCalls {
         until_hosts_are_lost(&self.hosts_replaced, dispatch).await
     }
 
-    /// Ends what the driver holds at BMCs, as far as possible within `patience`. To be called last.
+    /// Ends the sessions of the driver at BMCs, as far as possible within `patience`. To be called last.
     pub(crate) async fn close(&self, patience: Duration) {
         self.driver.close(patience).await;
     }

@@ -197,7 +197,7 @@ impl PowerRuntime {
         self.handle(event).await;
     }
 
-    /// Tells the engine of an event and carries out what it commands.
+    /// Tells the engine of an event and carries out its commands.
     pub(crate) async fn handle(&self, event: EngineEvent) {
         if let Err(lost) = self.try_to_handle(event).await {
             tracing::info!(why = %lost, "transitions are left to the holder of the role");

@@ -1,4 +1,4 @@
-//! A host on the rack: what it is, and the operation on it.
+//! A host on the rack, and the operation on it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Counters of what happens to hosts (host reference 1.21). Labels are words of the code.
+//! Counters of the lives of hosts (host reference 1.21). Labels are words of the code.
 
 use domain::host::decision::HostMetric;
 use metrics::{counter, describe_counter, describe_histogram, histogram};
@@ -31,7 +31,7 @@ pub(super) fn describe() {
     describe_counter!(NOTICES, "Other decisions about bare-metal hosts, by what they noticed");
 }
 
-/// Counts what a decision that was stored has noticed.
+/// Counts the notices of a decision that was stored.
 pub(super) fn count(metric: &HostMetric) {
     match metric {
         HostMetric::StateChange { from, to } => {

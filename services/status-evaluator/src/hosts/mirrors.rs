@@ -1,4 +1,4 @@
-//! Mirrors of what decisions about hosts rest on, which queue the hosts to decide again.
+//! Mirrors of the evidence for decisions about hosts, which queue the hosts to decide again.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -88,7 +88,7 @@ pub fn ramdisk(document: &wire::HostDocument) -> RamdiskSight {
     RamdiskSight::Built(Arc::new(RamdiskImage { url, network_version }))
 }
 
-/// Reads what the record itself says about its wishes.
+/// Reads the wishes in the record itself.
 pub(super) fn judged(document: &wire::HostDocument, status: &Value) -> FirmwareWish {
     let generation = document.meta.as_ref().map(|meta| meta.generation);
     let present = |name: &str| {

@@ -26,7 +26,7 @@ struct ConditionWords {
 const SETTINGS: ConditionWords = ConditionWords { good: "Success", bad: "ConfigurationError" };
 const COMPONENTS: ConditionWords = ConditionWords { good: "OK", bad: "InvalidComponent" };
 
-/// Reason of conditions where the hardware lacks what the record is about.
+/// Reason of conditions where the hardware lacks the subject of the record.
 const NOT_OFFERED: &str = "NotOffered";
 
 /// Reads the wishes of the two records about the firmware of a host.

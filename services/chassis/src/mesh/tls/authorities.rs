@@ -68,7 +68,7 @@ impl ClientCertVerifier for ListenerVerifier {
         false
     }
 
-    /// Hints would have to be borrowed from authorities that change. Without hints a client presents what it has.
+    /// Hints would have to be borrowed from authorities that change. Without hints a client presents its certificate.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

@@ -24,8 +24,8 @@ impl Default for Migrations {
 }
 
 impl Migrations {
-    /// Records the names of migrations by which earlier releases made what is declared by now. Such a release starts
-    /// beside this one only where it finds them.
+    /// Records the names of migrations by which earlier releases made the tables that are declared by now. Such a release
+    /// starts beside this one only where it finds them.
     #[must_use]
     pub fn replacing(self, names: &[&'static str]) -> Self {
         names.iter().fold(self, |migrations, name| migrations.with(ReplacedMigration(name)))

@@ -107,9 +107,9 @@ pub enum ComponentEvent {
         /// Trouble of the preparation.
         trouble: Arc<Trouble>,
     },
-    /// The node reported what it booted.
+    /// The node reported its boot.
     BootReported {
-        /// Whether the node runs what it should.
+        /// Whether the node runs the wanted boot.
         as_desired: bool,
         /// Artifacts that the node booted.
         artifacts: EventArtifacts,

@@ -11,7 +11,7 @@ pub enum WorkPhase {
     PowerOn,
     /// The node was switched on, and its boot is awaited.
     Boot,
-    /// The node runs what it should, and is being configured.
+    /// The node runs the wanted boot, and is being configured.
     Configure,
 }
 

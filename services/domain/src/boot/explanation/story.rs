@@ -114,7 +114,7 @@ impl BootStory {
         }
     }
 
-    /// A component that is enabled without attempts left is given up at once, for what went wrong before.
+    /// A component that is enabled without attempts left is given up at once, for the failure before.
     fn finish(&mut self, end: StoryEnd) {
         if self.attempts.is_empty() && end.reason == Some(Reason::RetriesExhausted) {
             self.attempts = mem::take(&mut self.earlier);

@@ -6,14 +6,14 @@
 //! | answer to a request | is the result of an action that the answer is older than and contradicts | the result stands until the next poll ([`is_outdated`]) |
 //! | answer to a request | is of a later request, push or result, and differs | neither is known to be true now: the node is requested again |
 //! | answer to a request | is any other | the answer stands |
-//! | pushed change | is any | the change stands, for what the reading on record was requested for |
+//! | pushed change | is any | the change stands, for the request of the reading on record |
 //! | result of an action | is of a later generation | the node is requested again |
 //! | result of an action | was read after the result, differs, and is no older sample | the node is requested again |
 //! | result of an action | is any other | the result stands, for the generation of its action |
 //! | failed request, after three seconds without answers | is any | the reading is withdrawn, and shown with its age and the outage |
 //!
 //! An answer that stands is evidence for the generation that it was requested for. While an older action may still change
-//! the power, the answer counts for what the reading on record was requested for.
+//! the power, the answer counts for the request of the reading on record.
 //!
 //! Independent of any reading that arrives:
 //!
@@ -21,7 +21,7 @@
 //! |---|---|
 //! | listening begins, for the first time or after a break | readings stand, and are requested again |
 //! | the stream of changes is broken for three seconds | readings are withdrawn, with the outage |
-//! | an older transition holds a node of a new generation | the reading is withdrawn, with what the node waits for |
+//! | an older transition holds a node of a new generation | the reading is withdrawn, with the wait of the node |
 //! | the process slept, the database lost readings, or a term begins | readings are withdrawn and requested again |
 
 use super::{PowerReading, Shown, is_outdated};

@@ -185,7 +185,7 @@ fn paused(before: &Session, after: &Session) -> Option<SessionEvent> {
     }
 }
 
-/// Returns the events of a rollout: what became of its batches.
+/// Returns the events of a rollout: the ends of its batches.
 fn rolled(before: &Session, after: &Session) -> Vec<SessionEvent> {
     let (Some(old), Some(new)) = (&before.rollout, &after.rollout) else { return Vec::new() };
     let of = new.batches().len();

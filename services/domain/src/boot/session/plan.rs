@@ -93,7 +93,7 @@ pub struct SessionPlan {
     pub actions: BTreeMap<PlannedAction, usize>,
     /// Nodes that the session would take, sorted by id.
     pub nodes: Vec<PlannedNode>,
-    /// Differences between what nodes run and what they would run, in the order of their first node.
+    /// Differences between the present and the planned boot of nodes, in the order of their first node.
     pub changes: Vec<StateChange>,
     /// Nodes, groups and roles that the session would leave out.
     pub left_out: Vec<LeftOut>,

@@ -1,4 +1,4 @@
-//! Interventions of operators in a session: cancelling a session, and retrying what failed.
+//! Interventions of operators in a session: cancelling a session, and retrying its failed nodes.
 
 use std::sync::Arc;
 

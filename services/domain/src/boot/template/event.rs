@@ -9,7 +9,7 @@ const CREATED: &str = "created";
 const DELETED: &str = "deleted";
 const WRITTEN: &str = "written";
 
-/// Returns the event of a change. The record has what the template says; a session names the template that it used.
+/// Returns the event of a change. The record has the content of the template; a session names the template that it used.
 pub fn event(before: Option<&SessionTemplate>, after: Option<&SessionTemplate>) -> Option<EventContent> {
     match (before, after) {
         (None, Some(_)) => Some(EventContent::of(CREATED)),

@@ -132,7 +132,7 @@ pub enum Flaw {
 }
 
 impl Manifest {
-    /// Selects the objects that boot a node. Missing artifacts are not an error here; callers check for what they need.
+    /// Selects the objects that boot a node. Missing artifacts are no error here; callers check for those that they need.
     ///
     /// # Errors
     /// Names the entry that is there more than once, or lacks its path or version.

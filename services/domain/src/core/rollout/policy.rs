@@ -139,7 +139,7 @@ impl<G> Default for PolicyRequest<G> {
 }
 
 impl<G> RolloutPolicy<G> {
-    /// Reads what a client gives.
+    /// Reads the policy of a client.
     ///
     /// # Errors
     /// Names the first field that is out of its bounds, or excludes another one.

@@ -26,7 +26,7 @@ impl<T> Default for NodeIndex<T> {
 }
 
 impl<T> NodeIndex<T> {
-    /// Notes what a host is now: that node, with that value.
+    /// Notes that a host is that node now, with that value.
     pub fn put(&mut self, node: &HostNode, value: T) {
         self.remove(&node.host);
         let place = (node.created_at, node.host.clone());

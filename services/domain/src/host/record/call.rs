@@ -53,7 +53,7 @@ pub enum DriverCall {
 }
 
 impl DriverCall {
-    /// Returns what of the host the operation prepares anew.
+    /// Returns the parts of the host that the operation prepares anew.
     pub fn parts(&self) -> PreparationParts {
         match self {
             Self::Prepare(call) => call.parts,

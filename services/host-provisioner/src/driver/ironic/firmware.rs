@@ -93,7 +93,7 @@ fn text(value: &Value) -> Arc<str> {
         .map_or_else(|| if value.is_null() { "".into() } else { value.to_string().into() }, Arc::from)
 }
 
-/// Returns the steps that change firmware as ordered, settings first. Ironic leaves alone what is as wished already.
+/// Returns the steps that change firmware as ordered, settings first. Ironic leaves those alone that are as wished already.
 pub(super) fn steps(order: &FirmwareOrder) -> Vec<Value> {
     let wishes = &order.wishes;
     let mut steps = Vec::new();

@@ -1,4 +1,4 @@
-//! All Ironics: which of them a host belongs to, and what their last listings showed.
+//! All Ironics: the one that a host belongs to, and the last listing of each.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -20,7 +20,7 @@ pub(super) struct UpdateService {
     components: Vec<UpdatableComponent>,
 }
 
-/// Component, and what an update is told to change it.
+/// Component, and the words with which an update changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct UpdatableComponent {
     component: FirmwareComponent,

@@ -195,7 +195,7 @@ impl HostOperation<'_> {
         }
     }
 
-    /// Finds out what came of updates that are not remembered, or whose request got no answer; `None`: all are over.
+    /// Finds the results of updates that are not remembered, or whose request got no answer; `None`: all are over.
     async fn recover(&self, turn: &mut Turn<'_>, service: &UpdateService) -> Step<Option<DriverAnswer>> {
         let listed = optional(turn.get("tasks_get", TASKS).await).map_err(after_read)?;
         for task in listed.iter().flat_map(members) {

@@ -53,7 +53,7 @@ impl BmcLooks {
         Self { running: Mutex::default(), patience, usual: share(2), silent: share(8) }
     }
 
-    /// Looks at hosts, and returns what was seen in time. The others are as they were: their looks go on.
+    /// Looks at hosts, and returns the sights that came in time. The others are as they were: their looks go on.
     pub(super) async fn list(
         &self,
         driver: &RedfishHostDriver,

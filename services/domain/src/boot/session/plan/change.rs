@@ -1,4 +1,4 @@
-//! Differences between what nodes run and what a session wants of them, each once for all nodes that share it.
+//! Differences between the present boot of nodes and the one that a session wants, each once for all nodes that share it.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -71,7 +71,7 @@ pub(super) struct ChangeTable {
 }
 
 impl ChangeTable {
-    /// Returns the number of the difference between what the component runs and what the assignment wants; `None`: there
+    /// Returns the number of the difference between the boot of the component and that of the assignment; `None`: there
     /// is none.
     pub(super) fn number(
         &mut self,

@@ -30,7 +30,7 @@ const BYTES: usize = 6;
 
 type PartDigest = [u8; BYTES];
 
-/// Hash over the facts that decide what a session does: request, template, options, target states, and nodes with their
+/// Hash over the facts that decide about a session: request, template, options, target states, and nodes with their
 /// boot sets. Equal facts have equal hashes, in whichever order they were given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PlanHash {
@@ -244,7 +244,7 @@ fn of_boot_set(boot_set: &BootSet, text: &mut HashedText) {
     text.optional(boot_set.cfs.as_ref().and_then(|cfs| cfs.configuration.as_deref()));
 }
 
-/// Adds the options that decide what nodes boot.
+/// Adds the options that decide about the boots of nodes.
 fn options(operation: Operation, options: &Options, text: &mut HashedText) {
     match operation {
         Operation::Boot | Operation::Reboot => {
