@@ -57,6 +57,6 @@ impl PowerMirror {
             return PowerEvidence::UNKNOWN;
         }
         let state = self.states.get(component.id.as_str()).map(|state| state.message());
-        observation::power_evidence(state.as_ref(), component.generation)
+        observation::power_evidence(component, state.as_ref())
     }
 }

@@ -54,7 +54,7 @@ impl DecisionData {
         if self.is_out_of_date() {
             return PowerObservation::Unknown;
         }
-        observation::power(self.state(component.id.as_str()).as_ref(), component.generation)
+        observation::power_of(component, self.state(component.id.as_str()).as_ref())
     }
 
     /// Returns the enabled nodes, and deleted nodes whose power state is still stored.

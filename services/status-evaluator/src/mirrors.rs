@@ -118,7 +118,7 @@ impl EvidenceMirrors {
         let id = component.id.as_str();
         let power = self.power_state(id).filter(|_| self.power_states.is_current());
         let configuration = self.configuration_state(id).filter(|_| self.configuration_states.is_current());
-        let evidence = observation::evidence(power.as_ref(), configuration.as_ref(), component.generation);
+        let evidence = observation::evidence(power.as_ref(), configuration.as_ref(), component);
         let power_outage = self.power_states.outage();
         let configuration_outage = self.configuration_states.outage();
         Evidence {

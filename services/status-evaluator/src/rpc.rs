@@ -116,8 +116,7 @@ fn what_if(
     let now = request.now.map_or_else(clock::now, time::from_wire);
     let power = request.power_state;
     let configuration = request.configuration_state;
-    let evidence =
-        shared::observation::evidence(power.as_ref(), configuration.as_ref(), component.generation);
+    let evidence = shared::observation::evidence(power.as_ref(), configuration.as_ref(), &component);
     let decision = evaluate(&component, &evidence, &options, now).followed(&component, compatibility);
     Ok(EvaluateResponse { decision: Some(convert::decision(&component.id, &decision)) })
 }

@@ -188,6 +188,7 @@ fn reported_from_wire(component: &mut wire::Component, interner: &mut Interner) 
                 reported_at: late.reported_at.map(time::from_wire).unwrap_or_default(),
             })
         }),
+        running_report: component.running_report.map(time::from_wire),
     }
 }
 
@@ -291,6 +292,7 @@ fn with_artifacts(
             boot_artifacts: Some(artifacts_to_wire(&late.boot_artifacts)),
             reported_at: Some(time::to_wire(late.reported_at)),
         }),
+        running_report: reported.running_report.map(time::to_wire),
         presence: presence_to_wire(&inventory.presence),
         decided_by: decided_by_to_wire(evaluation.decided_by),
         turns: turns_to_wire(power.turns),

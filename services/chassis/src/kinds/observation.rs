@@ -2,6 +2,7 @@
 
 use domain::{
     boot::{
+        component::Component,
         configuration::{ConfigurationObservation, preparation::PowerEvidence},
         evaluation::Evidence,
         power::{self, PowerObservation},
@@ -20,7 +21,7 @@ use proto::{
 use super::trouble;
 #[cfg(feature = "simulation")]
 use super::wrong_power::wrong_power;
-use crate::observe::mirror::OwnerOutage;
+use crate::{mesh::time, observe::mirror::OwnerOutage};
 
 /// Author of power states, in texts for people.
 pub const POWER_CONTROLLER: &str = "the power controller";
@@ -28,16 +29,16 @@ pub const POWER_CONTROLLER: &str = "the power controller";
 /// Author of configuration states, in texts for people.
 pub const CONFIG_COORDINATOR: &str = "the config coordinator";
 
-/// Reads the evidence in stored observations about a component of `generation`.
+/// Reads the evidence in stored observations about a component.
 pub fn evidence(
     power: Option<&PowerState>,
     configuration: Option<&ConfigurationState>,
-    generation: u64,
+    component: &Component,
 ) -> Evidence {
     Evidence {
-        power: self::power(power, generation),
+        power: power_of(component, power),
         begun_actions: power.map_or(0, |state| state.begun_actions),
-        configuration: self::configuration(configuration, generation),
+        configuration: self::configuration(configuration, component.generation),
         power_trouble: power.and_then(power_trouble),
         configuration_trouble: configuration.and_then(configuration_trouble),
     }
@@ -61,6 +62,13 @@ pub fn power(state: Option<&PowerState>, generation: u64) -> PowerObservation {
     PowerObservation::of(reading_from_wire(state.reading()), &state.error, state.generation, generation)
 }
 
+/// The observation of power in `state` for a component: that of its generation, and "off" only by a reading from after its
+/// last report.
+pub fn power_of(component: &Component, state: Option<&PowerState>) -> PowerObservation {
+    let newer_than = state.and_then(|state| state.newer_than_report).map(time::from_wire);
+    power(state, component.generation).against_report(component.reported.running_report, newer_than)
+}
+
 /// The observation of power by an answer that was requested for no generation, such as that for a plan.
 pub fn power_read(reading: PowerReading, error: &str) -> PowerObservation {
     PowerObservation::of(reading_from_wire(reading), error, 0, 0)
@@ -77,9 +85,9 @@ fn reading_from_wire(reading: PowerReading) -> power::PowerReading {
 }
 
 /// Evidence in `state` about the power of a component that may have to be prepared for a power-on.
-pub fn power_evidence(state: Option<&PowerState>, generation: u64) -> PowerEvidence {
+pub fn power_evidence(component: &Component, state: Option<&PowerState>) -> PowerEvidence {
     PowerEvidence {
-        observation: power(state, generation),
+        observation: power_of(component, state),
         spent_power_ons: state.map_or(0, |state| state.spent_power_ons),
     }
 }

@@ -86,10 +86,10 @@ impl DeviceLedgers {
         if record.device.meta.annotations.restore_mark == Some(RestoreMark::AwaitingReconnect) {
             return self.reconnect(name, known.unwrap_or_default()).await.map(PollTurn::Deliver);
         }
-        if answer(&record.device, known) != PollAnswer::Deliver {
-            return Ok(turn_of(record, known));
+        if answer(&record.device, known) == PollAnswer::Wait {
+            return Ok(PollTurn::Wait(record));
         }
-        // Another replica may have rendered the version that the agent has.
+        // Another replica may have rendered a first version, or the version that the agent has.
         Ok(turn_of(self.read(name).await?, known))
     }
 

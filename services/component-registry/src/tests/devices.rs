@@ -1,5 +1,7 @@
 //! Edge devices: what people and agents write, who is seen, and what other parts report.
 
+mod polls;
+
 use std::collections::BTreeMap;
 
 use chassis::{Fault, mesh::time};
@@ -14,8 +16,7 @@ use proto::{
         ReplaceDeviceRequest, ReplaceDeviceStatusRequest, ReportDeviceEnrolmentRequest,
         ReportDeviceFleetDecisionsRequest, ReportDeviceStatusRequest, ReportDeviceStatusesRequest,
         ReportHeartbeatsRequest, RestoreMark, ResumeDevicesRequest, StatusDocument, StatusEntry,
-        WatchDeviceSightsRequest, WatchDevicesRequest, WatchRenderedDeviceRequest,
-        device_agent_service_client::DeviceAgentServiceClient,
+        WatchDeviceSightsRequest, WatchDevicesRequest, device_agent_service_client::DeviceAgentServiceClient,
         device_report_service_client::DeviceReportServiceClient, device_rollout::Outcome,
         device_service_client::DeviceServiceClient, os_target::Target,
     },
@@ -439,40 +440,6 @@ async fn report_of_an_agent_is_evaluated_in_its_write() {
                 "DeviceDiskCritical"
             ]
         );
-        site.stop().await;
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn polls_deliver_what_is_new_and_wait_for_the_next_version() {
-    on_each_database(async |site, _| {
-        site.create_device("a", &[]).await;
-        site.render("a", 1).await;
-        let version = |device: Option<Device>| {
-            device.map(|device| device.meta.unwrap().annotations.unwrap().rendered_version)
-        };
-        assert_eq!(version(site.poll("a", None).await.unwrap()), Some(1));
-        assert_eq!(version(site.poll("a", Some("0")).await.unwrap()), Some(1));
-        assert_eq!(version(site.poll("a", Some("1")).await.unwrap()), None);
-        let waiting = PollRenderedDeviceRequest {
-            name: "a".to_owned(),
-            known_version: Some("1".to_owned()),
-            longest_wait: None,
-            is_onlooker: false,
-        };
-        let mut agents = site.agents();
-        let poll = tokio::spawn(async move { agents.poll_rendered_device(waiting).await });
-        let stream = WatchRenderedDeviceRequest { name: "a".to_owned(), known_version: "1".to_owned() };
-        let mut stream = site.agents().watch_rendered_device(stream).await.unwrap().into_inner();
-        site.render("a", 2).await;
-        assert_eq!(version(poll.await.unwrap().unwrap().into_inner().device), Some(2));
-        assert_eq!(version(stream.message().await.unwrap().unwrap().device), Some(2));
-        site.render("a", 3).await;
-        assert_eq!(version(stream.message().await.unwrap().unwrap().device), Some(3));
-        let delete = DeleteDeviceRequest { name: "a".to_owned() };
-        site.devices().delete_device(delete).await.unwrap();
-        assert_eq!(stream.message().await.unwrap_err().code(), Code::NotFound);
         site.stop().await;
     })
     .await;

@@ -10,8 +10,9 @@ use proto::{
     Encoded,
     power::{
         AbandonTransitionRequest, AbandonTransitionResponse, ListPowerStatesRequest, ListPowerStatesResponse,
-        ListTransitionsRequest, ListTransitionsResponse, PowerReading, PowerState, ReadPowerRequest,
-        ReadPowerResponse, WatchPowerStatesRequest, WatchPowerStatesResponse,
+        ListTransitionsRequest, ListTransitionsResponse, PowerReading, PowerState, ReadHoldersRequest,
+        ReadHoldersResponse, ReadPowerRequest, ReadPowerResponse, WatchPowerStatesRequest,
+        WatchPowerStatesResponse,
         power_service_server::{PowerService, PowerServiceServer},
     },
 };
@@ -113,6 +114,13 @@ impl PowerService for PlayedPower {
         &self,
         _: Request<ReadPowerRequest>,
     ) -> Result<Response<Self::ReadPowerStream>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn read_holders(
+        &self,
+        _: Request<ReadHoldersRequest>,
+    ) -> Result<Response<ReadHoldersResponse>, Status> {
         Err(Status::unimplemented(""))
     }
 

@@ -226,13 +226,26 @@ impl Component {
 
     /// Returns whether a shutdown of this generation was called and has not failed.
     pub fn is_being_shut_down(&self) -> bool {
-        let action = self
-            .last_action()
-            .filter(|action| matches!(action, Action::PoweringOffGracefully | Action::PoweringOffForcefully));
         self.phase() == Phase::PoweringOff
-            && !self.last_action_failed()
+            && self.is_switched_off()
             && !self.power.acted_before
-            && action.is_some_and(|action| self.attempts(action) > 0)
+            && self.last_action().is_some_and(|action| self.attempts(action) > 0)
+    }
+
+    /// Returns whether the last action switches the node off and is not known to have failed, in whichever generation.
+    pub(crate) fn is_switched_off(&self) -> bool {
+        let action = self.last_action();
+        let is_off = matches!(action, Some(Action::PoweringOffGracefully | Action::PoweringOffForcefully));
+        is_off && !self.last_action_failed()
+    }
+
+    /// Returns whether the node was asked to shut down in this generation, as far as is known: a single attempt that still
+    /// waits for its upstream was not taken.
+    pub(crate) fn may_be_shutting_down(&self) -> bool {
+        let attempts =
+            self.attempts(Action::PoweringOffGracefully) + self.attempts(Action::PoweringOffForcefully);
+        let is_untaken = attempts == 1 && self.is_switched_off() && self.waits_for_power_upstream();
+        self.phase() == Phase::PoweringOff && self.was_asked_to_shut_down() && !is_untaken
     }
 
     /// Returns whether the node was asked to shut down, or its power was cut, in this generation.

@@ -445,7 +445,11 @@ fn warn_of_spent_turns(decision: &mut Decision, component: &Component, options: 
         | ComponentProgress::PowerOffForcefullyCalled => component.is_enabled() && !decision.settled,
         ComponentProgress::Configuring | ComponentProgress::Stable => false,
     };
-    if is_under_way && decision.error.trouble().is_none() && are_turns_spent(component, options) {
+    // The text about a peer is more useful than this one; the text about an awaited report is not.
+    let is_replaced = decision.error.trouble().is_none_or(|trouble| {
+        decision.reason == Reason::BootAwaited && trouble.kind() == TroubleKind::NoResults
+    });
+    if is_under_way && is_replaced && are_turns_spent(component, options) {
         decision.error = ErrorChange::Show(Trouble::own(TroubleKind::Held, ERROR_TURNS_SPENT));
     }
 }

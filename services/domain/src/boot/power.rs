@@ -23,8 +23,10 @@ pub mod standing;
 pub mod transition;
 
 pub use orphan::{AttemptFate, OrphanedWait, orphaned_wait};
-pub(crate) use reading::off_is_doubted_until;
-pub use reading::{PowerObservation, PowerReading, SAMPLED, Shown, is_newer, is_outdated};
+pub use reading::{
+    PowerObservation, PowerReading, ReadingSource, SAMPLED, Shown, doubt_ends, is_after_report, is_newer,
+    is_outdated,
+};
 
 /// Decision about the power of a component now. An unresolved earlier action is not part of the record: the caller
 /// checks its own transitions before it acts.

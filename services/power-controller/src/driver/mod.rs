@@ -10,7 +10,10 @@ use std::{collections::HashSet, pin::Pin, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use chassis::{Channel, Context, Settings, settings::PowerDriver};
 use domain::{
-    boot::{component::Action, power::TASK_DEADLINE},
+    boot::{
+        component::Action,
+        power::{ReadingSource, TASK_DEADLINE},
+    },
     core::{clock_offset::ClockOffset, time::Timestamp},
 };
 use futures_util::Stream;
@@ -77,6 +80,15 @@ pub(crate) struct UpstreamTransition {
     pub(crate) resolution: Duration,
     /// Whether the upstream still works on the transition, and holds its nodes.
     pub(crate) open: bool,
+}
+
+/// Transitions that an upstream works on.
+#[derive(Debug, Default)]
+pub(crate) struct OpenTransitions {
+    /// Transitions that it shows, without nodes on which they were not begun; the newest first.
+    pub(crate) read: Vec<UpstreamTransition>,
+    /// Ids of those that it lists and does not show, each with the error.
+    pub(crate) unread: Vec<(String, DriverFailure)>,
 }
 
 /// Criteria for transitions to search for in the upstream.
@@ -328,6 +340,14 @@ impl PowerUpstream {
         }
     }
 
+    /// Returns how the upstream reads the power of nodes.
+    pub(crate) fn source(&self) -> ReadingSource {
+        match self {
+            Self::Simulated(_) | Self::Redfish(_) => ReadingSource::Live,
+            Self::Pcs(_) => ReadingSource::Sampled,
+        }
+    }
+
     /// Returns whether the upstream pushes changes.
     pub(crate) fn tells(&self) -> bool {
         match self {
@@ -444,6 +464,21 @@ impl PowerUpstream {
             Self::Simulated(fleet) => fleet.holders(ids, deadline).await,
             // BMCs have no reservations.
             Self::Redfish(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns the transitions that the upstream works on, for people, without those that are `known` by their ids. One that
+    /// cannot be read does not hide the others.
+    pub(crate) async fn open_beside(
+        &self,
+        known: &HashSet<String>,
+        deadline: Duration,
+    ) -> Result<OpenTransitions, DriverFailure> {
+        match self {
+            Self::Pcs(pcs) => pcs.open_beside(known, deadline).await,
+            Self::Simulated(fleet) => fleet.open_beside(known, deadline).await,
+            // Only actions of this service are known, and those are on record.
+            Self::Redfish(_) => Ok(OpenTransitions::default()),
         }
     }
 

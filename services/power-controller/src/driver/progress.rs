@@ -5,8 +5,10 @@ use super::UpstreamTransition;
 /// Progress of an action on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TaskState {
-    /// The task has no result yet.
+    /// The task has no result yet, and may not have begun.
     Pending,
+    /// The upstream has reserved the node and acts on it.
+    Begun,
     /// The node has the requested power.
     Succeeded,
     /// The task began and failed at the BMC, for this reason in the upstream's words.

@@ -26,8 +26,8 @@ use proto::{
 use tonic::{Code, ConnectError, Status};
 
 use super::{
-    DriverFailure, ForeignAnswer, ForeignQuery, FoundTransitions, NodeReading, ReadingStream, UpstreamSearch,
-    UpstreamTransition,
+    DriverFailure, ForeignAnswer, ForeignQuery, FoundTransitions, NodeReading, OpenTransitions,
+    ReadingStream, UpstreamSearch, UpstreamTransition,
 };
 use crate::driver::progress::{TaskState, TransitionProgress, UpstreamRecord, UpstreamTask};
 
@@ -182,6 +182,18 @@ impl SimulatedPowerDriver {
         }
         holders.retain(|one| !one.ids.is_empty());
         Ok(holders)
+    }
+
+    /// Returns the transitions that the fleet works on, without the `known` ones.
+    pub(crate) async fn open_beside(
+        &self,
+        known: &HashSet<String>,
+        deadline: Duration,
+    ) -> Result<OpenTransitions, DriverFailure> {
+        let mut listed = self.list(deadline).await?.accepted;
+        listed.retain(|one| !known.contains(&one.id));
+        let read = self.open_among(listed, deadline).await?;
+        Ok(OpenTransitions { read, unread: Vec::new() })
     }
 
     /// Returns the transitions without a record that the fleet works on, or that have ended since the last answer. The

@@ -91,7 +91,7 @@ impl ForeignTransitions {
         Self { listing: ForeignListing::Known, ended: Some(Arc::default()), ..Self::default() }
     }
 
-    /// Returns what the upstream has answered in this term.
+    /// Returns the answers of the upstream in this term.
     pub(crate) fn listing(&self) -> ForeignListing {
         self.listing.clone()
     }
@@ -193,7 +193,12 @@ impl PowerEngine {
         clock: Option<ClockOffset>,
         seen: EventContext<'_>,
     ) -> Vec<EngineCommand> {
-        let ours: HashSet<&str> = self.transitions.all().filter(may_be_taken).flat_map(members).collect();
+        let ours: HashSet<&str> = self
+            .transitions
+            .all()
+            .filter(|one| one.may_be_taken())
+            .flat_map(PowerTransition::nodes)
+            .collect();
         let counts = |id: &&String| {
             let acted_at = self.foreign.acted_at.get(*id).filter(|_| !one.open);
             let is_last = acted_at
@@ -265,20 +270,4 @@ impl PowerEngine {
         }
         commands
     }
-}
-
-/// Returns whether the upstream may have taken the transition, and may list it under an id that is not on record.
-fn may_be_taken(transition: &&PowerTransition) -> bool {
-    match transition.delivery {
-        TransitionDelivery::Sent | TransitionDelivery::Unknown | TransitionDelivery::Accepted => true,
-        TransitionDelivery::Unspecified
-        | TransitionDelivery::Prepared
-        | TransitionDelivery::Refused
-        | TransitionDelivery::Finished => false,
-    }
-}
-
-/// Returns the ids of the members.
-fn members(transition: &PowerTransition) -> impl Iterator<Item = &str> {
-    transition.members.iter().map(|member| member.id.as_str())
 }

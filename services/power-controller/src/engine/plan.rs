@@ -86,6 +86,7 @@ pub(crate) fn attempt_step(
         PowerObservation::On | PowerObservation::Off if !stands_in_the_way => AttemptStep::Due,
         PowerObservation::On
         | PowerObservation::Off
+        | PowerObservation::OffInDoubt
         | PowerObservation::Unknown
         | PowerObservation::Missing
         | PowerObservation::Undefined { .. } => AttemptStep::Later,

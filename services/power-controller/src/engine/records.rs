@@ -368,8 +368,8 @@ impl TransitionRecords {
         let witness = refusals.witness(&first.id, batch.is_taken(), now);
         let step = batch.next_step(members.len(), witness, now);
         if let RefusalStep::Probe(_) = step {
-            // Each probe is judged by calls that the upstream takes from now on.
-            refusals.forget(members.iter().map(|member| &member.id));
+            // Each probe is judged by calls that the upstream takes from now on, unless its node was blamed before.
+            refusals.forget_suspicions(members.iter().map(|member| &member.id));
         }
         if step == RefusalStep::SetAside {
             for member in members {

@@ -94,11 +94,11 @@ impl PowerEngine {
             self.transitions.in_state(&one.transition.id, TransitionDelivery::Accepted).is_some()
         });
         polled.iter_mut().for_each(|one| one.note_holders(holders));
-        let mut failures = Vec::new();
+        let mut reports = Vec::new();
         let mut shown = Vec::new();
         let mut read = Vec::new();
         for one in &polled {
-            failures.extend(one.failures());
+            reports.extend(one.reports());
             shown.extend(one.shown());
             self.nodes.fail(&one.results.failed, seen.now.at);
             for id in
@@ -113,7 +113,7 @@ impl PowerEngine {
             }
         }
         let mut commands =
-            vec![EngineCommand::Report(failures), EngineCommand::Read(read), EngineCommand::ShowPower(shown)];
+            vec![EngineCommand::Report(reports), EngineCommand::Read(read), EngineCommand::ShowPower(shown)];
         commands.extend(self.record(polled, seen));
         commands
     }
@@ -225,8 +225,8 @@ impl PolledTransition {
         results.refused.retain(|member| !held.contains(&member.id));
     }
 
-    /// Returns the reports about members without the effect.
-    fn failures(&self) -> Vec<ActionReport> {
+    /// Returns the reports about members without the effect, and the ends of waits.
+    fn reports(&self) -> Vec<ActionReport> {
         let Self { transition, results, .. } = self;
         for member in &results.failed {
             tracing::debug!(
@@ -245,6 +245,7 @@ impl PolledTransition {
         let mut reports: Vec<_> = convert::ended_without_effect(transition, ended, &results.asked).collect();
         let refused = results.refused.iter().map(|member| (member, member.error.as_str()));
         reports.extend(convert::failures(transition, refused));
+        reports.extend(results.freed.iter().map(|member| convert::told(transition, member, None)));
         reports.extend(results.held.iter().map(|member| {
             convert::told(transition, member, Some(&convert::waiting_for_holder(&member.held_by)))
         }));

@@ -17,6 +17,7 @@ use std::{
 
 use anyhow::Context as _;
 use chassis::{
+    kinds::observation,
     lease::EngineTurn,
     observe::{
         beat::PollBeats,
@@ -30,7 +31,7 @@ use chassis::{
 use domain::{
     boot::{
         component::Component,
-        power::{self, Shown},
+        power::{self, PowerObservation, Shown},
     },
     core::{id::ComponentId, looks, time::Timestamp},
 };
@@ -310,7 +311,23 @@ impl PowerPoller {
         });
         let seen = self.readings.fresh(&component.id).filter(|_| known);
         let stale_from = seen.map_or(now, |seen| self.fresh_until(*seen, component));
-        Some(overdue.map_or(stale_from, |overdue| overdue.min(stale_from)))
+        let newer_from = state.and_then(|state| self.newer_from(component, state, now));
+        [overdue, newer_from].into_iter().flatten().chain([stale_from]).min()
+    }
+
+    /// Returns when a node is read because "off" was read before its last report; `None`: that is not so.
+    fn newer_from(&self, component: &Component, state: &PowerState, now: Instant) -> Option<Instant> {
+        match observation::power_of(component, Some(state)) {
+            PowerObservation::OffInDoubt => {
+                let ends = power::doubt_ends(component.reported.running_report?, self.driver.source());
+                Some(now + ends.since(clock::now()))
+            }
+            PowerObservation::Unknown
+            | PowerObservation::Missing
+            | PowerObservation::Undefined { .. }
+            | PowerObservation::On
+            | PowerObservation::Off => None,
+        }
     }
 
     /// Returns when a node is read although a result is expected: the time of its last action is over then, and a

@@ -3,12 +3,14 @@
 use std::{collections::HashMap, time::Duration};
 
 use chassis::{
+    mesh::time,
     observe::{listen::PushEvent, reading_clock::LogicalTime},
     process::clock,
 };
 use domain::{
     boot::{
         bos::options::Options,
+        component::Component,
         power::{
             self, Outlook,
             standing::{ArrivingAnswer, ReadingStanding, RecordedReading, answer_standing, result_standing},
@@ -98,7 +100,11 @@ impl PowerPoller {
             let reading = answer.remove(id.as_str()).unwrap_or_else(NodeReading::missing);
             let component = self.known.components.get(id.as_str());
             let origin = ReadingOrigin { at: Instant::now(), asked_at: batch.asked_at, as_of: reading.as_of };
-            let state = convert::power_state(&id, reading, asked_for, now);
+            let newer_than = component.as_ref().and_then(|component| self.newer_than(origin, component, now));
+            let state = PowerState {
+                newer_than_report: newer_than.map(time::to_wire),
+                ..convert::power_state(&id, reading, asked_for, now)
+            };
             let arriving = ArrivingAnswer {
                 is_of_generation: component
                     .as_ref()
@@ -126,6 +132,14 @@ impl PowerPoller {
             }
         }
         standing
+    }
+
+    /// Returns the report of the node that a reading is newer than, if the node was not switched off since.
+    fn newer_than(&self, origin: ReadingOrigin, component: &Component, now: Timestamp) -> Option<Timestamp> {
+        let asked_at = now.minus(origin.asked_at.elapsed());
+        let (source, clock) = (self.driver.source(), self.driver.clock());
+        let reported = component.reported.running_report?;
+        power::is_after_report(reported, asked_at, origin.as_of, source, clock).then_some(reported)
     }
 
     /// Returns an answer as evidence for a generation: the one that it was requested for, or the one before while an
@@ -348,8 +362,14 @@ impl PowerPoller {
             Outlook::Settled => None,
         };
         let change = component.is_enabled().then(|| self.fresh_until(origin, &component));
-        let overdue = self.overdue_from(&component, state, Instant::now()).filter(|_| component.is_enabled());
-        self.ask_at(id, left_open.into_iter().chain(doubt).chain(effect).chain(change).chain(overdue));
+        let (overdue, newer) = match component.is_enabled() {
+            true => {
+                let now = Instant::now();
+                (self.overdue_from(&component, state, now), self.newer_from(&component, state, now))
+            }
+            false => (None, None),
+        };
+        self.ask_at(id, [left_open, doubt, effect, change, overdue, newer].into_iter().flatten());
     }
 
     /// Schedules a poll of the component at the first of these times.
@@ -374,8 +394,9 @@ impl PowerPoller {
 
     fn differs(&self, state: &PowerState) -> bool {
         self.known.state(&state.id).is_none_or(|known| {
-            (known.reading, &known.error, &known.action_waits_for, AskedFor::by(&known))
-                != (state.reading, &state.error, &state.action_waits_for, AskedFor::by(state))
+            let facts = |state: &PowerState| (state.reading, AskedFor::by(state), newer_than_if_off(state));
+            facts(&known) != facts(state)
+                || (&known.error, &known.action_waits_for) != (&state.error, &state.action_waits_for)
         })
     }
 
@@ -386,6 +407,11 @@ impl PowerPoller {
             self.queues.unread.mark_at(id, at);
         }
     }
+}
+
+/// Returns the report that a reading is newer than, where that matters.
+fn newer_than_if_off(state: &PowerState) -> Option<Timestamp> {
+    state.newer_than_report.map(time::from_wire).filter(|_| state.reading() == PowerReading::Off)
 }
 
 /// Returns the state without its reading, which an action may still change, as the `trouble` says.

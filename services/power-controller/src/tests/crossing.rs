@@ -13,7 +13,7 @@ pub(super) fn later() -> String {
 }
 
 /// Returns a mesh with an overdue shutdown, which the upstream never ends by itself, after a restart.
-async fn overdue_shutdown() -> ControllerMesh {
+pub(super) async fn overdue_shutdown() -> ControllerMesh {
     let mut mesh = ControllerMesh::started().await;
     mesh.power_off(&["x1"]).await;
     mesh.until_taken(1).await;
@@ -304,7 +304,7 @@ async fn a_reservation_by_somebody_unknown_spends_no_attempt() {
     .await;
     mesh.start().await;
     mesh.power_off(&["x1", "x2"]).await;
-    let words = "waiting for the unknown holder of a reservation of the node at the power upstream";
+    let words = "waiting for the end of a reservation of the node at the power upstream; its holder is unknown or was given up";
     // The refusals exceed the limit for a node, and once the upstream does not name the holder.
     for times in 1..=2 {
         let taken = mesh.until_taken(times).await;

@@ -1,6 +1,7 @@
 //! Readings count from their time until the task that reads power stops, or the upstream is silent for too long.
 
 use chassis::{kinds::component::action_to_wire, observe::outage::LONGEST_SILENCE};
+use proto::component as wire;
 
 use super::*;
 use crate::testing::pcs::PcsTrouble;
@@ -88,4 +89,35 @@ async fn a_failure_withdraws_no_reading_of_a_later_request() {
     };
     let silent = tokio::time::timeout(Duration::from_secs(60), failure_is_shown).await.unwrap();
     assert_eq!((silent.id.as_str(), silent.reading()), ("x2", PowerReading::Unspecified));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn off_from_before_a_report_counts_for_no_later_session() {
+    let mesh = ControllerMesh::started().await;
+    mesh.pcs.set_power(&["x1"], "off", LONG_AGO);
+    let token = Some("t".to_owned());
+    let artifacts = Some(wire::BootArtifacts { kernel: Some("k".to_owned()), ..Default::default() });
+    let runs = wire::Component {
+        id: "x1".to_owned(),
+        desired_state: Some(wire::DesiredState {
+            bss_token: token.clone(),
+            boot_artifacts: artifacts.clone(),
+            ..Default::default()
+        }),
+        actual_state: Some(wire::ActualState {
+            bss_token: token,
+            boot_artifacts: artifacts,
+            ..Default::default()
+        }),
+        ..wire::Component::default()
+    };
+    mesh.registry.put(vec![runs]).await;
+    mesh.assign(&["x1"], Phase::PoweringOn).await;
+    assert_eq!(mesh.until_read("x1", PowerReading::Off).await.newer_than_report, None);
+    mesh.until_called("POST /power-status", 2).await;
+    assert_eq!(mesh.pcs.taken(), [""; 0], "the node runs for all that is known");
+
+    let later = chrono::Utc::now() + chrono::Duration::seconds(10);
+    mesh.pcs.set_power(&["x1"], "off", &later.to_rfc3339());
+    assert_eq!(mesh.until_taken(1).await, ["On x1"]);
 }

@@ -101,6 +101,13 @@ impl PowerService for PlayedPower {
         Err(Status::unimplemented(""))
     }
 
+    async fn read_holders(
+        &self,
+        _: Request<ReadHoldersRequest>,
+    ) -> Result<Response<ReadHoldersResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
     async fn abandon_transition(
         &self,
         _: Request<AbandonTransitionRequest>,

@@ -14,10 +14,10 @@ use domain::{
             },
             status::{ApplicationsStatus, StatusEntry},
         },
-        report::StatusDocument,
+        report::{StatusDocument, check_size},
     },
 };
-use proto::device as wire;
+use proto::{Message as _, device as wire};
 
 use super::{
     status,
@@ -28,11 +28,12 @@ use crate::{kinds::Interner, mesh::time};
 /// Reads a status document.
 ///
 /// # Errors
-/// Names the field that no report can have.
+/// Names the field that no report can have, or says that the document is too large.
 pub fn document_from_wire(
     document: wire::StatusDocument,
     texts: &mut Interner,
 ) -> Result<StatusDocument, Invalid> {
+    check_size("status", document.encoded_len())?;
     Ok(StatusDocument {
         report: from_wire(document.report.unwrap_or_default(), texts)?,
         lifecycle: status::lifecycle(document.lifecycle, texts)?,

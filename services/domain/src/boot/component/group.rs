@@ -139,6 +139,9 @@ pub struct ReportedBoots {
     pub boot: Option<SharedPart<BegunBoot>>,
     /// Last report of a boot that was over when the report arrived.
     pub late_report: Option<Arc<LateReport>>,
+    /// Time of the last report of the [boot](Self::boot), which shows that the node ran then; `None`: none has arrived
+    /// since the node was switched last. Unlike the actual state it outlasts a new session.
+    pub running_report: Option<Timestamp>,
 }
 
 /// Answers of the inventory about a component. Author: the component registry, from its inventory.

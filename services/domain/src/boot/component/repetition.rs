@@ -44,6 +44,7 @@ pub fn repetition(
     let stamped = stored.reported.actual_state.as_ref()?.last_updated;
     let mut written = write::patch(stored, report.clone(), tokens, now);
     let stamp = std::mem::replace(&mut written.reported.actual_state.as_mut()?.last_updated, stamped);
+    written.reported.running_report = stored.reported.running_report;
     if written != *stored {
         return None;
     }

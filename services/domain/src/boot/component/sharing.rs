@@ -69,7 +69,7 @@ mod tests {
     /// A component is held for each node of a machine, by the registry and in each process that copies it.
     #[test]
     fn a_component_is_small_beside_its_shared_groups() {
-        assert_eq!(size_of::<Component>(), 136);
+        assert_eq!(size_of::<Component>(), 152);
         assert!(size_of::<ComponentWish>() <= 192);
         assert!(size_of::<ComponentEvaluation>() <= 80);
         assert!(size_of::<ComponentPower>() <= 88);

@@ -137,6 +137,7 @@ pub(crate) fn show(component: &Component) -> String {
             format!("[{}.{} {}{reported}]", boot.generation, boot.attempt, boot.token.token)
         }),
     );
+    part("runs", component.reported.running_report.map(|_| String::new()));
     part("late", component.reported.late_report.as_ref().map(|late| format!("'{}'", late.token)));
     part("assigned", (!component.wish.assignment.is_empty()).then(|| component.wish.assignment.to_string()));
     part("locked", component.inventory.locked.then(String::new));

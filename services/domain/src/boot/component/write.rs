@@ -54,6 +54,7 @@ pub fn put(
     let error_kind = kind_of_written_error(previous, &whole);
     let evidence = BootEvidence::by(previous, &whole, &tokens, now);
     let is_late = matches!(evidence, BootEvidence::EarlierBoot(_));
+    let is_written = whole.actual_state.is_some();
     let writer = whole.session_tenant.take();
     apply_hooks(&mut whole, tokens, now);
     let mut record = previous.map_or_else(|| Component::new(id), unwritten);
@@ -66,6 +67,7 @@ pub fn put(
     if let Some(boot) = record.reported.boot.as_mut().filter(|_| is_late) {
         boot.reported = false;
     }
+    note_running_report(&mut record, is_written && !is_late);
     if let Some(staged) = record.wish.staged_state.as_mut().map(Arc::make_mut) {
         (staged.assignment, staged.applied) = (Arc::default(), false);
     }
@@ -115,6 +117,7 @@ pub fn patch(
         patch.actual_state = None;
     }
     let (wants, stages) = (patch.desired_state.is_some(), patch.staged_state.is_some());
+    let reports = patch.actual_state.is_some();
     let writer = patch.session_tenant.clone();
     apply_hooks(&mut patch, tokens, now);
     let counts = patch.event_stats.is_some();
@@ -129,6 +132,7 @@ pub fn patch(
     }
     SharedPart::update(&mut merged.wish, |wish| keep_tenants(Some(&stored.wish), wish, writer));
     evidence.note(&mut merged.reported);
+    note_running_report(&mut merged, reports);
     if begins {
         if !counts && is_shutdown_called(stored) {
             forget_shutdown_attempts(&mut merged);
@@ -192,6 +196,14 @@ impl BootEvidence {
                 }
             }
         }
+    }
+}
+
+/// Notes whether the actual state shows that the node runs, if it `is_written`. While the node is being switched off, it
+/// may be off by the time its last report arrives.
+fn note_running_report(record: &mut Component, is_written: bool) {
+    if is_written {
+        record.reported.running_report = record.boot_reported_at().filter(|_| !record.is_switched_off());
     }
 }
 

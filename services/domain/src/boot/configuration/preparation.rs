@@ -10,7 +10,7 @@ use crate::{
             artifacts::BootArtifacts,
             status::{ComponentProgress, computed_progress},
         },
-        power::{PowerObservation, off_is_doubted_until},
+        power::PowerObservation,
     },
     core::time::Timestamp,
 };
@@ -172,9 +172,6 @@ pub fn decide(
     if component.preparation_of(attempt).is_some_and(|done| done.trouble.is_none()) {
         return nothing(PreparationIdle::Prepared);
     }
-    if let Some(until) = off_is_doubted_until(component, now) {
-        return PreparationDecision::Wait { until };
-    }
     if !power.shows_off(component) {
         return nothing(PreparationIdle::AwaitingPower);
     }
@@ -198,8 +195,8 @@ fn nothing(reason: PreparationIdle) -> PreparationDecision {
 mod tests {
     use super::*;
     use crate::boot::component::{
-        ActualState, BegunBoot, BootPreparation, ComponentEvaluation, ComponentInventory, ComponentPower,
-        ComponentWish, DesiredState, EventStats, LastAction, NumberedToken, PauseMark, Phase, Status,
+        BootPreparation, ComponentEvaluation, ComponentInventory, ComponentPower, ComponentWish,
+        DesiredState, EventStats, PauseMark, Phase, Status,
         view::{artifacts, bare, trouble},
     };
 
@@ -368,6 +365,7 @@ mod tests {
             ("off since the last attempt", seen(PowerObservation::Off, 1), true),
             ("off before the last attempt", seen(PowerObservation::Off, 0), false),
             ("on", seen(PowerObservation::On, 1), false),
+            ("off before its last report", seen(PowerObservation::OffInDoubt, 1), false),
             ("not known", PowerEvidence::UNKNOWN, false),
             ("not known since the last attempt", seen(PowerObservation::Unknown, 1), false),
             ("missing", seen(PowerObservation::Missing, 1), false),
@@ -377,33 +375,6 @@ mod tests {
             let decision = decide(&pending(), &power, None, &Options::default(), NOW);
             let waits = decision == nothing(PreparationIdle::AwaitingPower);
             assert_eq!(!waits, prepares, "{name}: {decision:?}");
-        }
-    }
-
-    #[test]
-    fn a_node_that_has_just_reported_is_not_prepared() {
-        let token = NumberedToken { token: "t".into(), number: 1 };
-        let failed = LastAction {
-            action: Some(Action::PoweringOn),
-            failed: Some(true),
-            last_updated: Some(Timestamp(NOW.0 - 1)),
-        };
-        let reported = |ago: i64, reported| {
-            pending().with(|one| {
-                one.reported.actual_state = Some(ActualState {
-                    bss_token: Some("t".into()),
-                    last_updated: Some(Timestamp(NOW.0 - ago)),
-                    ..ActualState::default()
-                });
-                one.reported.boot =
-                    Some(BegunBoot { generation: 7, attempt: 1, token: token.clone(), reported }.into());
-                one.power.last_action = Some(failed.clone());
-            })
-        };
-        let until = PreparationDecision::Wait { until: Timestamp(NOW.0 + 119_000) };
-        assert_eq!(decided(&reported(1_000, true)), until);
-        for later in [reported(120_000, true), reported(1_000, false)] {
-            assert!(matches!(decided(&later), PreparationDecision::Prepare(_)));
         }
     }
 

@@ -9,7 +9,7 @@ use crate::{
         bos::options::Options,
         component::{Action, Component, Phase, status::ComponentStatus},
         configuration::ConfigurationObservation,
-        power::{PowerObservation, off_is_doubted_until},
+        power::PowerObservation,
     },
     core::{
         time::Timestamp,
@@ -44,10 +44,8 @@ pub(super) fn judge(
         }
         _ if left_out => hold(component, Reason::ConfigurationMissing, ERROR_CONFIGURATION_MISSING),
         PowerObservation::Undefined { error } => undefined(component, error),
-        PowerObservation::Off => match off_is_doubted_until(component, now) {
-            Some(until) => Decision { until: Some(until), ..stay(component, Reason::OffAgainstReport) },
-            None => off(component, evidence, options, now),
-        },
+        PowerObservation::OffInDoubt => stay(component, Reason::OffAgainstReport),
+        PowerObservation::Off => off(component, evidence, options, now),
         PowerObservation::On => on(component, evidence, options, now),
     }
 }
@@ -55,7 +53,7 @@ pub(super) fn judge(
 /// Decides about a node that a report of its power-on proves to be on; `None`: no report does.
 ///
 /// A report of the very attempt is newer than any reading from before the attempt began, and no reading without a state
-/// contradicts it. "Off" does so once it can be newer than the report.
+/// contradicts it. "Off" does so once it is known to be newer than the report.
 fn proven_on(
     component: &Component,
     evidence: &Evidence,
@@ -65,14 +63,12 @@ fn proven_on(
     if !component.has_reported_attempt() || evidence.configuration == ConfigurationObservation::Missing {
         return None;
     }
-    let doubted_until = match evidence.power {
-        PowerObservation::Unknown | PowerObservation::Undefined { .. } => None,
-        PowerObservation::Off => Some(off_is_doubted_until(component, now)?),
-        PowerObservation::On | PowerObservation::Missing => return None,
-    };
-    let decision = on(component, evidence, options, now);
-    let until = decision.until.into_iter().chain(doubted_until).min().filter(|_| !decision.settled);
-    Some(Decision { until, ..decision })
+    match evidence.power {
+        PowerObservation::Unknown | PowerObservation::Undefined { .. } | PowerObservation::OffInDoubt => {
+            Some(on(component, evidence, options, now))
+        }
+        PowerObservation::On | PowerObservation::Off | PowerObservation::Missing => None,
+    }
 }
 
 /// Leaves the component where it is, and shows the trouble of the awaited peer, if there is any.

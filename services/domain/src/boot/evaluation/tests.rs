@@ -24,7 +24,7 @@ mod phases;
 const NOW: Timestamp = Timestamp(10_000_000);
 
 /// Returns an enabled component of generation 7 and the evidence about it, from words:
-/// `read-before` the actions of the generation; `on`, `off`, `power:missing`, `power:undefined`, `power:undefined:why` (else power is unknown);
+/// `read-before` the actions of the generation; `on`, `off`, `power:doubted`, `power:missing`, `power:undefined`, `power:undefined:why` (else power is unknown);
 /// `want` a kernel, `match` it; `token:name` prepared, `reported:token:age in ms`;
 /// `boot:generation.attempt` begun under the token `begun`, `+` behind it when its actual state was reported; `cfg:name` wanted, `cfg:-` missing (else empty);
 /// `cfs:desired:status`, `cfs:-:status`, `cfs:missing` (else configuration is unknown);
@@ -82,6 +82,7 @@ fn power(name: &str, value: &str) -> PowerObservation {
         ("on", _) => PowerObservation::On,
         ("off", _) => PowerObservation::Off,
         (_, ("missing", _)) => PowerObservation::Missing,
+        (_, ("doubted", _)) => PowerObservation::OffInDoubt,
         (_, (_, why)) => PowerObservation::Undefined { error: why.to_owned() },
     }
 }

@@ -3,12 +3,9 @@
 
 use std::time::Duration;
 
-use crate::{
-    boot::component::{Action, Component},
-    core::{
-        clock_offset::ClockOffset,
-        time::{SKEW, Timestamp},
-    },
+use crate::core::{
+    clock_offset::ClockOffset,
+    time::{SKEW, Timestamp},
 };
 
 /// An answer of the power upstream.
@@ -42,6 +39,8 @@ pub enum PowerObservation {
     On,
     /// The node has no power.
     Off,
+    /// The node had no power at a moment that may be earlier than its last report, which shows that it ran.
+    OffInDoubt,
 }
 
 impl PowerObservation {
@@ -64,6 +63,21 @@ impl PowerObservation {
             PowerReading::On | PowerReading::Off | PowerReading::Undefined => {
                 Self::Undefined { error: error.to_owned() }
             }
+        }
+    }
+
+    /// Returns the observation of a node that has `reported` a boot which no power-off has ended since. `newer_than`: the
+    /// report that the reading is known to be [newer than](doubt_ends).
+    #[must_use]
+    pub fn against_report(self, reported: Option<Timestamp>, newer_than: Option<Timestamp>) -> Self {
+        match self {
+            Self::Off if reported > newer_than => Self::OffInDoubt,
+            Self::Unknown
+            | Self::Missing
+            | Self::Undefined { .. }
+            | Self::On
+            | Self::Off
+            | Self::OffInDoubt => self,
         }
     }
 }
@@ -111,20 +125,40 @@ pub fn is_outdated(reading: PowerReading, as_of: Option<Timestamp>, shown: Shown
     contradicts && as_of.is_some_and(|as_of| as_of.plus(SKEW) < shown.at) && now.since(shown.at) < CATCH_UP
 }
 
-/// Time until which "off" is not believed of a node that has reported the boot that began last. A power service shows
-/// its last sample, sometimes without the time, and a power-on of a running node would prepare it for a boot that never
-/// comes. A sample that is taken after the report is right: nodes do lose power.
-///
-/// A clock of the registry that is far ahead of ours says nothing about the age of the report.
-pub(crate) fn off_is_doubted_until(component: &Component, now: Timestamp) -> Option<Timestamp> {
-    match component.last_action() {
-        Some(Action::PoweringOffGracefully | Action::PoweringOffForcefully) => None,
-        Some(_) | None => {
-            let reported = component.boot_reported_at()?;
-            let until = reported.plus(CATCH_UP);
-            (reported <= now.plus(SKEW) && now < until).then_some(until)
-        }
-    }
+/// Way in which an upstream reads the power of nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReadingSource {
+    /// A request reads the hardware.
+    Live,
+    /// A request returns the last sample of the hardware.
+    Sampled,
+}
+
+/// Returns whether a reading is known to be newer than a report of its node, so that "off" counts: nodes do lose power.
+/// The reading was requested at `asked_at`, by our clock. `as_of`: beginning of this state by the `clock` of the
+/// upstream; `None`: not said. The clock of the registry dates the report; where it is far ahead, it says nothing.
+pub fn is_after_report(
+    reported: Timestamp,
+    asked_at: Timestamp,
+    as_of: Option<Timestamp>,
+    source: ReadingSource,
+    clock: Option<ClockOffset>,
+) -> bool {
+    let began_after = as_of.is_some_and(|as_of| match clock {
+        Some(clock) => clock.is_after(as_of, reported),
+        None => as_of >= reported.plus(SKEW),
+    });
+    let longest_request = SKEW.saturating_add(SAMPLED);
+    began_after || asked_at >= doubt_ends(reported, source) || reported > asked_at.plus(longest_request)
+}
+
+/// Returns the first moment at which every new reading is newer than a report. A power service shows its last sample,
+/// sometimes without the time, and a power-on of a running node would prepare it for a boot that never comes.
+pub fn doubt_ends(reported: Timestamp, source: ReadingSource) -> Timestamp {
+    reported.plus(match source {
+        ReadingSource::Live => SKEW,
+        ReadingSource::Sampled => CATCH_UP,
+    })
 }
 
 #[cfg(test)]
@@ -196,6 +230,60 @@ mod tests {
         ];
         for (name, reading, as_of, age, expected) in rows {
             assert_eq!(is_outdated(reading, as_of, shown(age), NOW), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn off_counts_only_by_a_reading_from_after_the_report() {
+        use ReadingSource::{Live, Sampled};
+        let at = |ms: i64| Timestamp(NOW.0 + ms);
+        let clock =
+            |ahead: i64| ClockOffset::measure(NOW, NOW, Timestamp(NOW.0 + ahead), Duration::from_secs(1));
+        let rows = [
+            ("asked for before", -1_000, None, Live, None, false),
+            ("asked for in the same moment, or so the clocks allow", 4_999, None, Live, None, false),
+            ("hardware that was read later", 5_000, None, Live, None, true),
+            ("sample without a time", 119_999, None, Sampled, None, false),
+            ("no service samples that rarely", 120_000, None, Sampled, None, true),
+            ("off since before", 60_000, Some(at(-1)), Sampled, clock(0), false),
+            ("off since before, and sampled again by now", 120_000, Some(at(-1)), Sampled, clock(0), true),
+            ("off since later", 3_000, Some(at(2_000)), Sampled, clock(0), true),
+            (
+                "off since later, by a clock that is ahead",
+                3_000,
+                Some(at(590_000)),
+                Sampled,
+                clock(600_000),
+                false,
+            ),
+            ("off since later, or so the clocks allow", 3_000, Some(at(4_999)), Sampled, None, false),
+            ("off since later, whatever the clocks", 6_000, Some(at(5_000)), Sampled, None, true),
+            ("the report came while the answer was under way", -40_000, None, Sampled, None, false),
+            ("the report is dated by a clock far ahead", -40_001, None, Sampled, None, true),
+        ];
+        for (name, asked_at, as_of, source, clock, expected) in rows {
+            assert_eq!(is_after_report(NOW, at(asked_at), as_of, source, clock), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_off_is_doubted_against_a_report() {
+        use PowerObservation::{Missing, Off, OffInDoubt, On, Unknown};
+        let (earlier, report) = (Some(Timestamp(NOW.0 - 1)), Some(NOW));
+        let rows = [
+            (Off, None, None, Off),
+            (Off, report, None, OffInDoubt),
+            (Off, report, earlier, OffInDoubt),
+            (Off, report, report, Off),
+            (Off, earlier, report, Off),
+            (Off, None, report, Off),
+            (On, report, None, On),
+            (Missing, report, None, Missing),
+            (Unknown, report, None, Unknown),
+        ];
+        for (power, reported, newer_than, expected) in rows {
+            let doubted = power.clone().against_report(reported, newer_than);
+            assert_eq!(doubted, expected, "{power:?} {reported:?} {newer_than:?}");
         }
     }
 }

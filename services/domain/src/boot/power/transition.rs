@@ -51,6 +51,22 @@ impl PowerTransition {
         }
     }
 
+    /// Returns whether the upstream has taken the transition and not ended it, or may have taken it.
+    pub fn may_be_taken(&self) -> bool {
+        match self.delivery {
+            TransitionDelivery::Sent | TransitionDelivery::Unknown | TransitionDelivery::Accepted => true,
+            TransitionDelivery::Unspecified
+            | TransitionDelivery::Prepared
+            | TransitionDelivery::Refused
+            | TransitionDelivery::Finished => false,
+        }
+    }
+
+    /// Returns the ids of its nodes.
+    pub fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().map(|member| member.id.as_str())
+    }
+
     /// Returns whether another client requested the transition. It is on record only because an operator has abandoned it.
     pub fn is_of_another(&self) -> bool {
         self.members.iter().all(|member| member.generation == NO_GENERATION)

@@ -165,6 +165,11 @@ pub fn departures(
     departures
 }
 
+/// Returns whether all `members` of a session have left the `nodes` of its tenant: nothing is left of what it was for.
+pub fn have_all_left(members: &[ComponentId], nodes: &ConfirmedSet<ComponentId>) -> bool {
+    !members.is_empty() && members.iter().all(|id| nodes.gone.contains(id))
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use expect_test::expect;
@@ -283,6 +288,10 @@ pub(crate) mod tests {
         let half = half.believe(SetAnswer::Elements(set("n0")), ids("n0 n1"), Timestamp(11_000));
         let denied = started.believe(SetAnswer::NoSuchSet, ids("n0 n1"), Timestamp(1_000));
         let unknown = denied.believe(SetAnswer::NoSuchSet, ids("n0 n1"), Timestamp(11_000));
+        let all_left =
+            [&started, &emptied, &confirmed, &half].map(|nodes| have_all_left(&ids("n0 n1"), nodes));
+        assert_eq!(all_left, [false, false, true, false]);
+        assert!(!have_all_left(&[], &confirmed) && have_all_left(&ids("n1"), &half));
         let mut rows = String::new();
         for (name, nodes) in [
             ("started", &started),

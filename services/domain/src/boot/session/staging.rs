@@ -140,6 +140,9 @@ pub fn apply(
     whole.staged_state = Some(left(staged, terms.clear_stage).into());
     whole.last_action.get_or_insert_default().action = Some(Action::ApplyStaged);
     whole.session = Some(reference.name.clone());
+    if component.may_be_shutting_down() {
+        whole.actual_state = Some(cleared_actual_state());
+    }
     match &judged {
         Ok(operation) => desire(&mut whole, staged, *operation),
         Err(_) => whole.enabled = Some(false),

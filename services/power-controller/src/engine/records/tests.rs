@@ -37,13 +37,13 @@ fn transition(id: &str, nodes: std::ops::Range<u32>) -> PowerTransition {
 fn nodes_that_are_left_are_probed_again() {
     let start = Instant::now();
     let at = |seconds| start + Duration::from_secs(seconds);
-    for (name, taken_at, rows) in [
+    for (name, takings, rows) in [
         (
             "nobody is taken",
-            None,
+            [].as_slice(),
             vec![(1, "wait"), (59, "wait"), (60, "probe"), (61, "wait"), (179, "wait"), (180, "probe")],
         ),
-        ("others are taken", Some(2), vec![(1, "wait"), (4, "probe"), (5, "wait")]),
+        ("others are taken twice", &[2, 5], vec![(1, "wait"), (4, "wait"), (6, "probe"), (7, "wait")]),
     ] {
         let mut records = records();
         assert_eq!(records.refused(&transition("all", 0..10), at(0)), RefusalStep::Probe(3), "{name}");
@@ -53,10 +53,12 @@ fn nodes_that_are_left_are_probed_again() {
                 .map(|(id, node)| records.refused(&transition(id, node..node + 1), at(second)))
         };
         let mut probes = probe_all(&mut records, 0, 0);
+        let mut before = 0;
         for (second, expected) in rows {
-            if let Some(taken_at) = taken_at.filter(|taken_at| *taken_at < second) {
-                records.taken(&transition("other", 20..21), at(taken_at));
+            for taken_at in takings.iter().filter(|taken_at| (before..second).contains(*taken_at)) {
+                records.taken(&transition("other", 20..21), at(*taken_at));
             }
+            before = second;
             let next = records.refused(&transition("left", 3..10), at(second));
             let expected = if expected == "probe" { RefusalStep::Probe(3) } else { RefusalStep::BackOff };
             assert_eq!(next, expected, "{name}, {second} s");
@@ -83,10 +85,25 @@ fn lone_node_waits_until_others_are_taken_and_is_blamed_from_then_on() {
         assert_eq!(records.refused(&lone(1), at(second)), RefusalStep::BackOff, "{second} s");
     }
     records.taken(&transition("other", 1..2), at(201));
-    for second in [202, 400, 900] {
+    assert_eq!(records.refused(&lone(1), at(202)), RefusalStep::BackOff, "others were taken for a moment");
+    records.taken(&transition("other", 1..2), at(203));
+    for second in [204, 400, 900] {
         assert_eq!(records.refused(&lone(1), at(second)), RefusalStep::SetAside, "{second} s");
     }
     assert_eq!(records.refused(&lone(2), at(901)), RefusalStep::BackOff, "another generation");
+}
+
+#[test]
+fn nodes_that_were_blamed_together_are_blamed_at_the_next_attempt() {
+    let (mut records, now) = (records(), Instant::now());
+    let recorded = PowerTransition { delivery: TransitionDelivery::Refused, ..transition("before", 0..2) };
+    records.recall_refusals(&[Arc::new(recorded)]);
+    assert_eq!(records.refused(&transition("next attempt", 0..2), now), RefusalStep::Probe(2));
+    records.hand_down("next attempt", ["p1", "p2"].map(|id| transition(id, 0..0)));
+    for (id, node) in [("p1", 0), ("p2", 1)] {
+        let step = records.refused(&transition(id, node..node + 1), now);
+        assert_eq!(step, RefusalStep::SetAside, "{id}");
+    }
 }
 
 #[test]

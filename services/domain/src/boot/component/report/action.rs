@@ -31,8 +31,8 @@ pub struct ActionReport {
 /// Records that an attempt at a power action begins, before the upstream is called, or that it was refused or failed.
 /// The first report of an attempt counts it; later ones only carry its trouble.
 ///
-/// An attempt that waited for the upstream begins when the upstream has taken it: only then its time runs. The time of
-/// an attempt that fails counts from its beginning.
+/// The time of an attempt that waits for the upstream runs from when the upstream takes it, and that of one that fails
+/// from its first report. The reason of a failure stays until the next attempt.
 ///
 /// A report is stale when the generation has passed, when other attempts have followed, or when an attempt would begin
 /// on a component that is disabled, paused, locked, not listed, held, not decided about yet in its generation, or in a
@@ -54,7 +54,8 @@ impl AuthorReport for ActionReport {
         let is_latest =
             self.attempt == component.attempts(self.action) && component.last_action() == Some(self.action);
         if is_latest {
-            Ok(component.power.trouble != self.trouble || self.fails_now(component))
+            let tells = component.power.trouble != self.trouble && !self.leaves_reason(component);
+            Ok(tells || self.fails_now(component))
         } else {
             Err(Stale)
         }
@@ -73,17 +74,28 @@ impl AuthorReport for ActionReport {
             let last = power.last_action.get_or_insert_default();
             (last.failed, last.last_updated) = (Some(false), Some(now));
         }
-        power.trouble.clone_from(&self.trouble);
+        if !self.leaves_reason(before) {
+            power.trouble.clone_from(&self.trouble);
+        }
     }
 
     fn consequences(&self, before: &Component) -> Vec<Consequence> {
-        let has_begun = self.begins(before) && self.action == Action::PoweringOn;
-        has_begun.then_some(Consequence::BootBegan { attempt: self.attempt }).into_iter().collect()
+        if !self.begins(before) {
+            return Vec::new();
+        }
+        match self.action {
+            Action::PoweringOn => vec![Consequence::BootBegan { attempt: self.attempt }],
+            Action::PoweringOffGracefully | Action::PoweringOffForcefully => vec![Consequence::ShutdownBegan],
+            Action::ActualStateCleanup
+            | Action::ApplyStaged
+            | Action::NewlyDiscovered
+            | Action::SessionSetup => Vec::new(),
+        }
     }
 }
 
 impl ActionReport {
-    /// Returns whether the attempt may not have been counted yet, by a record that may be an earlier one.
+    /// Returns whether the attempt may still have to be counted. `component` may be an earlier record.
     pub fn may_begin(&self, component: &Component) -> bool {
         self.generation != component.generation || self.begins(component)
     }
@@ -91,6 +103,13 @@ impl ActionReport {
     /// Returns whether the attempt has not been counted yet.
     fn begins(&self, component: &Component) -> bool {
         self.attempt > component.attempts(self.action)
+    }
+
+    /// Returns whether the attempt failed with a reason that this report, which has none, does not take away. The end of a
+    /// wait may cross the report of the failure.
+    fn leaves_reason(&self, component: &Component) -> bool {
+        let has_reason = component.power_trouble_kind().is_some_and(|kind| !kind.passes());
+        !self.begins(component) && self.trouble.is_none() && component.last_action_failed() && has_reason
     }
 
     fn fails_now(&self, component: &Component) -> bool {

@@ -61,7 +61,7 @@ impl AuthorReport for Assignment {
         }
     }
 
-    fn consequences(&self, _before: &Component) -> Vec<Consequence> {
+    fn consequences(&self, before: &Component) -> Vec<Consequence> {
         if self.stage {
             return vec![Consequence::ErrorCleared];
         }
@@ -72,7 +72,9 @@ impl AuthorReport for Assignment {
             Consequence::ErrorCleared,
             Consequence::WishBegan,
         ];
-        consequences.extend(self.clear_actual_state.then_some(Consequence::ReportForgotten));
+        // What a node reported before it was asked to shut down does not show what still runs on it.
+        let is_forgotten = self.clear_actual_state || before.may_be_shutting_down();
+        consequences.extend(is_forgotten.then_some(Consequence::ReportForgotten));
         consequences
     }
 }

@@ -36,6 +36,8 @@ pub enum Consequence {
         /// Number of the attempt, counted from 1.
         attempt: u32,
     },
+    /// An attempt at a power-off begins: the last report does not show any more that the node runs.
+    ShutdownBegan,
     /// A refusal has spent an attempt at a power-on.
     PowerOnSpent {
         /// Number of the attempt, counted from 1.
@@ -76,7 +78,9 @@ impl Consequence {
             }
             Self::BootBegan { attempt } => {
                 component.reported.boot = begun_boot(component, attempt).map(SharedPart::from);
+                component.reported.running_report = None;
             }
+            Self::ShutdownBegan => component.reported.running_report = None,
             Self::PowerOnSpent { attempt } => {
                 component.power.event_stats.get_or_insert_default().power_on_attempts = Some(attempt);
             }

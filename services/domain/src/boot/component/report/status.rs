@@ -56,6 +56,14 @@ impl StatusReport {
         component.evaluation.is_undecided && component.is_enabled() && !self.awaits_evidence
     }
 
+    /// Returns whether the last report of the node is void because its shutdown ends. A node that runs as wanted and was
+    /// never asked to shut down keeps its report. BOS forgets that report, and so boots the node again.
+    fn outdates_report(&self, before: &Component) -> bool {
+        let is_asked = before.was_asked_to_shut_down() || before.is_switched_off();
+        let runs_on = before.kernel_wanted() && before.runs_wanted() && self.phase != Phase::PoweringOn;
+        self.phase != before.phase() && before.phase() == Phase::PoweringOff && (is_asked || !runs_on)
+    }
+
     /// Returns whether `component` shows another error. Errors of different kinds differ even if their texts are equal.
     fn shows_other_error(&self, component: &Component) -> bool {
         match &self.error {
@@ -67,8 +75,8 @@ impl StatusReport {
 }
 
 /// Writes the decision about a component, with the consequences of BOS reference 5.3.2: a finished phase zeroes the
-/// counters of attempts, and leaving `powering_off` forgets the reported boot. Where a finished component stays enabled
-/// a generation begins: later work on it is separate from the work before.
+/// counters of attempts, and leaving `powering_off` forgets the reported boot, unless nobody had asked the node to shut down.
+/// Where a finished component stays enabled a generation begins: later work on it is separate from the work before.
 ///
 /// A decision is stale when the component has changed in any way since it was evaluated, or was decided on by newer
 /// rules or options for the same wish.
@@ -106,7 +114,7 @@ impl AuthorReport for StatusReport {
         let has_finished = has_moved && self.phase == Phase::None;
         let has_failed = self.action_failed && !before.last_action_failed();
         let consequences = [
-            (has_moved && before.phase() == Phase::PoweringOff, Consequence::ReportForgotten),
+            (self.outdates_report(before), Consequence::ReportForgotten),
             (has_finished, Consequence::AttemptsForgotten),
             (has_failed, Consequence::ActionFailed),
             (self.settled, Consequence::Disabled),

@@ -125,7 +125,13 @@ fn shutdown() -> Assignment {
 fn sessions_set_what_their_members_should_run() {
     let component = stored(Phase::PoweringOff, Action::PoweringOffGracefully);
     let reboot = Assignment { clear_actual_state: true, ..assignment() };
+    let back = Assignment { boot_artifacts: artifacts("ak ap ai"), ..assignment() };
+    let waiting = component.clone().with(|one| {
+        one.power.trouble = Some(Trouble::waiting_for("the power service").into());
+    });
     let rows = [
+        ("boot of what runs, while it is shut down", record(&component, &back, NOW)),
+        ("boot of what runs, while its shutdown is not taken", record(&waiting, &back, NOW)),
         ("boot", record(&component, &assignment(), NOW)),
         ("reboot", record(&component, &reboot, NOW)),
         ("shutdown", record(&component, &shutdown(), NOW)),
@@ -134,12 +140,16 @@ fn sessions_set_what_their_members_should_run() {
     check(
         &rows,
         expect![[r#"
+            boot of what runs, while it is shut down
+                actual=[.,.,. token: @900] desired=[ak,ap,ai cfg:new token:dt @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' of='' gen=8 assigned=id-2
+            boot of what runs, while its shutdown is not taken
+                actual=[ak,ap,ai token: @100] desired=[ak,ap,ai cfg:new token:dt @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' of='' gen=8 assigned=id-2
             boot
-                actual=[ak,ap,ai token: @100] desired=[nk,np,ni cfg:new token:dt @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' of='' gen=8 assigned=id-2
+                actual=[.,.,. token: @900] desired=[nk,np,ni cfg:new token:dt @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' of='' gen=8 assigned=id-2
             reboot
                 actual=[.,.,. token: @900] desired=[nk,np,ni cfg:new token:dt @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' of='' gen=8 assigned=id-2
             shutdown
-                actual=[ak,ap,ai token: @100] desired=[.,.,. cfg: token: @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' of='' gen=8 assigned=id-2
+                actual=[.,.,. token: @900] desired=[.,.,. cfg: token: @900] action=[session_setup ok @900] stats=0/0/0 status=[phase:powering_off override:on_hold] enabled=true error='' session='s2' of='' gen=8 assigned=id-2
             boot of a bare record
                 desired=[nk,np,ni cfg:new @900] action=[session_setup ok @900] stats=0/0/0 status=[override:on_hold] enabled=true error='' session='s2' of='' gen=1 assigned=id-2
         "#]],
@@ -267,6 +277,12 @@ fn statuses_have_consequences() {
     };
     let failed = on.clone().with(|one| one.power.last_action = last(Action::PoweringOn, true));
     let finished = StatusReport { settled: true, ..status_report(Phase::None) };
+    let running = off.clone().with(|one| {
+        let runs = one.reported.actual_state.as_ref().and_then(|actual| actual.boot_artifacts.clone());
+        one.wish.desired_state.get_or_insert_default().boot_artifacts = runs;
+    });
+    let unasked = running.clone().with(|one| one.power.last_action = last(Action::SessionSetup, false));
+    let unasked = unasked.with(|one| one.power.event_stats = Some(EventStats::zeros()));
     let action_failed = StatusReport { action_failed: true, ..status_report(Phase::PoweringOn) };
     let gave_up = StatusReport {
         status_override: "failed".into(),
@@ -276,6 +292,9 @@ fn statuses_have_consequences() {
     };
     let rows = [
         ("leaving powering_off forgets the report", record(&off, &status_report(Phase::PoweringOn), NOW)),
+        ("found running after it was asked to shut down", record(&running, &finished, NOW)),
+        ("found running before it was asked", record(&unasked, &finished, NOW)),
+        ("found running before, and then off", record(&unasked, &status_report(Phase::PoweringOn), NOW)),
         ("off and finished", record(&off, &finished, NOW)),
         ("on and finished", record(&on, &finished, NOW)),
         ("on, finished and kept that way", record(&on, &status_report(Phase::None), NOW)),
@@ -290,6 +309,12 @@ fn statuses_have_consequences() {
         expect![[r#"
             leaving powering_off forgets the report
                 actual=[.,.,. token: @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @200] stats=1/1/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            found running after it was asked to shut down
+                actual=[.,.,. token: @900] desired=[ak,ap,ai cfg:conf token:dt @100] action=[powering_off_gracefully ok @200] stats=0/0/0 status=[phase: override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            found running before it was asked
+                actual=[ak,ap,ai token: @100] desired=[ak,ap,ai cfg:conf token:dt @100] action=[session_setup ok @200] stats=0/0/0 status=[phase: override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
+            found running before, and then off
+                actual=[.,.,. token: @900] desired=[ak,ap,ai cfg:conf token:dt @100] action=[session_setup ok @200] stats=0/0/0 status=[phase:powering_on override:] enabled=true error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
             off and finished
                 actual=[.,.,. token: @900] desired=[dk,dp,di cfg:conf token:dt @100] action=[powering_off_gracefully ok @200] stats=0/0/0 status=[phase: override:] enabled=false error='old trouble' session='s1' gen=7 prepared=[7.1 ''] assigned=id-1 refused='refused'
             on and finished
@@ -559,7 +584,7 @@ fn the_time_of_an_attempt_runs_from_when_the_upstream_takes_it_whatever_comes_of
         1000: '' since 1000; 2000: 'waiting for PCS' since 1000; 3000: 'waiting for PCS' since 1000; 4000: '' since 4000
         1000: '' since 1000; 2000: 'waiting for PCS' since 1000; 3000: 'reserved' failed since 1000
         1000: '' since 1000; 2000: 'reserved' since 1000; 3000: '' since 1000
-        1000: '' since 1000; 2000: 'reserved' failed since 1000; 3000: '' failed since 1000
+        1000: '' since 1000; 2000: 'reserved' failed since 1000; 3000: 'reserved' failed since 1000
     "#]].assert_eq(&rows);
 }
 
@@ -608,6 +633,30 @@ fn a_power_on_begins_a_boot_that_is_not_reported_yet() {
     assert_eq!(begins(Action::PoweringOffGracefully, &off), before.reported.boot);
     let unprepared = before.with(|one| one.preparation.token = None);
     assert_eq!(begins(Action::PoweringOn, &unprepared), None, "a record of an older version");
+}
+
+#[test]
+fn a_report_outlasts_a_new_session_but_no_power_action() {
+    let reported = Some(Timestamp(NOW.0 - 1));
+    let stored =
+        |phase| stored(phase, Action::SessionSetup).with(|one| one.reported.running_report = reported);
+    let reboot = Assignment { clear_actual_state: true, ..assignment() };
+    let assigned = record(&stored(Phase::None), &reboot, NOW).expect("current").expect("changed");
+    assert_eq!((assigned.boot_reported_at(), assigned.reported.running_report), (None, reported));
+    for (action, phase) in [
+        (Action::PoweringOn, Phase::PoweringOn),
+        (Action::PoweringOffGracefully, Phase::PoweringOff),
+        (Action::PoweringOffForcefully, Phase::PoweringOff),
+    ] {
+        let before = stored(phase);
+        let report = action_report(action, before.attempts(action) + 1, "");
+        let begun = record(&before, &report, NOW).expect("due").expect("new");
+        assert_eq!(begun.reported.running_report, None, "{action:?}");
+        let refused = action_report(action, before.attempts(action) + 1, "no");
+        let again = begun.with(|one| one.reported.running_report = reported);
+        let again = record(&again, &refused, NOW).expect("current").expect("changed");
+        assert_eq!(again.reported.running_report, reported, "{action:?} has begun before");
+    }
 }
 
 #[test]

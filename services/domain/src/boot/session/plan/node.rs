@@ -26,7 +26,7 @@ use crate::{
 pub enum PlannedAction {
     /// The node is as the session wants it.
     Nothing,
-    /// The node runs what the session wants, and is configured anew.
+    /// The node runs the wanted boot, and is configured anew.
     Configure,
     /// The node is switched on.
     PowerOn,
@@ -89,9 +89,10 @@ impl PlannedNode {
     pub fn is_known(&self) -> bool {
         match self.power {
             PowerObservation::On | PowerObservation::Off => true,
-            PowerObservation::Unknown | PowerObservation::Missing | PowerObservation::Undefined { .. } => {
-                false
-            }
+            PowerObservation::OffInDoubt
+            | PowerObservation::Unknown
+            | PowerObservation::Missing
+            | PowerObservation::Undefined { .. } => false,
         }
     }
 }

@@ -56,10 +56,14 @@ fn a_service_that_refuses_everybody_spends_no_attempt_of_a_lone_node() {
     let waiting = &scene.facts.components["x1"];
     assert_eq!((waiting.attempts(Action::PoweringOffGracefully), waiting.last_action_failed()), (1, false));
     assert!(waiting.waits_for_power_upstream());
-    // Another client's node is taken, and this one is refused again: it is to blame, in this generation and process.
-    scene.engine.transitions.taken(&PowerTransition::default(), scene.now.instant);
-    scene.pass(1);
-    scene.due(1);
-    scene.answer(1, refused());
+    // Nodes of others are taken twice, and this one is refused again: it is to blame, in this generation and process.
+    for is_blamed in [false, true] {
+        scene.pass(5);
+        scene.engine.transitions.taken(&PowerTransition::default(), scene.now.instant);
+        scene.pass(10);
+        scene.due(1);
+        scene.answer(1, refused());
+        assert_eq!(scene.facts.components["x1"].last_action_failed(), is_blamed);
+    }
     assert!(scene.facts.components["x1"].last_action_failed());
 }
