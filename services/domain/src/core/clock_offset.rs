@@ -48,6 +48,12 @@ impl ClockOffset {
         if least <= most { Self { least, most, at: newer.at } } else { newer }
     }
 
+    /// Returns the least difference between the clocks, whichever is ahead.
+    pub fn least_difference(self) -> Duration {
+        let apart = self.least.max(self.most.saturating_neg()).max(0);
+        Duration::from_millis(u64::try_from(apart).unwrap_or_default())
+    }
+
     /// Returns whether the moment `theirs` of the other clock, cut to `resolution`, may lie between `from` and `until`
     /// of our clock.
     #[must_use]

@@ -1,9 +1,12 @@
 //! Consequences of a refused call about several nodes: whether the nodes are to blame, or the service.
 //!
 //! Services refuse a whole call when they mind one node of it, and a service in trouble may refuse every call. A
-//! refusal blames no node unless the service took others: nodes of the same batch, or any nodes between two refusals of
-//! this one. So a batch of which the service takes no node waits for the service, and so does a node that is alone,
-//! however long that takes. A node that was blamed once stays so until it gets another generation.
+//! refusal blames no node unless the service took others: nodes of the same batch, or any nodes between refusals of this
+//! one. So a batch of which the service takes no node waits for the service, and so does a node that is alone, however long
+//! that takes. A node that was blamed once stays so until the service takes it, or until it gets another generation.
+//!
+//! A service in trouble may recover for a moment. Nodes of other batches that it took then are not enough: they blame a
+//! node if they were taken in two such moments, or in one, and the node was refused for a minute since.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -13,8 +16,10 @@ mod memory;
 pub use batch::RefusedBatch;
 pub use memory::RefusalMemory;
 
-/// Time after which other nodes of a batch are probed whose first probes were refused, and after which a refusal that
-/// was not repeated is forgotten.
+/// Time that is long for a refusal. After it
+/// - other nodes of a batch are probed, if its first probes were refused
+/// - a refusal that was not repeated is forgotten
+/// - a node is to blame that is still refused, if the service took others once
 const LONG: Duration = Duration::from_secs(60);
 
 /// Nodes of a refused call that are asked for alone before all of them are blamed or cleared. When each of them is
@@ -32,11 +37,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 pub enum Witness {
     /// The service has taken no other node since.
     Nobody,
-    /// The service has taken nodes of other batches between two refusals of this one.
+    /// The service has taken nodes of other batches between refusals of this one, more than for a moment.
     Elsewhere,
     /// The service took others while it refused this node, earlier in the same generation.
     Before,
-    /// The service has taken nodes of the same batch since, for example one that was probed.
+    /// The service has taken nodes of the same batch, for example one that was probed.
     Within,
 }
 
@@ -53,16 +58,25 @@ pub enum RefusalStep {
     SetAside,
 }
 
-/// Evidence about nodes that were first refused `refused_for` ago. `within`: the service has taken others of their
-/// batch. `taken_ago`: time since the service last took any other node. A call taken before the first refusal proves
-/// nothing: the trouble of the service may have begun in between. So does one refusal: a second one shows that the service
-/// still minds the nodes after it took others, or after calls that it answered together with the first refusal.
+/// Nodes that the service took between refusals of one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct TakenBetween {
+    /// Number of times that the service took others after one refusal of the node and before the next.
+    pub times: u32,
+    /// Time since the first of them.
+    pub first_ago: Duration,
+}
+
+/// Evidence about a node that is refused. `within`: the service has taken others of its batch. `between`: nodes that it took
+/// between refusals of the node. Nodes that it took before the first refusal prove nothing: its trouble may have begun in
+/// between. Nor do those that it took after the last: the trouble may be over.
 #[must_use]
-pub fn witness(within: bool, refused_for: Duration, taken_ago: Option<Duration>) -> Witness {
-    match taken_ago {
+pub fn witness(within: bool, between: TakenBetween) -> Witness {
+    match between.times {
         _ if within => Witness::Within,
-        Some(ago) if refused_for > Duration::ZERO && ago <= refused_for => Witness::Elsewhere,
-        Some(_) | None => Witness::Nobody,
+        0 => Witness::Nobody,
+        1 if between.first_ago < LONG => Witness::Nobody,
+        _ => Witness::Elsewhere,
     }
 }
 
@@ -154,21 +168,20 @@ mod tests {
     }
 
     #[test]
-    fn only_nodes_taken_between_two_refusals_are_evidence() {
-        let ms = Duration::from_millis;
-        for (within, refused_for, taken_ago, expected) in [
-            (true, ms(0), None, Witness::Within),
-            (false, ms(0), None, Witness::Nobody),
-            (false, ms(0), Some(ms(0)), Witness::Nobody),
-            (false, ms(0), Some(ms(1)), Witness::Nobody),
-            (false, ms(30_000), Some(ms(100)), Witness::Elsewhere),
-            (false, ms(30_000), Some(ms(30_000)), Witness::Elsewhere),
-            (false, ms(30_000), Some(ms(30_001)), Witness::Nobody),
-            (false, ms(30_000), Some(ms(40_000)), Witness::Nobody),
-            (false, ms(600_000), None, Witness::Nobody),
+    fn nodes_taken_for_a_moment_are_no_evidence() {
+        for (within, times, seconds, expected) in [
+            (true, 0, 0, Witness::Within),
+            (true, 2, 600, Witness::Within),
+            (false, 0, 0, Witness::Nobody),
+            (false, 0, 600, Witness::Nobody),
+            (false, 1, 0, Witness::Nobody),
+            (false, 1, 59, Witness::Nobody),
+            (false, 1, 60, Witness::Elsewhere),
+            (false, 2, 0, Witness::Elsewhere),
+            (false, 9, 600, Witness::Elsewhere),
         ] {
-            let found = witness(within, refused_for, taken_ago);
-            assert_eq!(found, expected, "{refused_for:?} {taken_ago:?}");
+            let between = TakenBetween { times, first_ago: Duration::from_secs(seconds) };
+            assert_eq!(witness(within, between), expected, "{within} {between:?}");
         }
     }
 

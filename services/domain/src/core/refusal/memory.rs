@@ -1,18 +1,14 @@
 //! Memory of the refusals of one service.
 
-use std::{
-    collections::HashMap,
-    hash::Hash,
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, hash::Hash, time::Instant};
 
-use super::{LONG, RefusalStep, Witness, next_step, witness};
+use super::{LONG, RefusalStep, TakenBetween, Witness, next_step, witness};
 
-/// Items that a service refused, each with the times of its refusals, and the time when the service last took any.
+/// Items that a service refused, each with the items taken between its refusals, and the time of the last taken one.
 ///
-/// A refusal counts for a minute after the last one of its item, and is forgotten then: every refused call is repeated
-/// more often than that, so the item was not asked for in between. An item that was blamed stays so until the service
-/// takes it, or until it has another generation.
+/// A refusal is forgotten a minute after the last one of its item: every refused call is repeated more often than that, so
+/// nobody asks for the item any more. Blame is not forgotten so: it stays until the service takes the item, or until the
+/// item has another generation.
 #[derive(Debug)]
 pub struct RefusalMemory<K> {
     suspects: HashMap<K, Suspect>,
@@ -31,14 +27,49 @@ struct Suspect {
 #[derive(Debug, Clone, Copy)]
 enum Suspicion {
     /// Fault of the item or of the service, which no answer has shown yet.
-    Open {
-        /// First refusal.
-        since: Instant,
-        /// Last refusal.
-        last: Instant,
-    },
+    Open(OpenSuspicion),
     /// The item was refused while others were taken.
     Blamed,
+}
+
+/// Refusals of an item that nothing explains yet.
+#[derive(Debug, Clone, Copy)]
+struct OpenSuspicion {
+    last_refused: Instant,
+    /// Number of times that others were taken between two refusals.
+    taken_between: u32,
+    /// First of those times.
+    first_taken: Option<Instant>,
+    /// Last of those times.
+    last_taken: Option<Instant>,
+}
+
+impl OpenSuspicion {
+    /// Returns the suspicion after a first refusal. `taken_at`: when others were taken last.
+    fn first(taken_at: Option<Instant>, now: Instant) -> Self {
+        let open = Self { last_refused: now, taken_between: 0, first_taken: None, last_taken: None };
+        open.again(taken_at, now)
+    }
+
+    /// Returns the suspicion after a further refusal. Items that were taken at the very time of the refusal before
+    /// count too: they were answered beside it.
+    fn again(self, taken_at: Option<Instant>, now: Instant) -> Self {
+        let is_between = |at: &Instant| *at >= self.last_refused && Some(*at) > self.last_taken;
+        match taken_at.filter(is_between) {
+            None => Self { last_refused: now, ..self },
+            Some(at) => Self {
+                last_refused: now,
+                taken_between: self.taken_between + 1,
+                first_taken: self.first_taken.or(Some(at)),
+                last_taken: Some(at),
+            },
+        }
+    }
+
+    fn between(self, now: Instant) -> TakenBetween {
+        let first_ago = self.first_taken.map(|taken_at| now.saturating_duration_since(taken_at));
+        TakenBetween { times: self.taken_between, first_ago: first_ago.unwrap_or_default() }
+    }
 }
 
 impl<K> Default for RefusalMemory<K> {
@@ -69,17 +100,31 @@ impl<K: Clone + Eq + Hash> RefusalMemory<K> {
         K: 'a,
     {
         self.suspects.retain(|_, suspect| match suspect.suspicion {
-            Suspicion::Open { last, .. } => now.saturating_duration_since(last) < LONG,
+            Suspicion::Open(open) => now.saturating_duration_since(open.last_refused) < LONG,
             Suspicion::Blamed => true,
         });
         for (item, generation) in items {
             let known = self.suspects.get(item).filter(|known| known.generation == generation);
             let suspicion = match known.map(|known| known.suspicion) {
                 Some(Suspicion::Blamed) => Suspicion::Blamed,
-                Some(Suspicion::Open { since, .. }) => Suspicion::Open { since, last: now },
-                None => Suspicion::Open { since: now, last: now },
+                Some(Suspicion::Open(open)) => Suspicion::Open(open.again(self.taken_at, now)),
+                None => Suspicion::Open(OpenSuspicion::first(self.taken_at, now)),
             };
             self.suspects.insert(item.clone(), Suspect { generation, suspicion });
+        }
+    }
+
+    /// Forgets the refusals of `items` that nothing explains yet, because each is to be judged by what the service takes from
+    /// now on. One that was blamed stays so.
+    pub fn forget_suspicions<'a>(&mut self, items: impl IntoIterator<Item = &'a K>)
+    where
+        K: 'a,
+    {
+        for item in items {
+            let suspicion = self.suspects.get(item).map(|suspect| suspect.suspicion);
+            if let Some(Suspicion::Open(_)) = suspicion {
+                self.suspects.remove(item);
+            }
         }
     }
 
@@ -104,13 +149,12 @@ impl<K: Clone + Eq + Hash> RefusalMemory<K> {
     /// Evidence about an item that was refused just now. `within`: the service has taken others of its batch.
     #[must_use]
     pub fn witness(&self, item: &K, within: bool, now: Instant) -> Witness {
-        let refused_for = match self.suspects.get(item).map(|suspect| suspect.suspicion) {
+        let between = match self.suspects.get(item).map(|suspect| suspect.suspicion) {
             Some(Suspicion::Blamed) if !within => return Witness::Before,
-            Some(Suspicion::Open { since, .. }) => now.saturating_duration_since(since),
-            Some(Suspicion::Blamed) | None => Duration::ZERO,
+            Some(Suspicion::Open(open)) => open.between(now),
+            Some(Suspicion::Blamed) | None => TakenBetween::default(),
         };
-        let taken_ago = self.taken_at.map(|taken_at| now.saturating_duration_since(taken_at));
-        witness(within, refused_for, taken_ago)
+        witness(within, between)
     }
 
     /// Evidence by which an item that was refused just now is set aside, from now on at each refusal of the generation;
@@ -127,6 +171,8 @@ impl<K: Clone + Eq + Hash> RefusalMemory<K> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use expect_test::expect;
 
     use super::*;
@@ -157,28 +203,38 @@ mod tests {
     }
 
     #[test]
-    fn items_are_set_aside_only_when_others_were_taken_between_two_refusals() {
+    fn items_are_set_aside_when_others_were_taken_twice_between_their_refusals() {
         expect![[r#"
             0 s c: taken, 0 remembered
-            0 s ab: waits waits, 2 remembered
+            1 s ab: waits waits, 2 remembered
             5 s c: taken, 2 remembered
-            9 s a: set aside, 2 remembered
-            10 s a: waits, 2 remembered
-            11 s b: set aside, 2 remembered
-            12 s b: taken, 1 remembered
+            9 s a: waits, 2 remembered
+            9 s a: waits, 2 remembered
+            10 s c: taken, 2 remembered
+            11 s a: set aside, 2 remembered
+            12 s a: waits, 2 remembered
             13 s b: waits, 2 remembered
-            14 s b: waits, 2 remembered
+            14 s c: taken, 2 remembered
+            15 s b: set aside, 2 remembered
+            16 s b: taken, 1 remembered
+            17 s b: waits, 2 remembered
+            18 s b: waits, 2 remembered
         "#]]
         .assert_eq(&play(&[
             (0, "c", "+"),
-            (0, "ab", "1"),
+            (1, "ab", "1"),
             (5, "c", "+"),
             (9, "a", "1"),
-            (10, "a", "2"),
-            (11, "b", "1"),
-            (12, "b", "+"),
+            (9, "a", "1"),
+            (10, "c", "+"),
+            (11, "a", "1"),
+            (12, "a", "2"),
             (13, "b", "1"),
-            (14, "b", "1"),
+            (14, "c", "+"),
+            (15, "b", "1"),
+            (16, "b", "+"),
+            (17, "b", "1"),
+            (18, "b", "1"),
         ]));
     }
 
@@ -195,11 +251,44 @@ mod tests {
     }
 
     #[test]
+    fn others_that_are_taken_beside_the_first_refusal_count() {
+        expect![[r#"
+            0 s c: taken, 0 remembered
+            0 s a: waits, 1 remembered
+            5 s c: taken, 1 remembered
+            9 s a: set aside, 1 remembered
+        "#]]
+        .assert_eq(&play(&[(0, "c", "+"), (0, "a", "1"), (5, "c", "+"), (9, "a", "1")]));
+    }
+
+    #[test]
+    fn item_is_set_aside_that_is_refused_for_a_minute_after_others_were_taken_once() {
+        expect![[r#"
+            0 s a: waits, 1 remembered
+            1 s b: taken, 1 remembered
+            2 s a: waits, 1 remembered
+            30 s a: waits, 1 remembered
+            60 s a: waits, 1 remembered
+            61 s a: set aside, 1 remembered
+        "#]]
+        .assert_eq(&play(&[
+            (0, "a", "1"),
+            (1, "b", "+"),
+            (2, "a", "1"),
+            (30, "a", "1"),
+            (60, "a", "1"),
+            (61, "a", "1"),
+        ]));
+    }
+
+    #[test]
     fn blamed_item_stays_blamed_in_its_generation() {
         expect![[r#"
             0 s a: waits, 1 remembered
             5 s b: taken, 1 remembered
-            9 s a: set aside, 1 remembered
+            9 s a: waits, 1 remembered
+            10 s b: taken, 1 remembered
+            11 s a: set aside, 1 remembered
             200 s a: set aside as before, 1 remembered
             201 s c: waits, 2 remembered
             300 s a: set aside as before, 1 remembered
@@ -210,6 +299,8 @@ mod tests {
             (0, "a", "1"),
             (5, "b", "+"),
             (9, "a", "1"),
+            (10, "b", "+"),
+            (11, "a", "1"),
             (200, "a", "1"),
             (201, "c", "1"),
             (300, "a", "1"),
@@ -243,7 +334,9 @@ mod tests {
         let (mut memory, now) = (RefusalMemory::default(), Instant::now());
         memory.recall_blame('a', 3);
         memory.recall_blame('a', 2);
-        memory.refuse([(&'a', 3)], now);
+        memory.refuse([(&'a', 3), (&'b', 3)], now);
+        memory.forget_suspicions(&['a', 'b', 'c']);
+        assert_eq!(memory.suspects.len(), 1);
         assert_eq!(memory.blame(&'a', false, now), Some(Witness::Before));
         memory.refuse([(&'a', 4)], now);
         assert_eq!(memory.blame(&'a', false, now), None);
