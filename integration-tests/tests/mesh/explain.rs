@@ -1,6 +1,6 @@
-//! Nodes and sessions that went wrong, as the explanations name them.
+//! Nodes, sessions, hosts and devices that went wrong, as the explanations name them.
 
-use integration_tests::{bos::Bos, eventually, mesh::Mesh};
+use integration_tests::{bos::Bos, eventually, hosts::RackHosts, mesh::Mesh, processes::operate};
 use proto::simulation::{ListFaultsRequest, fleet_service_client::FleetServiceClient};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -52,14 +52,90 @@ async fn nodes_at_rest_and_unknown_ones_are_explained() {
     let id = components[0]["id"].as_str().unwrap();
     let idle = explained(bos, &format!("components/{id}"), "nothing_wanted").await;
     assert_eq!((&idle["outcome"], &idle["class"]), (&json!("held"), &json!("operator")));
-    for (path, status) in [("components/x9999", 404), ("sessions/none", 404)] {
+    for path in ["components/x9999", "sessions/none", "hosts/rack/none", "devices/none"] {
         let answer = bos.send(Method::GET, &format!("/reveille/v1/explain/{path}"), None).await;
-        assert_eq!(answer.status, status, "{path}");
+        assert_eq!(answer.status, 404, "{path}");
     }
     let path = format!("/reveille/v1/explain/components/{id}");
     let of_tenant = bos.of_tenant("blue").send(Method::GET, &path, None).await;
     assert_eq!(of_tenant.status, 403);
     mesh.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_tell_a_wrong_login_from_work() {
+    let mesh = Mesh::start(async |_| {}).await;
+    let (bos, settings) = (&mesh.bos, &mesh.settings);
+    let hosts = RackHosts::at(&settings.component_registry.url, &settings.simulator.url);
+    hosts.create("no-secret-1").await;
+    let lacking = explained(bos, "hosts/rack/no-secret-1", "host_credentials_missing").await;
+    assert_eq!((&lacking["outcome"], &lacking["class"]), (&json!("held"), &json!("operator")), "{lacking:#}");
+    hosts.log_in().await;
+    hosts.create("wrong-password-1").await;
+    let failed = explained(bos, "hosts/rack/wrong-password-1", "host_login_unproven").await;
+    let told = ["subject", "outcome", "class", "peer"].map(|member| &failed[member]);
+    assert_eq!(told, ["rack/wrong-password-1", "failed", "hardware", "backend"], "{failed:#}");
+    assert_eq!(failed["causes"][0]["words"], "wrong user name or password", "{failed:#}");
+    assert!(failed["since"].is_string(), "{failed:#}");
+    assert_eq!(evidence(&failed, "credentials"), ["absent"], "{failed:#}");
+    assert!(evidence(&failed, "attempt").contains(&"present"), "{failed:#}");
+    let step = &failed["next_step"]["command"];
+    assert_eq!(*step, "kubectl edit bmh wrong-password-1 --namespace rack", "{failed:#}");
+    hosts.is_available("no-secret-1").await;
+    let ready = explained(bos, "hosts/rack/no-secret-1", "host_available").await;
+    assert_eq!(ready["outcome"], "as_wanted", "{ready:#}");
+
+    let shown = operate(bos, "explain host wrong-password-1 --namespace rack").await;
+    let sentence = "The registration of wrong-password-1 fails since ";
+    assert!(shown.starts_with(sentence) && shown.contains("host_login_unproven"), "{shown}");
+    let listed = operate(bos, "get hosts --namespace rack").await;
+    assert!(listed.contains("wrong-password-1") && listed.contains("available"), "{listed}");
+    assert_eq!(operate(bos, "get hosts --namespace none -o json").await, "[]\n");
+    mesh.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn devices_tell_a_silent_agent_and_a_failed_update() {
+    let mesh = Mesh::start(async |_| {}).await;
+    let bos = &mesh.bos;
+    let path = "/flightctl/api/v1/devices/edge-7";
+    let device = json!({
+        "apiVersion": "flightctl.io/v1beta1",
+        "kind": "Device",
+        "metadata": {"name": "edge-7"},
+        "spec": {"os": {"image": "registry.example/kiosk:2"}},
+    });
+    bos.expect(Method::PUT, path, Some(&device)).await;
+    let silent = explained(bos, "devices/edge-7", "device_never_seen").await;
+    let told = ["subject", "outcome", "class", "peer"].map(|member| &silent[member]);
+    assert_eq!(told, ["edge-7", "waiting", "network", "agent"], "{silent:#}");
+    assert_eq!(evidence(&silent, "contact"), ["absent"], "{silent:#}");
+
+    let mut device = bos.get(path).await;
+    device["status"]["conditions"] = json!([{
+        "type": "Updating", "status": "False", "reason": "Error", "message": "no space on the disk",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]);
+    bos.expect(Method::PUT, &format!("{path}/status"), Some(&device)).await;
+    let is_told = async || {
+        let told = explained(bos, "devices/edge-7", "device_never_seen").await;
+        (told["causes"][1]["reason"] == "device_update_failed").then_some(told)
+    };
+    let failed = eventually("the failed update", is_told).await;
+    assert_eq!(failed["causes"][1]["words"], "no space on the disk", "{failed:#}");
+    assert_eq!(failed["causes"][1]["class"], "configuration", "{failed:#}");
+
+    let shown = operate(bos, "explain device edge-7").await;
+    assert!(shown.contains("device_update_failed; class configuration; peer agent"), "{shown}");
+    assert_eq!(operate(bos, "get devices -o name").await, "edge-7\n");
+    assert_eq!(operate(bos, "get devices --fleet none -o name").await, "");
+    mesh.stop().await;
+}
+
+/// Verdicts of the evidence from one source.
+fn evidence<'a>(explained: &'a Value, source: &str) -> Vec<&'a str> {
+    let items = explained["evidence"].as_array().unwrap().iter();
+    items.filter(|item| item["source"] == source).filter_map(|item| item["verdict"].as_str()).collect()
 }
 
 /// Waits for the explanation with that reason.

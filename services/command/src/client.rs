@@ -3,11 +3,14 @@
 use std::{path::PathBuf, time::Duration};
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::{Certificate, Client, Method, StatusCode};
+use reqwest::{
+    Certificate, Client, Method, StatusCode,
+    header::{HeaderMap, WARNING},
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::error::CommandError;
+use crate::{error::CommandError, terminal::note};
 
 /// Deadline of a request: twice the gateway's own, because templates are checked against image stores.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -211,6 +214,7 @@ impl GatewayClient {
         let unreachable =
             |error| CommandError::Unreachable { url: self.target.url.clone(), reason: innermost(&error) };
         let response = request.send().await.map_err(unreachable)?;
+        warnings(response.headers()).for_each(|text| note(&format!("warning: {text}")));
         let status = response.status();
         let request_id = response.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
         let request_id = request_id.unwrap_or_default().to_owned();
@@ -242,6 +246,14 @@ impl GatewayAnswer {
         };
         serde_json::from_str(&self.body).map_err(unreadable)
     }
+}
+
+/// Returns the texts of an answer's warnings.
+fn warnings(headers: &HeaderMap) -> impl Iterator<Item = String> {
+    headers.get_all(WARNING).iter().filter_map(|value| {
+        let (_, quoted) = value.to_str().ok()?.split_once('"')?;
+        Some(quoted.strip_suffix('"')?.replace("\\\"", "\"").replace("\\\\", "\\"))
+    })
 }
 
 /// Reads the form of a record from a document.

@@ -1,4 +1,4 @@
-//! `reveille explain`: why a node or a session is as it is, and what to do next.
+//! `reveille explain`: why a node, session, host or device is as it is, and what to do next.
 
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
@@ -10,7 +10,7 @@ use crate::{
     error::{CommandError, ExitReason},
     output::{OutputFlags, print, show_to_programs},
     record::{CauseRecord, ExplanationRecord, age, span},
-    sessions::node_set,
+    sessions::one_node,
     table::{Cell, Table, TableForm},
     terminal::note,
 };
@@ -23,6 +23,8 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   reveille explain x1000c0s0b0n0
   reveille explain session NAME
+  reveille explain host node-1 --namespace metal
+  reveille explain device edge-7
   reveille explain x1000c0s0b0n0 -o json";
 
 /// Flags of `reveille explain`.
@@ -37,7 +39,7 @@ pub struct ExplainFlags {
     #[command(flatten)]
     connection: ConnectionFlags,
     #[command(subcommand)]
-    session: Option<ExplainCommand>,
+    subject: Option<ExplainCommand>,
 }
 
 /// Another subject than a node.
@@ -45,6 +47,10 @@ pub struct ExplainFlags {
 pub(crate) enum ExplainCommand {
     /// Say why a session is as it is, with the causes of its nodes
     Session(SessionFlags),
+    /// Say why a bare-metal host is as it is
+    Host(HostFlags),
+    /// Say why an edge device, or its request for enrolment, is as it is
+    Device(DeviceFlags),
 }
 
 /// Flags of `reveille explain session`.
@@ -61,32 +67,70 @@ pub(crate) struct SessionFlags {
     connection: ConnectionFlags,
 }
 
-/// Explains a node or a session.
+/// Flags of `reveille explain host`.
+#[derive(Debug, Args)]
+pub(crate) struct HostFlags {
+    /// Name of the host
+    name: String,
+    /// Namespace of the host
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    namespace: String,
+    #[command(flatten)]
+    output: OutputFlags,
+    #[command(flatten)]
+    connection: ConnectionFlags,
+}
+
+/// Flags of `reveille explain device`.
+#[derive(Debug, Args)]
+pub(crate) struct DeviceFlags {
+    /// Name of the device
+    name: String,
+    #[command(flatten)]
+    output: OutputFlags,
+    #[command(flatten)]
+    connection: ConnectionFlags,
+}
+
+/// Explains a node, session, host or device.
 ///
 /// # Errors
-/// There is no such node or session, or the gateway refuses.
+/// There is no such subject, or the gateway refuses.
 pub(crate) async fn run(flags: &ExplainFlags) -> Result<ExitReason, CommandError> {
-    match (&flags.session, &flags.node) {
-        (Some(ExplainCommand::Session(flags)), _) => {
-            let path = format!("{PATH}/sessions/{}", segment(&flags.name));
-            let query: Vec<_> = flags.of_tenant.iter().map(|name| ("tenant", name.clone())).collect();
-            let document = flags.connection.client()?.get_own(&path, &query).await;
-            tell(&flags.output, document.map_err(named("session", &flags.name))?)
-        }
-        (None, node) => {
-            let set = node_set(node.as_deref().unwrap_or_default())?;
-            let [id] = set.names()[..] else {
-                let what = "one node is explained at a time".to_owned();
-                return Err(CommandError::Usage {
-                    what,
-                    next: "`reveille explain session NAME` joins its nodes",
-                });
-            };
-            let path = format!("{PATH}/components/{}", segment(id));
-            let document = flags.connection.client()?.get_own(&path, &[]).await;
-            tell(&flags.output, document.map_err(named("component", id))?)
-        }
+    match (&flags.subject, &flags.node) {
+        (Some(ExplainCommand::Session(flags)), _) => session(flags).await,
+        (Some(ExplainCommand::Host(flags)), _) => host(flags).await,
+        (Some(ExplainCommand::Device(flags)), _) => device(flags).await,
+        (None, node) => component(flags, node.as_deref().unwrap_or_default()).await,
     }
+}
+
+async fn component(flags: &ExplainFlags, node: &str) -> Result<ExitReason, CommandError> {
+    let id =
+        one_node(node, "one node is explained at a time", "`reveille explain session NAME` joins its nodes")?;
+    let path = format!("{PATH}/components/{}", segment(&id));
+    let document = flags.connection.client()?.get_own(&path, &[]).await;
+    tell(&flags.output, document.map_err(named("component", &id))?)
+}
+
+async fn session(flags: &SessionFlags) -> Result<ExitReason, CommandError> {
+    let path = format!("{PATH}/sessions/{}", segment(&flags.name));
+    let query: Vec<_> = flags.of_tenant.iter().map(|name| ("tenant", name.clone())).collect();
+    let document = flags.connection.client()?.get_own(&path, &query).await;
+    tell(&flags.output, document.map_err(named("session", &flags.name))?)
+}
+
+async fn host(flags: &HostFlags) -> Result<ExitReason, CommandError> {
+    let path = format!("{PATH}/hosts/{}/{}", segment(&flags.namespace), segment(&flags.name));
+    let document = flags.connection.client()?.get_own(&path, &[]).await;
+    let name = format!("{}/{}", flags.namespace, flags.name);
+    tell(&flags.output, document.map_err(named("host", &name))?)
+}
+
+async fn device(flags: &DeviceFlags) -> Result<ExitReason, CommandError> {
+    let path = format!("{PATH}/devices/{}", segment(&flags.name));
+    let document = flags.connection.client()?.get_own(&path, &[]).await;
+    tell(&flags.output, document.map_err(named("device", &flags.name))?)
 }
 
 fn tell(flags: &OutputFlags, document: Value) -> Result<ExitReason, CommandError> {

@@ -5,10 +5,12 @@ use clap::{Args, Subcommand, ValueEnum};
 use crate::{
     components::{self, SelectionFlags},
     connection::ConnectionFlags,
+    devices::{self, DevicesFlags},
     error::{CommandError, ExitReason},
+    hosts::{self, HostsFlags},
     options,
     output::OutputFlags,
-    sessions, templates,
+    sessions, templates, transitions,
 };
 
 /// Kind of records to list.
@@ -22,6 +24,22 @@ pub enum GetCommand {
     Templates(CommonFlags),
     /// List options with their values
     Options(CommonFlags),
+    /// List bare-metal hosts
+    Hosts(HostsFlags),
+    /// List edge devices
+    Devices(DevicesFlags),
+    /// List the power transitions that Reveille requested or gave up, the oldest first
+    Transitions(TransitionsFlags),
+}
+
+/// Flags of `reveille get transitions`.
+#[derive(Debug, Args)]
+pub struct TransitionsFlags {
+    /// Only transitions with that node
+    #[arg(long, value_name = "NODE")]
+    node: Option<String>,
+    #[command(flatten)]
+    common: CommonFlags,
 }
 
 /// Flags of `reveille get components`.
@@ -88,5 +106,10 @@ pub(crate) async fn run(command: &GetCommand) -> Result<ExitReason, CommandError
         }
         GetCommand::Templates(common) => templates::list(&common.connection.client()?, &common.output).await,
         GetCommand::Options(common) => options::list(&common.connection.client()?, &[], &common.output).await,
+        GetCommand::Hosts(flags) => hosts::list(flags).await,
+        GetCommand::Devices(flags) => devices::list(flags).await,
+        GetCommand::Transitions(TransitionsFlags { node, common }) => {
+            transitions::list(&common.connection.client()?, node.as_deref(), &common.output).await
+        }
     }
 }

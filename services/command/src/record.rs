@@ -75,7 +75,7 @@ pub(crate) struct SessionRecord {
     pub detail: String,
 }
 
-/// Result of a session, in the words of the service, and what BOS does not show of its progress. BOS, and gateways of earlier
+/// Result of a session, in the words of the service, and the progress that BOS does not show. BOS, and gateways of earlier
 /// releases, have none of it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -264,6 +264,28 @@ pub(crate) struct EvidenceRecord {
     pub verdict: String,
     pub content: String,
     pub age_seconds: Option<i64>,
+}
+
+/// Power transition.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct TransitionRecord {
+    pub id: String,
+    pub upstream_id: String,
+    pub action: String,
+    pub delivery: String,
+    pub error: String,
+    pub created_at: String,
+    pub abandoned_at: String,
+    pub members: Vec<TransitionMember>,
+}
+
+/// Node of a power transition.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct TransitionMember {
+    pub id: String,
+    pub error: String,
 }
 
 /// Reads a text that may be `null`.

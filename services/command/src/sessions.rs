@@ -192,6 +192,17 @@ pub(crate) fn node_set(text: &str) -> Result<NodeSet, CommandError> {
     NodeSet::parse(text).map_err(|error| CommandError::NodeSet { text: text.to_owned(), error })
 }
 
+/// Reads the name of one node. `what` refuses several, and `next` says what to do for them.
+///
+/// # Errors
+/// Points at the first character that is wrong, or refuses several nodes.
+pub(crate) fn one_node(text: &str, what: &str, next: &'static str) -> Result<String, CommandError> {
+    match node_set(text)?.names()[..] {
+        [id] => Ok(id.to_owned()),
+        _ => Err(CommandError::Usage { what: what.to_owned(), next }),
+    }
+}
+
 /// Carries a command out.
 ///
 /// # Errors
@@ -274,7 +285,7 @@ pub(crate) async fn list(
     Ok(ExitReason::Done)
 }
 
-/// Adds what BOS does not show of the sessions that are under way.
+/// Adds the progress of sessions under way that BOS does not show.
 async fn tell_details(client: &GatewayClient, sessions: &mut [SessionRecord]) -> Result<(), CommandError> {
     if sessions.iter().all(|session| session.status.status == "complete") {
         return Ok(());

@@ -74,12 +74,12 @@ impl Cell {
 }
 
 impl Table {
-    pub(crate) fn new<const COLUMNS: usize>(header: [&'static str; COLUMNS]) -> Self {
-        Self { header: header.to_vec(), rows: Vec::new() }
+    pub(crate) fn new(header: impl Into<Vec<&'static str>>) -> Self {
+        Self { header: header.into(), rows: Vec::new() }
     }
 
     /// Adds a row with as many cells as the header has.
-    pub(crate) fn push<const COLUMNS: usize>(&mut self, row: [Cell; COLUMNS]) {
+    pub(crate) fn push(&mut self, row: impl Into<Vec<Cell>>) {
         self.rows.push(row.into());
     }
 

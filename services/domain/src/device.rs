@@ -19,6 +19,7 @@ pub mod decommission;
 pub mod enrolment;
 pub mod evaluation;
 pub mod event;
+pub mod explanation;
 pub mod fleet;
 pub mod label;
 pub mod poll;

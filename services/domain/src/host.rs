@@ -19,6 +19,7 @@ mod deprovisioning;
 mod detach;
 pub mod dispatch;
 pub mod evidence;
+pub mod explanation;
 pub mod firmware;
 pub mod guard;
 mod hints;

@@ -1,19 +1,27 @@
 //! Conversion between messages and domain types: evidence in, explanations out.
 
+pub(crate) mod device;
+pub(crate) mod host;
+mod record;
+
 use chassis::{kinds::power::transition_from_wire, mesh::time};
 use domain::{
     boot::{
         component::PauseMark,
         explanation::{
-            BatchNumber, BatchSight, BootStage, CauseClass, CauseOutcome, CauseReason, ConfigurationSight,
-            EvidenceItem, EvidenceSource, EvidenceVerdict, ExplainedCause, Explanation, HistoryChange,
-            HistoryEvent, LeftOutNode, Peer, PowerSight, ScriptEvidence, ScriptRequests, SessionEvidence,
-            SessionMember, SiteTools, StoredEvent, TransitionResult,
+            BatchNumber, BatchSight, BootStage, CauseReason, ConfigurationSight, EvidenceSource,
+            ExplainedCause, Explanation, HistoryChange, HistoryEvent, HolderClient, HolderSight, LeftOutNode,
+            Peer, PowerSight, ScriptEvidence, ScriptRequests, SessionEvidence, SessionMember, SiteTools,
+            StoredEvent, TransitionResult,
         },
         power::PowerReading,
         session::{Progress, membership::LeftOutReason},
     },
-    core::{bos_time, time::Timestamp},
+    core::{
+        bos_time,
+        explanation::{CauseClass, CauseOutcome, EvidenceItem, EvidenceVerdict, NextStep},
+        time::Timestamp,
+    },
 };
 use proto::{
     boot::ListScriptRequestsResponse,
@@ -91,6 +99,19 @@ pub(crate) fn transition(transition: power::Transition, id: &str) -> Option<Tran
         outcome: member.outcome,
         words,
     })
+}
+
+/// Reads the transition that holds a node.
+pub(crate) fn holder(transition: power::Transition) -> HolderSight {
+    let transition = transition_from_wire(transition);
+    let client = match transition.withdrawn_at {
+        _ if transition.abandoned_at.is_some() => HolderClient::GivenUp,
+        _ if transition.is_of_another() => HolderClient::Another,
+        withdrawn_at => HolderClient::Own { withdrawn_at },
+    };
+    let ids = [transition.upstream_id, transition.id];
+    let id = ids.into_iter().find(|id| !id.is_empty()).unwrap_or_default();
+    HolderSight { id: id.into(), created_at: transition.created_at, client }
 }
 
 /// Reads the requests of the node `id` for its boot script.
@@ -187,11 +208,8 @@ pub(crate) fn explanation(
         attempt: head.attempt,
         peer: head.peer,
         causes,
-        evidence: explanation.evidence.iter().map(|item| evidence(item, now)).collect(),
-        next_step: Some(wire::NextStep {
-            text: explanation.next_step.text.clone(),
-            command: explanation.next_step.command.clone(),
-        }),
+        evidence: explanation.evidence.iter().map(|item| evidence(item, source, now)).collect(),
+        next_step: Some(next_step(explanation.next_step.clone())),
         last_stage: stage(explanation.last_stage).into(),
         missing_stage: stage(explanation.missing_stage).into(),
         unanswered,
@@ -214,7 +232,15 @@ fn cause(explanation: &Explanation, cause: &ExplainedCause) -> wire::Cause {
     }
 }
 
-fn evidence(item: &EvidenceItem, now: Timestamp) -> wire::Evidence {
+fn next_step(NextStep { text, command }: NextStep) -> wire::NextStep {
+    wire::NextStep { text, command }
+}
+
+fn evidence<S: Copy>(
+    item: &EvidenceItem<S>,
+    source: fn(S) -> wire::EvidenceSource,
+    now: Timestamp,
+) -> wire::Evidence {
     let age = item.observed_at.and_then(|at| prost_types::Duration::try_from(now.since(at)).ok());
     wire::Evidence {
         source: source(item.source).into(),
@@ -269,6 +295,7 @@ fn class(class: CauseClass) -> wire::CauseClass {
         CauseClass::BootService => wire::CauseClass::BootService,
         CauseClass::Image => wire::CauseClass::Image,
         CauseClass::Configuration => wire::CauseClass::Configuration,
+        CauseClass::Capacity => wire::CauseClass::Capacity,
     }
 }
 
@@ -323,6 +350,9 @@ fn reason(reason: CauseReason) -> wire::CauseReason {
         CauseReason::ForeignTenant => wire::CauseReason::ForeignTenant,
         CauseReason::ArchitectureMismatch => wire::CauseReason::ArchitectureMismatch,
         CauseReason::UpstreamUnavailable => wire::CauseReason::UpstreamUnavailable,
+        CauseReason::TransitionAwaited => wire::CauseReason::TransitionAwaited,
+        CauseReason::TransitionOverdue => wire::CauseReason::TransitionOverdue,
+        CauseReason::ReservationKept => wire::CauseReason::ReservationKept,
         CauseReason::PowerStateUnknown => wire::CauseReason::PowerStateUnknown,
         CauseReason::PowerStateMismatch => wire::CauseReason::PowerStateMismatch,
         CauseReason::UnknownToPower => wire::CauseReason::UnknownToPower,

@@ -1,8 +1,9 @@
-//! Insight: says why a node or a session is as it is, and what happened to it.
+//! Insight: explains why a node, session, host or device is as it is, and what happened to it.
 //!
 //! Insight owns no data, decides nothing and calls no external system. It mirrors components, options, power states and
 //! configuration states, asks the other services for events, transitions and sessions when a question comes, and
-//! [`domain::boot::explanation`] joins them. A service that does not answer in time leaves its evidence unknown.
+//! [`domain::boot::explanation`] joins them. A service that does not answer in time leaves its evidence unknown. Hosts and
+//! devices are read when a question comes: their records tell nearly everything.
 //! `timeline` joins the events of all services, and names the sessions behind them.
 //!
 //! Any number of replicas may run: each one answers any question.
@@ -11,12 +12,13 @@ mod convert;
 mod members;
 mod mirrors;
 mod peers;
+mod records;
 mod rpc;
 mod timeline;
 mod traces;
 
 use chassis::{
-    Context, Listener,
+    Context, Listener, Start,
     settings::{InventoryDriver, PowerDriver},
 };
 use domain::{access::calls::CALL_TABLE, boot::explanation::SiteTools};
@@ -27,6 +29,7 @@ use proto::insight::{
 use crate::{
     mirrors::InsightMirrors,
     peers::InsightPeers,
+    records::RecordPeers,
     rpc::ExplainRpc,
     timeline::{HistoryClients, TimelineRpc},
 };
@@ -37,14 +40,18 @@ use crate::{
 ///
 /// # Errors
 /// The address of another service is invalid.
-pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
+pub fn start(context: Context, listener: Listener) -> Start {
+    Box::pin(serve_at(context, listener))
+}
+
+async fn serve_at(context: Context, listener: Listener) -> anyhow::Result<()> {
     let settings = &context.settings;
     let mirrors = InsightMirrors::start(&context)?;
     let peers = InsightPeers::new(settings)?;
     let is_csm =
         settings.power.driver == PowerDriver::Pcs && settings.inventory.driver == InventoryDriver::Hsm;
     let tools = if is_csm { SiteTools::Csm } else { SiteTools::Own };
-    let rpc = ExplainRpc { mirrors: mirrors.clone(), peers, tools };
+    let rpc = ExplainRpc { mirrors: mirrors.clone(), peers, records: RecordPeers::new(settings)?, tools };
     let mut server = chassis::Server::with_rules(CALL_TABLE);
     server.add(ExplainServiceServer::new(rpc));
     server.add(TimelineServiceServer::new(TimelineRpc(HistoryClients::new(settings)?)));

@@ -66,6 +66,11 @@ impl InsightMirrors {
         );
     }
 
+    /// Waits until the mirrors are complete without which nothing can be explained.
+    pub(crate) async fn subjects_reached(&self) {
+        tokio::join!(self.components.reached(1), self.options.reached(1));
+    }
+
     /// Returns the kind of an incomplete mirror without which nothing can be explained.
     pub(crate) fn lacking(&self) -> Option<&'static str> {
         let copies =
@@ -75,6 +80,11 @@ impl InsightMirrors {
 
     pub(crate) fn component(&self, id: &str) -> Option<Arc<Component>> {
         self.components.get(id)
+    }
+
+    /// Returns whether the power of a component is waited for, at the power service or elsewhere.
+    pub(crate) fn waits_for_power(&self, component: &Component) -> bool {
+        component.power.trouble.is_some() || self.sights(component).evaluated.power_trouble.is_some()
     }
 
     /// Explains a component at `now` by the mirrors and its `traces`.
@@ -94,6 +104,7 @@ impl InsightMirrors {
             configuration: sights.configuration,
             history: traces.history.as_deref(),
             transitions: traces.transitions.as_deref(),
+            holder: traces.holder.as_ref(),
             script: &traces.script,
             batch: traces.batch.as_ref(),
             tools,
@@ -109,7 +120,7 @@ impl InsightMirrors {
         let configuration = self.configuration_states.get(id).map(|state| state.message());
         let current_power = power.as_ref().filter(|_| self.power_states.is_current());
         let current_configuration = configuration.as_ref().filter(|_| self.configuration_states.is_current());
-        let evaluated = observation::evidence(current_power, current_configuration, component.generation);
+        let evaluated = observation::evidence(current_power, current_configuration, component);
         let power_outage = self.power_states.outage();
         let configuration_outage = self.configuration_states.outage();
         let evaluated = Evidence {

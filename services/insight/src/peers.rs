@@ -1,13 +1,17 @@
 //! Calls of the services that have histories, when a question comes.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use chassis::{Channel, Fault, Settings, mesh::channel::LARGEST_MESSAGE, within};
-use domain::boot::explanation::{HistoryChange, HistoryEvent, LeftOutNode, ScriptEvidence, TransitionResult};
+use domain::boot::explanation::{
+    HistoryChange, HistoryEvent, HolderSight, LeftOutNode, ScriptEvidence, TransitionResult,
+};
 use proto::{
     boot::{ListScriptRequestsRequest, boot_script_service_client::BootScriptServiceClient},
     event::{EventFilter, ListEventsRequest, event_service_client::EventServiceClient},
-    power::{ListTransitionsRequest, power_service_client::PowerServiceClient},
+    power::{
+        ListTransitionsRequest, NodeHolder, ReadHoldersRequest, power_service_client::PowerServiceClient,
+    },
     session::{
         GetSessionRequest, ListLeftOutMembersRequest, Session, session_service_client::SessionServiceClient,
     },
@@ -84,6 +88,19 @@ impl InsightPeers {
             Ok(results)
         };
         within(DEADLINE, all).await
+    }
+
+    /// Returns the transitions that hold nodes at the power service, by node.
+    pub(crate) async fn holders(&self, ids: Vec<String>) -> Result<HashMap<String, HolderSight>, Status> {
+        let mut client = self.power.clone();
+        let request = ReadHoldersRequest { component_ids: ids };
+        let answer = within(DEADLINE, client.read_holders(request)).await?.into_inner();
+        let mut held = HashMap::new();
+        for NodeHolder { transition, component_ids } in answer.holders {
+            let Some(sight) = transition.map(convert::holder) else { continue };
+            held.extend(component_ids.into_iter().map(|id| (id, sight.clone())));
+        }
+        Ok(held)
     }
 
     /// Returns the requests of nodes for their boot scripts, in the order of `ids`.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::boot::explanation::{BatchSight, HistoryEvent, ScriptEvidence, TransitionResult};
+use domain::boot::explanation::{BatchSight, HistoryEvent, HolderSight, ScriptEvidence, TransitionResult};
 use futures_util::future::join_all;
 use tonic::Status;
 
@@ -19,6 +19,8 @@ pub(crate) struct NodeTraces {
     pub(crate) history: Option<Vec<HistoryEvent>>,
     /// Power transitions; `None`: not read.
     pub(crate) transitions: Option<Vec<TransitionResult>>,
+    /// Transition that holds the node at the power service; `None`: none does, or it was not read.
+    pub(crate) holder: Option<HolderSight>,
     /// Requests for the boot script.
     pub(crate) script: ScriptEvidence,
     /// Batch that the node waits for; `None`: it waits for none, or it was not read.
@@ -28,7 +30,7 @@ pub(crate) struct NodeTraces {
 impl NodeTraces {
     /// Histories that nobody asked for.
     pub(crate) const UNREAD: Self =
-        Self { history: None, transitions: None, script: ScriptEvidence::Unknown, batch: None };
+        Self { history: None, transitions: None, holder: None, script: ScriptEvidence::Unknown, batch: None };
 
     /// Reads the histories of nodes, and notes the services that do not answer.
     pub(crate) async fn read(
@@ -51,7 +53,7 @@ impl NodeTraces {
             let history = events.as_mut().map(|events| events.remove(id).unwrap_or_default());
             let transitions = unanswered.note(POWER, transitions);
             let script = scripts.next().unwrap_or(ScriptEvidence::Unknown);
-            traces.insert(id.clone(), Self { history, transitions, script, batch: None });
+            traces.insert(id.clone(), Self { history, transitions, script, ..Self::UNREAD });
         }
         traces
     }

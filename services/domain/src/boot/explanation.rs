@@ -13,7 +13,10 @@ use crate::{
         component::Action,
         power::transition::{TaskOutcome, TransitionDelivery},
     },
-    core::time::Timestamp,
+    core::{
+        explanation::{CauseOutcome, NextStep},
+        time::Timestamp,
+    },
 };
 
 mod cause;
@@ -27,12 +30,12 @@ mod story;
 mod table;
 mod wording;
 
-pub use cause::{CauseClass, CauseOutcome, CauseReason};
+pub use cause::CauseReason;
 pub use component::explain_component;
-pub use evidence::{EvidenceItem, EvidenceSource, EvidenceVerdict};
+pub use evidence::{EvidenceItem, EvidenceSource};
 pub use history::{HistoryChange, HistoryEvent, StoredEvent};
 pub use session::{LeftOutNode, SessionEvidence, SessionMember, explain_session};
-pub use sight::{BatchSight, ComponentEvidence, ConfigurationSight, PowerSight};
+pub use sight::{BatchSight, ComponentEvidence, ConfigurationSight, HolderClient, HolderSight, PowerSight};
 pub use stage::BootStage;
 
 /// Answer to the question why a node or session is as it is.
@@ -161,15 +164,6 @@ impl Peer {
             Self::Configuration => "the configuration service",
         }
     }
-}
-
-/// Next step of an operator.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NextStep {
-    /// Text for people.
-    pub text: String,
-    /// Command to type; empty: the subject has characters that a shell would read.
-    pub command: String,
 }
 
 /// Tools of the site that a next step may name.

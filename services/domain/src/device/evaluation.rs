@@ -1,6 +1,6 @@
 //! Status engine: one decision about the statuses of a device (device reference 2.1 to 2.6, 2.9).
 
-mod facts;
+pub(in crate::device) mod facts;
 mod info;
 pub mod reason;
 mod table;

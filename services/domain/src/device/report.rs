@@ -1,10 +1,16 @@
 //! Reports of agents: the parts of a device that a status document may overwrite (device reference 2.2).
 
-use crate::device::record::{
-    Device,
-    report::{AgentReport, IntegrityStatus},
-    status::{ApplicationsStatus, LifecycleStatus, StatusEntry},
+use crate::{
+    core::invalid::Invalid,
+    device::record::{
+        Device,
+        report::{AgentReport, IntegrityStatus},
+        status::{ApplicationsStatus, LifecycleStatus, StatusEntry},
+    },
 };
+
+/// Most bytes of a document that an agent writes. A report about a hundred applications has about 25 KiB.
+pub const LARGEST_DOCUMENT: usize = 256 << 10;
 
 /// Status document that an agent or a person writes. The summary and the updated status in it have no effect, because
 /// the service decides them.
@@ -14,6 +20,20 @@ pub struct StatusDocument {
     pub report: AgentReport,
     /// Stage of life.
     pub lifecycle: StatusEntry<LifecycleStatus>,
+}
+
+/// Checks the size of a document of an agent, in bytes on the wire.
+///
+/// # Errors
+/// Names `field`, the part of the request that is too large.
+pub fn check_size(field: &str, bytes: usize) -> Result<(), Invalid> {
+    if bytes <= LARGEST_DOCUMENT {
+        return Ok(());
+    }
+    Err(Invalid::new(
+        field,
+        format!("has {bytes} bytes when encoded, more than the {LARGEST_DOCUMENT} that are allowed"),
+    ))
 }
 
 /// Returns the device with a status document merged into it. The caller evaluates the result.

@@ -10,7 +10,7 @@ mod enrolments;
 mod fleets;
 mod properties;
 mod restores;
-mod scene;
+pub(in crate::device) mod scene;
 mod selections;
 mod show;
 mod statuses;

@@ -15,6 +15,7 @@ use crate::host::{
     record::{
         Host,
         call::{DoneFacts, DriverCall, RamdiskImage, RegisterCall, Registration},
+        operation::OperationKind,
         reason::WaitReason,
         spec::{HostImage, InspectionMode, image_url},
         state::HostState,
@@ -52,13 +53,15 @@ pub(crate) fn check(pass: &mut HostPass<'_>) -> Flow {
     }
 }
 
-/// Returns whether the driver has to be told about the host.
+/// Returns whether the driver has to be told about the host. A registration that goes on ends before anything else begins,
+/// although nobody sees its error any more.
 fn is_due(pass: &HostPass<'_>, registration: &Registration) -> bool {
     let current = credentials::current(pass);
     pass.host.progress.registered.as_ref() != Some(registration)
         || pass.host.status.tried_credentials.as_ref() != Some(&current)
         || pass.host.status.good_credentials.as_ref() != Some(&current)
         || pass.has_error(HostErrorKind::Registration)
+        || pass.operation() == Some(OperationKind::Register)
         || was_forgotten(pass)
 }
 

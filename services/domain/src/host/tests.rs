@@ -7,7 +7,7 @@ mod conditions;
 mod dispatch;
 mod lives;
 mod rows;
-mod scene;
+pub(in crate::host) mod scene;
 mod show;
 mod waits;
 

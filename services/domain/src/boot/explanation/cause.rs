@@ -1,4 +1,6 @@
-//! Causes, their classes and outcomes. Class, outcome and texts of each cause are its row in [`super::table`].
+//! Causes of boots and sessions. Class, outcome and texts of each cause are its row in [`super::table`].
+
+use crate::core::explanation::{CauseClass, CauseOutcome};
 
 /// Cause that keeps a node or a session from being as wanted. The word is the same in answers, logs and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,6 +53,12 @@ pub enum CauseReason {
     ArchitectureMismatch,
     /// A peer does not answer, or refuses this kind of call to everybody.
     UpstreamUnavailable,
+    /// A power transition holds the node, and its time is not over.
+    TransitionAwaited,
+    /// A power transition holds the node, and the power service does not end it.
+    TransitionOverdue,
+    /// A power transition that an operator has given up still holds the node at the power service.
+    ReservationKept,
     /// The power service knows the node and not its power.
     PowerStateUnknown,
     /// The power service shows the node as off although the node has just reported its boot.
@@ -113,80 +121,9 @@ pub enum CauseReason {
     BatchAwaited,
 }
 
-/// Kind of people or systems that a cause is a matter of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CauseClass {
-    /// Nothing is wrong: time passes.
-    Waiting,
-    /// A person decided it, or has to.
-    Operator,
-    /// The node belongs to another tenant.
-    Tenant,
-    /// A system that Reveille calls.
-    Upstream,
-    /// The machine or its BMC.
-    Hardware,
-    /// The network of the node.
-    Network,
-    /// The service of boot scripts, or the reporter of the node.
-    BootService,
-    /// The image.
-    Image,
-    /// The configuration service.
-    Configuration,
-}
-
-impl CauseClass {
-    /// Returns the class as one word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Operator => "operator",
-            Self::Tenant => "tenant",
-            Self::Upstream => "upstream",
-            Self::Hardware => "hardware",
-            Self::Network => "network",
-            Self::BootService => "boot_service",
-            Self::Image => "image",
-            Self::Configuration => "configuration",
-        }
-    }
-}
-
-/// Outcome so far, from the best to the worst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum CauseOutcome {
-    /// The node or the session is as wanted.
-    AsWanted,
-    /// Work is under way and within its time.
-    Progressing,
-    /// The session leaves the node out.
-    LeftOut,
-    /// The work waits and goes on by itself.
-    Waiting,
-    /// Nothing goes on until a person acts.
-    Held,
-    /// An attempt failed.
-    Failed,
-}
-
-impl CauseOutcome {
-    /// Returns the outcome as one word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::AsWanted => "as_wanted",
-            Self::Progressing => "progressing",
-            Self::LeftOut => "left_out",
-            Self::Waiting => "waiting",
-            Self::Held => "held",
-            Self::Failed => "failed",
-        }
-    }
-}
-
 impl CauseReason {
     /// Every cause, in the order of the table.
-    pub const ALL: [Self; 54] = [
+    pub const ALL: [Self; 57] = [
         Self::AsWanted,
         Self::PowerReadingAwaited,
         Self::PowerActionDue,
@@ -211,6 +148,9 @@ impl CauseReason {
         Self::ForeignTenant,
         Self::ArchitectureMismatch,
         Self::UpstreamUnavailable,
+        Self::TransitionAwaited,
+        Self::TransitionOverdue,
+        Self::ReservationKept,
         Self::PowerStateUnknown,
         Self::PowerStateMismatch,
         Self::UnknownToPower,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    AttemptNumber, CauseOutcome, CauseReason, ExplainedCause, Explanation, Peer, ScriptEvidence, evidence,
+    AttemptNumber, CauseReason, ExplainedCause, Explanation, Peer, ScriptEvidence, evidence,
     sight::ComponentEvidence,
     stage::BootStage,
     story::{BootStory, FailedAttempt, ScriptProgress},
@@ -16,9 +16,10 @@ use crate::{
             status::{ComponentStatus, computed_status},
         },
         evaluation::{Decision, Reason, evaluate},
-        power::PowerReading,
+        power::{self, PowerDecision, PowerIdle, PowerReading},
     },
     core::{
+        explanation::CauseOutcome,
         time::Timestamp,
         trouble::{Trouble, TroubleKind},
     },
@@ -30,7 +31,7 @@ pub fn explain_component(evidence: &ComponentEvidence<'_>, now: Timestamp) -> Ex
     let story = BootStory::read(evidence.history.unwrap_or_default());
     let decision =
         component.is_enabled().then(|| evaluate(component, evidence.evaluated, evidence.options, now));
-    let view = ComponentView { evidence, component, story: &story };
+    let view = ComponentView { evidence, component, story: &story, now };
     let (causes, is_over) = match &decision {
         Some(decision) => view.under_way(decision),
         None if computed_status(component) == ComponentStatus::Failed => (view.given_up(None), true),
@@ -56,6 +57,7 @@ struct ComponentView<'a> {
     evidence: &'a ComponentEvidence<'a>,
     component: &'a Component,
     story: &'a BootStory,
+    now: Timestamp,
 }
 
 impl ComponentView<'_> {
@@ -68,7 +70,11 @@ impl ComponentView<'_> {
         if let Some(pause) = self.pause(decision) {
             return (self.with_failures(pause), false);
         }
-        let now = match decision.reason {
+        if self.is_held_for_turns() {
+            let contested = of(CauseReason::PowerContested).since(since.or(last_action));
+            return (self.with_failures(contested), false);
+        }
+        let current = match decision.reason {
             Reason::NotEnabled => of(CauseReason::NotEnabled),
             Reason::OffAsWanted | Reason::Booted | Reason::Configured => of(CauseReason::AsWanted),
             Reason::AwaitingPower => self
@@ -84,9 +90,9 @@ impl ComponentView<'_> {
             Reason::ConfigurationMissing => {
                 of(CauseReason::UnknownToConfiguration).about(Peer::Configuration).since(since)
             }
-            Reason::OffAgainstReport => {
-                of(CauseReason::PowerStateMismatch).about(Peer::Power).until(decision.until)
-            }
+            Reason::OffAgainstReport => of(CauseReason::PowerStateMismatch)
+                .about(Peer::Power)
+                .since(self.component.reported.running_report),
             Reason::PowerOnAwaited => self.power_on_awaited(decision),
             Reason::PowerOnNeeded | Reason::PowerOnWithoutEffect => self.due(Action::PoweringOn),
             Reason::PowerOffNeeded | Reason::RebootNeeded => self.due(Action::PoweringOffGracefully),
@@ -98,13 +104,21 @@ impl ComponentView<'_> {
                 of(CauseReason::ConfigurationNotStarted).since(self.component.boot_reported_at())
             }
             Reason::BootAwaited => self.boot_awaited().since(last_action).until(decision.until),
-            Reason::TurnedTooOften => of(CauseReason::PowerContested).since(since),
+            Reason::TurnedTooOften => of(CauseReason::PowerContested).since(since.or(last_action)),
             Reason::ConfigurationFailed
             | Reason::ConfigurationUnknown
             | Reason::RetriesExhausted
             | Reason::AlreadyFailed => return (self.given_up(Some(decision.reason)), true),
         };
-        (self.with_failures(now), false)
+        (self.with_failures(current), false)
+    }
+
+    /// Returns whether the record asks for one turn of the power too many. An evaluator of another version may have decided
+    /// so, without a word about it.
+    fn is_held_for_turns(&self) -> bool {
+        let ComponentEvidence { evaluated, options, .. } = self.evidence;
+        let decision = power::decide(self.component, &evaluated.power, options, self.now);
+        decision == PowerDecision::Nothing { reason: PowerIdle::TurnedTooOften }
     }
 
     /// Joins the current cause with those of failed attempts. A failed attempt explains more than the next step does,
@@ -263,8 +277,11 @@ impl ComponentView<'_> {
         let power_trouble =
             component.power.trouble.as_deref().or(self.evidence.evaluated.power_trouble.as_ref());
         let prepared = component.preparation_of(component.attempts(Action::PoweringOn) + 1);
-        let is_unprepared = action == Action::PoweringOn && prepared.is_none();
-        let preparation = self.evidence.evaluated.configuration_trouble.as_ref().filter(|_| is_unprepared);
+        let preparation = match prepared {
+            Some(outcome) => outcome.trouble.as_deref(),
+            None => self.evidence.evaluated.configuration_trouble.as_ref(),
+        };
+        let preparation = preparation.filter(|_| action == Action::PoweringOn);
         self.outage(Peer::Preparation, preparation).or_else(|| self.outage(Peer::Power, power_trouble))
     }
 
@@ -306,13 +323,17 @@ impl ComponentView<'_> {
     }
 
     /// Returns the cause of a peer that is waited for, or that took an action and reports no results; `None`: the
-    /// trouble is another one.
+    /// trouble is another one. A power service that names the transition which holds the node is not away.
     fn outage(&self, peer: Peer, trouble: Option<&Trouble>) -> Option<ExplainedCause> {
         let trouble = trouble?;
         match trouble.kind() {
             TroubleKind::Waiting | TroubleKind::NoResults => {
-                let cause = ExplainedCause::new(CauseReason::UpstreamUnavailable).about(peer);
-                Some(cause.since(self.trouble_since()).saying(trouble.text().clone()))
+                let holder = self.evidence.holder.filter(|_| peer == Peer::Power);
+                let (reason, since, words) = match holder {
+                    Some(holder) => (holder.reason(self.now), holder.created_at, &holder.id),
+                    None => (CauseReason::UpstreamUnavailable, self.trouble_since(), trouble.text()),
+                };
+                Some(ExplainedCause::new(reason).about(peer).since(since).saying(Arc::clone(words)))
             }
             TroubleKind::Failed
             | TroubleKind::Exhausted
@@ -366,6 +387,11 @@ impl ComponentView<'_> {
                 Some(Peer::Configuration),
             ) if self.component.runs_wanted() => Some(BootStage::Configured),
             (CauseReason::UpstreamUnavailable, Some(Peer::Power)) => Some(BootStage::PowerAccepted),
+            (CauseReason::PowerStateUnknown, _)
+                if self.component.last_action() != Some(Action::PoweringOn) =>
+            {
+                Some(BootStage::PowerAccepted)
+            }
             (reason, _) => reason.row().missing,
         };
         let scripts_are_known = match self.evidence.script {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{ScriptEvidence, sight::ComponentEvidence, wording};
+use super::{ScriptEvidence, sight::ComponentEvidence};
 use crate::{
     boot::{
         component::{Component, InventoryPresence, status::computed_status},
@@ -12,7 +12,7 @@ use crate::{
             transition::{TaskOutcome, TransitionDelivery},
         },
     },
-    core::time::Timestamp,
+    core::explanation::{self, EvidenceVerdict},
 };
 
 /// Most transitions in a list of evidence.
@@ -45,41 +45,8 @@ pub enum EvidenceSource {
     Session,
 }
 
-/// Meaning of evidence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EvidenceVerdict {
-    /// The source has it.
-    Present,
-    /// The source was asked after the event could have happened, and does not have it.
-    Absent,
-    /// The source did not answer, or its answer may be too old.
-    Unknown,
-    /// The source of this site has no such evidence.
-    NotOffered,
-}
-
-/// Piece of evidence.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EvidenceItem {
-    /// Origin.
-    pub source: EvidenceSource,
-    /// Content, for people.
-    pub content: String,
-    /// Time to which the content belongs; `None`: now, or unknown.
-    pub observed_at: Option<Timestamp>,
-    /// Meaning.
-    pub verdict: EvidenceVerdict,
-}
-
-impl EvidenceItem {
-    pub(super) fn new(source: EvidenceSource, verdict: EvidenceVerdict, content: impl Into<String>) -> Self {
-        Self { source, content: content.into(), observed_at: None, verdict }
-    }
-
-    pub(super) fn at(self, observed_at: Option<Timestamp>) -> Self {
-        Self { observed_at, ..self }
-    }
-}
+/// Piece of evidence about a component or a session.
+pub type EvidenceItem = explanation::EvidenceItem<EvidenceSource>;
 
 /// Returns the evidence about a component, in the order of a boot.
 pub(super) fn items(evidence: &ComponentEvidence<'_>, decision: Option<&Decision>) -> Vec<EvidenceItem> {
@@ -228,7 +195,7 @@ fn script(script: &ScriptEvidence) -> EvidenceItem {
             of(EvidenceVerdict::Unknown, "the requests for boot scripts were not read".to_owned())
         }
         ScriptEvidence::Known { recorded_since, requests: None } => {
-            let since = wording::shown(*recorded_since);
+            let since = explanation::shown(*recorded_since);
             of(EvidenceVerdict::Absent, format!("no request on record since {since}"))
         }
         ScriptEvidence::Known { requests: Some(requests), .. } => {

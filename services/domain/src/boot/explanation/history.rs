@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     boot::{component::Action, evaluation::Reason},
-    core::time::Timestamp,
+    core::{time::Timestamp, trouble::TroubleKind},
 };
 
 /// Event of a component, with its time.
@@ -109,6 +109,8 @@ impl HistoryChange {
             "power_action_failed" => {
                 Some(Self::ActionFailed { action: action()?, attempt: attempt()?, words: event.text.into() })
             }
+            // A wait for a peer is no failure.
+            "preparation_failed" if event.reason == TroubleKind::Waiting.word() => None,
             "preparation_failed" => {
                 Some(Self::PreparationFailed { attempt: attempt()?, words: event.text.into() })
             }
@@ -181,5 +183,7 @@ mod tests {
             assert_eq!(read(event.clone()), expected, "{event:?}");
             assert_eq!(HistoryChange::KINDS.contains(&event.content().kind), expected.is_some());
         }
+        let trouble = Arc::new(Trouble::waiting_for("BSS"));
+        assert_eq!(read(ComponentEvent::PreparationFailed { attempt: 1, trouble }), None);
     }
 }

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    CauseOutcome, CauseReason, EvidenceItem, EvidenceSource, EvidenceVerdict, ExplainedCause, Explanation,
-    SiteTools, wording,
-};
+use super::{CauseReason, EvidenceItem, EvidenceSource, ExplainedCause, Explanation, SiteTools, wording};
 use crate::{
     boot::{
         component::PauseMark,
         session::{Progress, membership::LeftOutReason},
     },
-    core::time::Timestamp,
+    core::{
+        explanation::{CauseOutcome, EvidenceVerdict},
+        time::Timestamp,
+    },
 };
 
 /// Most ids in a cause.

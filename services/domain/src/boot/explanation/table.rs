@@ -1,11 +1,9 @@
-//! Table of causes: for each one its class, what it means for the work, and the words for people.
+//! Table of causes: for each one its class, its effect on the work, and the words for people.
 //!
 //! Texts have places for values, which [`super::wording`] fills. Rules decide by the variant alone.
 
-use super::{
-    cause::{CauseClass, CauseOutcome, CauseReason},
-    stage::BootStage,
-};
+use super::{cause::CauseReason, stage::BootStage};
+use crate::core::explanation::{CauseClass, CauseOutcome};
 
 /// Command of a next step, with places for values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +47,9 @@ const ENABLE_AGAIN: &str = "reveille enable {node}";
 
 /// Shows the power of a node.
 const SHOW_POWER: &str = "cray power status list --xnames {node}";
+
+/// Shows the transitions of a node.
+const SHOW_TRANSITIONS: &str = "reveille get transitions --node {node}";
 
 /// Shows the inventory record of a node.
 const SHOW_INVENTORY: &str = "cray hsm state components describe {node}";
@@ -280,8 +281,35 @@ impl CauseReason {
                 outcome: CauseOutcome::Waiting,
                 missing: Some(BootStage::Prepared),
                 sentence: "{node} is held up by {peer}{since}{words}",
-                advice: "Mend that peer; the work then goes on by itself, and no attempt is lost.",
+                advice: "See to what the words name; the work then goes on by itself.",
                 command: CommandText::Own("reveille status"),
+            },
+            Self::TransitionAwaited => &CauseRow {
+                word: "transition_awaited",
+                class: CauseClass::Waiting,
+                outcome: CauseOutcome::Waiting,
+                missing: Some(BootStage::PowerAccepted),
+                sentence: "{node} is held{since} by a power transition that is under way{words}",
+                advice: "Wait: a transition ends with its action, or is withdrawn once its time is over.",
+                command: CommandText::Own(SHOW_TRANSITIONS),
+            },
+            Self::TransitionOverdue => &CauseRow {
+                word: "transition_overdue",
+                class: CauseClass::Upstream,
+                outcome: CauseOutcome::Waiting,
+                missing: Some(BootStage::PowerAccepted),
+                sentence: "{node} is held{since} by a power transition that does not end{words}",
+                advice: "End it at the power service. If that fails, make sure that it has no further effect, then give it up here.",
+                command: CommandText::Own("reveille transition abandon --node {node}"),
+            },
+            Self::ReservationKept => &CauseRow {
+                word: "reservation_kept",
+                class: CauseClass::Upstream,
+                outcome: CauseOutcome::Waiting,
+                missing: Some(BootStage::PowerAccepted),
+                sentence: "{node} is held{since} by a power transition that was given up here{words}",
+                advice: "End it at the power service: it may refuse the node to every other transition until then.",
+                command: CommandText::Own(SHOW_TRANSITIONS),
             },
             Self::PowerStateUnknown => &CauseRow {
                 word: "power_state_unknown",
@@ -289,7 +317,7 @@ impl CauseReason {
                 outcome: CauseOutcome::Waiting,
                 missing: Some(BootStage::PowerOn),
                 sentence: "{node} has no known power{since}{words}",
-                advice: "Check the BMC of the node: no power state is read from it.",
+                advice: "See what the words name; without words, check the BMC of the node.",
                 command: CommandText::Csm(SHOW_POWER),
             },
             Self::PowerStateMismatch => &CauseRow {

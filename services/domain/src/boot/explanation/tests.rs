@@ -13,8 +13,8 @@ use crate::{
     boot::{
         bos::options::Options,
         component::{
-            BegunBoot, BootPreparation, Component, EventStats, InventoryPresence, LastAction, NumberedToken,
-            PauseMark, Phase, StagedState, Status,
+            ActualState, BegunBoot, BootPreparation, Component, EventStats, InventoryPresence, LastAction,
+            NumberedToken, PauseMark, Phase, PowerTurns, StagedState, Status,
             view::{artifacts, bare},
         },
         configuration::ConfigurationObservation,
@@ -37,6 +37,7 @@ struct Node {
     power: Option<PowerSight>,
     history: Option<Vec<HistoryEvent>>,
     transitions: Vec<TransitionResult>,
+    holder: Option<HolderSight>,
     script: ScriptEvidence,
     batch: Option<BatchSight>,
     tools: SiteTools,
@@ -85,6 +86,7 @@ fn node() -> Node {
             event(0, HistoryChange::Enabled),
         ]),
         transitions: Vec::new(),
+        holder: None,
         script: ScriptEvidence::NotOffered,
         batch: None,
         tools: SiteTools::Csm,
@@ -191,6 +193,7 @@ impl Node {
                 configuration: None,
                 history: self.history.as_deref(),
                 transitions: Some(&self.transitions),
+                holder: self.holder.as_ref(),
                 script: &self.script,
                 batch: self.batch.as_ref(),
                 tools: self.tools,
@@ -214,6 +217,10 @@ fn shown(explanation: &Explanation) -> String {
         explanation.next_step.text,
         explanation.next_step.command
     )
+}
+
+fn held(seconds: i64, client: HolderClient) -> Option<HolderSight> {
+    Some(HolderSight { id: "t-1".into(), created_at: Some(at(seconds)), client })
 }
 
 fn pause_mark() -> PauseMark {

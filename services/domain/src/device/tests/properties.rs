@@ -1,14 +1,15 @@
 //! Properties of the status engine for every device.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use proptest::{prelude::*, sample::subsequence};
 
 use super::scene::{NOW, Scene, apply, fleet_name, scene};
 use crate::{
-    core::time::Timestamp,
+    core::{explanation::CauseOutcome, time::Timestamp},
     device::{
         evaluation::{DISCONNECT_TIMEOUT, StatusEvidence, evaluate},
+        explanation::{DeviceEvidence, DeviceReason, explain_device},
         fleet::{
             record::{Fleet, FleetSpec},
             rollout::{RolloutDecision, roll_out},
@@ -129,6 +130,28 @@ proptest! {
         prop_assert_eq!(once.updated, often.updated);
         prop_assert_eq!(once.applications, often.applications);
         prop_assert_eq!(once.lifecycle, often.lifecycle);
+    }
+
+    /// A device that is explained as being as wanted has no trouble in its statuses, unless its life has ended.
+    #[test]
+    fn explanations_agree_with_the_statuses(words in any_words()) {
+        let scene = scene(&words.join(" "));
+        let status = scene.evaluate().status;
+        let evidence =
+            DeviceEvidence { device: &scene.device, evaluated: scene.evidence(), enrolment: None };
+        let explanation = explain_device(&evidence);
+        let reasons: Vec<_> = explanation.causes().map(|cause| cause.reason).collect();
+        let has_ended = reasons.contains(&DeviceReason::Ended);
+        if explanation.outcome() == CauseOutcome::AsWanted && !has_ended {
+            prop_assert_eq!(status.summary.status, SummaryStatus::Online, "{:?}", reasons);
+            prop_assert_eq!(status.updated.status, UpdatedStatus::UpToDate, "{:?}", reasons);
+            prop_assert!(!matches!(
+                status.applications.status,
+                ApplicationsStatus::Error | ApplicationsStatus::Degraded
+            ));
+        }
+        let distinct: HashSet<_> = reasons.iter().collect();
+        prop_assert_eq!(distinct.len(), reasons.len(), "{:?}", reasons);
     }
 
     #[test]

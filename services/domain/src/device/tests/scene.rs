@@ -26,14 +26,14 @@ pub(super) const NOW: Timestamp = Timestamp(1_000_000_000);
 
 /// Device with the evidence about it.
 #[derive(Debug, Clone)]
-pub(super) struct Scene {
+pub(in crate::device) struct Scene {
     pub device: Device,
     pub fleet: Option<FleetVersion>,
     pub last_seen: Option<Timestamp>,
 }
 
 impl Scene {
-    pub(super) fn evidence(&self) -> StatusEvidence<'_> {
+    pub(in crate::device) fn evidence(&self) -> StatusEvidence<'_> {
         let fleet = self.fleet.as_ref();
         StatusEvidence { fleet, last_seen: self.last_seen, timeout: DISCONNECT_TIMEOUT, now: NOW }
     }
@@ -50,7 +50,7 @@ impl Scene {
 
 /// Returns a device, last seen now, with each word applied. A word is a name and values with colons between; `_` is a
 /// space.
-pub(super) fn scene(words: &str) -> Scene {
+pub(in crate::device) fn scene(words: &str) -> Scene {
     let device = Device::new(DeviceName::parse("d1").expect("a name"), NOW);
     let mut scene = Scene { device, fleet: None, last_seen: Some(NOW) };
     for word in words.split_whitespace() {
@@ -144,6 +144,9 @@ fn apply_record(device: &mut Device, name: &str, first: &str, second: &str) -> b
         "document" => device.spec.document = first.into(),
         "decommissioning" => device.spec.decommissioning = Some(DecommissionTarget::Unenroll),
         "spec-valid" => set(device, ConditionKind::SpecValid, ConditionStatus::True, "Valid", ""),
+        "several" => {
+            set(device, ConditionKind::MultipleOwners, ConditionStatus::True, "MultipleOwners", first)
+        }
         "spec-invalid" => set(device, ConditionKind::SpecValid, ConditionStatus::False, "Invalid", first),
         "summary" => device.status.summary.status = SummaryStatus::from_word(first).expect("a summary"),
         "updated" => device.status.updated.status = UpdatedStatus::from_word(first).expect("a status"),

@@ -1,10 +1,13 @@
+use std::collections::BTreeSet;
+
 use proptest::{prelude::*, sample::subsequence};
 
-use super::scene::{Scene, scene};
+use super::scene::{MOMENT, Scene, scene};
 use crate::{
-    core::{backoff::Jitter, time::Timestamp},
+    core::{backoff::Jitter, explanation::RecordReason, time::Timestamp},
     host::{
         evidence::{CallReports, HostMoment},
+        explanation::explain_host,
         record::reason::WaitReason,
         step,
     },
@@ -98,4 +101,24 @@ proptest! {
             prop_assert_eq!(again.call, None, "{}", words);
         }
     }
+
+    #[test]
+    fn every_host_is_explained(words in words()) {
+        let Scene { host, seen, policy } = scene(&words);
+        let explanation = explain_host(&step(&host, &seen, &policy, MOMENT).host);
+        let causes: Vec<_> = explanation.causes().map(|cause| cause.reason).collect();
+        let distinct: BTreeSet<_> = causes.iter().map(|reason| reason.row().word).collect();
+        prop_assert_eq!(causes.len(), distinct.len(), "{:?}: {}", causes, words);
+        prop_assert!(!explanation.next_step().text.is_empty(), "{}", words);
+    }
+}
+
+#[test]
+fn a_registration_that_goes_on_is_waited_for() {
+    let Scene { host, seen, policy } = scene("in:deprovisioning error:registration register=running");
+    let moment = HostMoment { now: Timestamp(0), jitter: Jitter(0) };
+    let first = step(&host, &seen, &policy, moment);
+    let second = step(&first.host, &seen, &policy, moment);
+    assert_eq!((first.reason, first.call), (WaitReason::DriverWorking, None));
+    assert_eq!((second.reason, second.call), (WaitReason::DriverWorking, None));
 }

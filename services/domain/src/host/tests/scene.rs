@@ -28,13 +28,13 @@ use crate::{
     },
 };
 
-pub(super) const NOW: Timestamp = Timestamp(10_000_000);
-pub(super) const MOMENT: HostMoment = HostMoment { now: NOW, jitter: Jitter(u32::MAX) };
+pub(in crate::host) const NOW: Timestamp = Timestamp(10_000_000);
+pub(in crate::host) const MOMENT: HostMoment = HostMoment { now: NOW, jitter: Jitter(u32::MAX) };
 
 /// Time of everything that happened before the decision.
-pub(super) const BEFORE: Timestamp = Timestamp(NOW.0 - 1_000);
+pub(in crate::host) const BEFORE: Timestamp = Timestamp(NOW.0 - 1_000);
 
-pub(super) struct Scene {
+pub(in crate::host) struct Scene {
     pub host: Host,
     pub seen: HostEvidence,
     pub policy: HostPolicy,
@@ -54,7 +54,7 @@ pub(super) struct Scene {
 /// - companions: `secret:word`, `no-slot`, `waiting-for-slot`, `settings:word`, `versions:word`, `on-reboot`,
 ///   `data-image`, `deploy-data:bad`, `pull-secret:bad`, `stored:arch`;
 /// - `rest`, `rest:over`, `rest:changed` for a rest that began earlier.
-pub(super) fn scene(words: &str) -> Scene {
+pub(in crate::host) fn scene(words: &str) -> Scene {
     let mut scene = bare();
     for word in words.split_whitespace() {
         if let Some((operation, answer)) = word.split_once('=') {
@@ -314,7 +314,11 @@ fn converse(scene: &mut Scene, operation: &str, answer: &str) {
 }
 
 /// Sets the last report of a part that carries calls out.
-pub(super) fn report_by(seen: &mut HostEvidence, carrier: CallCarrier, report: Option<DriverReport>) {
+pub(in crate::host) fn report_by(
+    seen: &mut HostEvidence,
+    carrier: CallCarrier,
+    report: Option<DriverReport>,
+) {
     match carrier {
         CallCarrier::HostProvisioner => seen.reports.host_provisioner = report,
         CallCarrier::PowerController => seen.reports.power_controller = report,

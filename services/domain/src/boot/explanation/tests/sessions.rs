@@ -109,7 +109,7 @@ fn sessions_name_the_causes_of_their_nodes_once() {
         waits for the inventory
           waiting: upstream_unavailable [- > -]
             s is held up by a peer: HSM at hsm (failing since 10:02: 500).
-            Mend that peer; the work then goes on by itself, and no attempt is lost. | reveille status
+            See to what the words name; the work then goes on by itself. | reveille status
         is next
           progressing: session_setup_due [- > -]
             Session s is about to select its nodes.

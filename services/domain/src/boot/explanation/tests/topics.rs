@@ -7,6 +7,14 @@ fn topics() -> Vec<(&'static str, Node)> {
     let staged =
         StagedState { session: Some("later".into()), last_updated: Some(at(10)), ..StagedState::default() };
     let lost = |node: &mut Node, trouble: Trouble| node.evaluated.power_trouble = Some(trouble);
+    let held_up = |holder: Option<HolderSight>| {
+        node().with(|node| {
+            let to_end = "transition t-1 of the power upstream to end";
+            node.evaluated.power_trouble = Some(waiting(to_end));
+            node.holder = holder;
+        })
+    };
+    let own = |withdrawn| HolderClient::Own { withdrawn_at: withdrawn };
     vec![
         (
             "1 inventory away",
@@ -93,6 +101,13 @@ fn topics() -> Vec<(&'static str, Node)> {
                 })
                 .ended(102, Reason::RetriesExhausted),
         ),
+        ("held by a transition, and the power service is not asked", held_up(None)),
+        ("held by a transition of before", held_up(held(580, own(None)))),
+        ("held by one that was withdrawn just now", held_up(held(100, own(Some(at(541)))))),
+        ("held by one that does not end", held_up(held(100, own(Some(at(540)))))),
+        ("held by another client", held_up(held(-299, HolderClient::Another))),
+        ("held by another client for long", held_up(held(-300, HolderClient::Another))),
+        ("held by one that was given up", held_up(held(100, HolderClient::GivenUp))),
         (
             "22 never came on",
             node()
@@ -243,6 +258,24 @@ fn topics() -> Vec<(&'static str, Node)> {
                 .ended(300, Reason::RetriesExhausted),
         ),
         (
+            "off before its last report",
+            node().with(|node| {
+                node.evaluated.power = PowerObservation::OffInDoubt;
+                node.component.reported.running_report = Some(at(580));
+            }),
+        ),
+        (
+            "turned too often by an evaluator of another version",
+            node().on().with(|node| {
+                let turns = PowerTurns { count: 99, last: Some(Action::PoweringOn) };
+                node.component.power.turns = turns;
+                node.component.evaluation.status =
+                    Some(Status { phase: Some(Phase::PoweringOff), status_override: Some(Arc::default()) });
+                node.component.reported.actual_state =
+                    Some(ActualState { boot_artifacts: Some(artifacts("k p i")), ..ActualState::default() });
+            }),
+        ),
+        (
             "second attempt waits for a peer",
             node().switched_on(100, 1).failed_to_switch(220, Action::PoweringOn, 1, "").with(|node| {
                 node.component.power.last_action.iter_mut().for_each(|last| last.failed = Some(true));
@@ -268,7 +301,7 @@ fn topics_are_named_by_their_evidence() {
         1 inventory away
           waiting: upstream_unavailable [- > prepared]
             x1 is held up by the inventory: HSM at hsm (failing since 10:02: 500).
-            Mend that peer; the work then goes on by itself, and no attempt is lost. | reveille status
+            See to what the words name; the work then goes on by itself. | reveille status
         1 not in the inventory
           held: unknown_to_inventory [prepared > power_accepted]
             x1 is not listed by the inventory since 1970-01-12T13:47:40Z, so its power is left alone.
@@ -280,11 +313,11 @@ fn topics_are_named_by_their_evidence() {
         7 configuration service refuses the question
           waiting: upstream_unavailable [- > prepared]
             x1 is held up by the configuration service: waiting for CFS at cfs (400 response size).
-            Mend that peer; the work then goes on by itself, and no attempt is lost. | reveille status
+            See to what the words name; the work then goes on by itself. | reveille status
         9 power unknown
-          waiting: power_state_unknown [power_accepted > power_on]
+          waiting: power_state_unknown [prepared > power_accepted]
             x1 has no known power: no BMC data.
-            Check the BMC of the node: no power state is read from it. | cray power status list --xnames x1
+            See what the words name; without words, check the BMC of the node. | cray power status list --xnames x1
         10 left out by the power service
           held: unknown_to_power [prepared > power_accepted]
             x1 is left out by the power service, so it is held.
@@ -321,6 +354,34 @@ fn topics_are_named_by_their_evidence() {
           failed: power_on_refused [prepared > power_accepted]
             x1 was not switched on: the power service refused, seen at 1970-01-12T13:48:21Z (attempt 1 of 3): Unable to reserve component.
             Remove the obstacle that the words name, then have it tried again. | reveille enable x1
+        held by a transition, and the power service is not asked
+          waiting: upstream_unavailable [prepared > power_accepted]
+            x1 is held up by the power service: waiting for transition t-1 of the power upstream to end.
+            See to what the words name; the work then goes on by itself. | reveille status
+        held by a transition of before
+          waiting: transition_awaited [prepared > power_accepted]
+            x1 is held since 1970-01-12T13:56:20Z by a power transition that is under way: t-1.
+            Wait: a transition ends with its action, or is withdrawn once its time is over. | reveille get transitions --node x1
+        held by one that was withdrawn just now
+          waiting: transition_awaited [prepared > power_accepted]
+            x1 is held since 1970-01-12T13:48:20Z by a power transition that is under way: t-1.
+            Wait: a transition ends with its action, or is withdrawn once its time is over. | reveille get transitions --node x1
+        held by one that does not end
+          waiting: transition_overdue [prepared > power_accepted]
+            x1 is held since 1970-01-12T13:48:20Z by a power transition that does not end: t-1.
+            End it at the power service. If that fails, make sure that it has no further effect, then give it up here. | reveille transition abandon --node x1
+        held by another client
+          waiting: transition_awaited [prepared > power_accepted]
+            x1 is held since 1970-01-12T13:41:41Z by a power transition that is under way: t-1.
+            Wait: a transition ends with its action, or is withdrawn once its time is over. | reveille get transitions --node x1
+        held by another client for long
+          waiting: transition_overdue [prepared > power_accepted]
+            x1 is held since 1970-01-12T13:41:40Z by a power transition that does not end: t-1.
+            End it at the power service. If that fails, make sure that it has no further effect, then give it up here. | reveille transition abandon --node x1
+        held by one that was given up
+          waiting: reservation_kept [prepared > power_accepted]
+            x1 is held since 1970-01-12T13:48:20Z by a power transition that was given up here: t-1.
+            End it at the power service: it may refuse the node to every other transition until then. | reveille get transitions --node x1
         22 never came on
           failed: power_on_timed_out [power_accepted > power_on]
             x1 never came on after it was switched on, seen at 1970-01-12T13:50:20Z (attempt 1 of 3): Timeout waiting for transition.
@@ -356,7 +417,7 @@ fn topics_are_named_by_their_evidence() {
         29 power service away
           waiting: upstream_unavailable [prepared > power_accepted]
             x1 is held up by the power service: waiting for PCS at pcs (failing since 10:02: timeout).
-            Mend that peer; the work then goes on by itself, and no attempt is lost. | reveille status
+            See to what the words name; the work then goes on by itself. | reveille status
         31 asks again and again
           failed: artifact_fetch_failing [script_requested > reported]
             x1 asked for its boot script again and again and reported nothing after it was switched on at 1970-01-12T13:48:20Z (attempt 1 of 3).
@@ -421,10 +482,18 @@ fn topics_are_named_by_their_evidence() {
           failed: power_off_timed_out < power_off_timed_out [prepared > power_accepted]
             x1 stayed on after it was switched off, seen at 1970-01-12T13:51:40Z (attempt 1 of 3).
             Check its BMC, cut its power there, then have it tried again. | cray power status list --xnames x1
+        off before its last report
+          waiting: power_state_mismatch [power_accepted > power_on]
+            x1 has just reported its boot and is shown as off.
+            Wait: the next sample of the power decides. | cray power status list --xnames x1
+        turned too often by an evaluator of another version
+          held: power_contested [prepared > power_accepted]
+            x1 was switched off and on in turn too often since 1970-01-12T13:46:40Z, so it is held.
+            Find who else switches the node, then begin a session with it. | reveille events x1 --kind power_action_began,power_action_failed
         second attempt waits for a peer
           waiting: upstream_unavailable < power_on_timed_out [- > prepared]
             x1 is held up by a service that prepares its boot: waiting for BSS at bss (503).
-            Mend that peer; the work then goes on by itself, and no attempt is lost. | reveille status
+            See to what the words name; the work then goes on by itself. | reveille status
         first attempt failed, second is due
           progressing: power_on_timed_out < power_action_due [power_accepted > power_on]
             x1 never came on after it was switched on, seen at 1970-01-12T13:50:20Z (attempt 1 of 3).
