@@ -3,15 +3,9 @@
 //! A mark on the record is all of it: the replica that acts follows the record. A transition of another client gets a
 //! record for that, so no later term waits for it either.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use chassis::{
-    Fault,
-    kinds::options::OptionsRecord,
-    observe::mirror::Mirror,
-    process::clock,
-    store::ledger::{Draft, Ledger},
-};
+use chassis::{Fault, process::clock, store::ledger::Draft};
 use domain::{
     boot::power::transition::{PowerTransition, TransitionDelivery},
     core::{event::Actor, invalid::Invalid},
@@ -19,26 +13,25 @@ use domain::{
 
 use crate::{
     convert,
-    driver::{PowerUpstream, UpstreamTransition},
+    driver::UpstreamTransition,
+    holder::{self, HolderQuestion, NodeHolder},
     journal::is_open,
-    store::TransitionTable,
 };
 
 /// Access to the transitions that may be abandoned.
 pub(crate) struct TransitionAbandonment {
-    pub(crate) transitions: Ledger<TransitionTable>,
-    pub(crate) driver: PowerUpstream,
-    pub(crate) options: Mirror<OptionsRecord>,
+    pub(crate) holders: HolderQuestion,
 }
 
 impl TransitionAbandonment {
-    /// Marks the transition as abandoned that has this `id`, here or at the upstream, or that has the component; one of
+    /// Marks the transition as abandoned that has this `id`, here or at the upstream, or that holds the component; one of
     /// the two is empty. One that is over on record or was abandoned before stays as it is. Returns its record from then
     /// on.
     ///
     /// # Errors
-    /// When there is no such transition, or one of another client has ended; when the upstream has to be asked and does
-    /// not answer, or the database does not.
+    /// When there is no such transition, or one of another client has ended; when the one that holds the component is of this
+    /// service and was not called off, because its time is not over or because it is in doubt; when the upstream has to be
+    /// asked and does not answer, or the database does not.
     pub(crate) async fn abandon(
         &self,
         id: String,
@@ -55,11 +48,11 @@ impl TransitionAbandonment {
     }
 
     async fn abandon_one(&self, id: &str, request_id: String) -> Result<PowerTransition, Fault> {
-        let recorded = self.transitions.view().all();
+        let recorded = self.holders.transitions.view().all();
         if recorded.iter().any(|one| one.id == id || one.upstream_id == id) {
             return self.mark(id.to_owned(), None, request_id).await;
         }
-        let found = self.driver.look_up(id, self.deadline()).await;
+        let found = self.holders.driver.look_up(id, self.holders.deadline()).await;
         let found = found.map_err(|failure| Fault::unavailable("power upstream", failure))?;
         match found {
             Some(found) if !found.open => Err(Fault::Locked {
@@ -71,22 +64,26 @@ impl TransitionAbandonment {
         }
     }
 
-    /// Abandons the transition that holds the component at the upstream, or else the open one on record.
+    /// Abandons the transition that holds the component. One of this service within its time is meant only if its id is
+    /// named: a person who says it again does not mean a later transition.
     async fn abandon_of(&self, component_id: &str, request_id: String) -> Result<PowerTransition, Fault> {
-        let holders = self.driver.holders(&HashSet::from([component_id.to_owned()]), self.deadline()).await;
-        let mut holders = holders.map_err(|failure| Fault::unavailable("power upstream", failure))?;
-        let abandoned: HashSet<_> = self.abandoned_ids();
-        holders.retain(|one| !abandoned.contains(&one.id));
-        if let Some(holder) = holders.into_iter().next() {
-            return self.mark(holder.id.clone(), Some(holder), request_id).await;
+        if let Some(own) = self.holders.own(component_id) {
+            return match own.withdrawn_at {
+                Some(_) => self.mark(own.id.clone(), None, request_id).await,
+                None => Err(within_its_time(&own, component_id)),
+            };
         }
-        let recorded = self.transitions.view().all();
-        let has_it = |one: &&Arc<PowerTransition>| {
-            is_open(one) && one.members.iter().any(|member| member.id == component_id)
-        };
-        let open = recorded.iter().find(has_it);
-        let open = open.ok_or_else(|| Fault::not_found("open transition of component", component_id))?;
-        self.mark(open.id.clone(), None, request_id).await
+        let mut holders = self.holders.ask(vec![component_id.to_owned()]).await?;
+        match (holders.found.pop(), holders.unread) {
+            (Some((NodeHolder::Foreign(found), _)), _) => {
+                self.mark(found.id.clone(), Some(found), request_id).await
+            }
+            (Some((NodeHolder::Own(held) | NodeHolder::Abandoned(held), _)), _) => {
+                self.mark(held.id.clone(), None, request_id).await
+            }
+            (None, Some(unread)) => Err(Fault::unavailable("power upstream", unread)),
+            (None, None) => Err(Fault::not_found("transition that holds component", component_id)),
+        }
     }
 
     /// Marks a transition on record, or puts one of another client on record, as it was `found` at the upstream.
@@ -97,7 +94,7 @@ impl TransitionAbandonment {
         request_id: String,
     ) -> Result<PowerTransition, Fault> {
         let now = Some(clock::now());
-        let write = self.transitions.write_by(Actor::Client, move |draft| {
+        let write = self.holders.transitions.write_by(Actor::Client, move |draft| {
             let held = draft.get(&id).or_else(|| known_upstream(draft, &id));
             let before = match (held, found) {
                 (Some(held), _) if !is_open(&held) || held.abandoned_at.is_some() => {
@@ -107,7 +104,7 @@ impl TransitionAbandonment {
                 (None, Some(found)) => PowerTransition {
                     id: convert::new_id(),
                     delivery: TransitionDelivery::Finished,
-                    created_at: now,
+                    created_at: holder::began(&found).or(now),
                     ..PowerTransition::of_another(found.action, &found.id, found.ids)
                 },
                 (None, None) => return Err(Fault::not_found("transition", &id)),
@@ -118,16 +115,15 @@ impl TransitionAbandonment {
         });
         write.await.map(|(transition, _)| transition)
     }
+}
 
-    fn abandoned_ids(&self) -> HashSet<String> {
-        let recorded = self.transitions.view().all();
-        let abandoned = recorded.iter().filter(|one| one.abandoned_at.is_some());
-        abandoned.map(|one| one.upstream_id.clone()).collect()
-    }
-
-    /// Returns the deadline for answers of the upstream (BOS reference 4, `pcs_read_timeout`).
-    fn deadline(&self) -> Duration {
-        Duration::from_secs(self.options.in_force().pcs_read_timeout.into())
+fn within_its_time(own: &PowerTransition, component_id: &str) -> Fault {
+    Fault::Locked {
+        kind: "transition".to_owned(),
+        name: own.id.clone(),
+        reason: format!(
+            "it holds component '{component_id}' and was not called off yet; name it by its id to abandon it all the same"
+        ),
     }
 }
 

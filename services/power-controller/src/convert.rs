@@ -49,6 +49,7 @@ pub(crate) fn power_state(
         spent_power_ons: asked_for.spent_power_ons,
         begun_actions: asked_for.begun_actions,
         action_waits_for: String::new(),
+        newer_than_report: None,
     }
 }
 
@@ -227,17 +228,19 @@ pub(crate) fn waiting_for_another(upstream_id: &str, since: &str) -> Trouble {
 pub(crate) fn waiting_for_reading(at: Timestamp) -> Trouble {
     let at = bos_time::text(at);
     Trouble::waiting_for(format_args!(
-        "a power reading from after {at}Z, when the last transition of the node ended; the power upstream has one within \
-         {} s",
+        "a power reading from after {at}Z, when the last transition of the node ended or was given up; \
+         the power upstream has one within {} s",
         power::SAMPLED.as_secs()
     ))
 }
 
 /// Returns the trouble of a node that another transition of the upstream holds; an empty `holder`: the holder is
-/// unknown.
+/// unknown, or an operator has abandoned it.
 pub(crate) fn waiting_for_holder(holder: &str) -> Trouble {
     if holder.is_empty() {
-        return Trouble::waiting_for("the unknown holder of a reservation of the node at the power upstream");
+        return Trouble::waiting_for(
+            "the end of a reservation of the node at the power upstream; its holder is unknown or was given up",
+        );
     }
     Trouble::waiting_for(format_args!("transition {holder} of the power upstream, which holds the node"))
 }

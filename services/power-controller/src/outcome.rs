@@ -21,11 +21,14 @@ pub(crate) struct NewResults {
     pub(crate) reserved: HashSet<String>,
     /// Reserved members, once their holders were searched for: their attempt is made later.
     pub(crate) held: Vec<TransitionMember>,
+    /// Members that were reserved before and that the upstream works on now: the time of their attempt begins.
+    pub(crate) freed: Vec<TransitionMember>,
 }
 
 impl NewResults {
     pub(crate) fn is_empty(&self) -> bool {
-        self.succeeded.is_empty() && self.failed.is_empty() && self.refused.is_empty() && self.held.is_empty()
+        let Self { succeeded, failed, asked: _, refused, reserved: _, held, freed } = self;
+        [succeeded, failed, refused, held, freed].into_iter().all(Vec::is_empty)
     }
 }
 
@@ -59,7 +62,11 @@ pub(crate) fn learn(transition: &mut PowerTransition, progress: TransitionProgre
                     results.reserved.insert(member.id.clone());
                 }
             }
-            Some(TaskState::Pending) | None => {}
+            Some(TaskState::Begun) if member.reservations > 0 => {
+                member.reservations = 0;
+                results.freed.push(member.clone());
+            }
+            Some(TaskState::Pending | TaskState::Begun) | None => {}
         }
     }
     results
@@ -73,7 +80,7 @@ pub(crate) fn may_have_begun(member: &TransitionMember) -> bool {
 /// Returns whether `progress` has the first results of the transition.
 pub(crate) fn is_first(transition: &PowerTransition, progress: &TransitionProgress) -> bool {
     transition.members.iter().all(is_unresolved)
-        && progress.tasks.iter().any(|task| task.state != TaskState::Pending)
+        && progress.tasks.iter().any(|task| !matches!(task.state, TaskState::Pending | TaskState::Begun))
 }
 
 /// Returns whether the end of the action leaves the power of a member open: the power may have changed, and the
@@ -112,6 +119,7 @@ mod tests {
             let (id, state) = word.split_once(':').unwrap();
             let state = match state {
                 "pending" => TaskState::Pending,
+                "begun" => TaskState::Begun,
                 "succeeded" => TaskState::Succeeded,
                 "timeout" => TaskState::TimedOut(state.to_owned()),
                 "reserved" => TaskState::Refused { words: state.to_owned(), reserved: true },
@@ -169,5 +177,14 @@ mod tests {
         "#]]
         .assert_eq(&rows);
         assert_eq!(transition.members.iter().filter(|member| is_unresolved(member)).count(), 0);
+    }
+
+    #[test]
+    fn wait_for_a_reservation_ends_once_the_upstream_works_on_the_node() {
+        let member = TransitionMember { id: "x1".into(), reservations: 3, ..TransitionMember::default() };
+        let mut transition = PowerTransition { members: vec![member], ..PowerTransition::default() };
+        for (look, freed) in [("x1:pending", 0), ("x1:begun", 1), ("x1:begun", 0)] {
+            assert_eq!(learn(&mut transition, tasks(look)).freed.len(), freed, "{look}");
+        }
     }
 }

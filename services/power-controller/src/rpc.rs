@@ -10,15 +10,17 @@ use domain::boot::power::transition::PowerTransition;
 use proto::{
     Encoded,
     power::{
-        AbandonTransitionRequest, AbandonTransitionResponse, ListPowerStatesRequest, ListPowerStatesResponse,
-        ListTransitionsRequest, ListTransitionsResponse, ReadPowerRequest, ReadPowerResponse,
-        WatchPowerStatesRequest, WatchPowerStatesResponse, power_service_server::PowerService,
+        self, AbandonTransitionRequest, AbandonTransitionResponse, ListPowerStatesRequest,
+        ListPowerStatesResponse, ListTransitionsRequest, ListTransitionsResponse, ReadHoldersRequest,
+        ReadHoldersResponse, ReadPowerRequest, ReadPowerResponse, WatchPowerStatesRequest,
+        WatchPowerStatesResponse, power_service_server::PowerService,
     },
 };
 use tonic::{Request, Response, Status, async_trait};
 
 use crate::{
     abandonment::TransitionAbandonment,
+    holder::{HolderQuestion, NodeHolders},
     inquiry::{InquiryAnswer, PowerInquiry},
     store::{PowerStateTable, TransitionTable},
 };
@@ -30,6 +32,7 @@ pub(crate) struct PowerRpc {
     pub(crate) states: Ledger<PowerStateTable>,
     pub(crate) transitions: Ledger<TransitionTable>,
     pub(crate) abandonment: TransitionAbandonment,
+    pub(crate) holders: HolderQuestion,
     pub(crate) inquiry: PowerInquiry,
     pub(crate) role: Role,
     pub(crate) tasks: Tasks,
@@ -82,6 +85,22 @@ impl PowerService for PowerRpc {
         let AbandonTransitionRequest { id, request_id, component_id } = request.into_inner();
         let transition = self.abandonment.abandon(id, component_id, request_id).await?;
         Ok(Response::new(AbandonTransitionResponse { transition: Some(transition_to_wire(&transition)) }))
+    }
+
+    async fn read_holders(
+        &self,
+        request: Request<ReadHoldersRequest>,
+    ) -> Result<Response<ReadHoldersResponse>, Status> {
+        self.transitions.fresh().await?;
+        let NodeHolders { found, unread } = self.holders.ask(request.into_inner().component_ids).await?;
+        let holders = found.into_iter().map(|(holder, component_ids)| power::NodeHolder {
+            transition: Some(transition_to_wire(&holder.shown())),
+            component_ids,
+        });
+        Ok(Response::new(ReadHoldersResponse {
+            holders: holders.collect(),
+            unread: unread.unwrap_or_default(),
+        }))
     }
 
     /// Lists transitions, the oldest first.

@@ -4,7 +4,7 @@ use proto::event::{ListEventsRequest, event_service_client::EventServiceClient};
 use tonic::Code;
 
 use super::{
-    crossing::{foreign, later},
+    crossing::{foreign, later, overdue_shutdown},
     *,
 };
 use crate::testing::pcs::PcsTrouble;
@@ -18,6 +18,13 @@ impl ControllerMesh {
         };
         let answer = self.client().abandon_transition(request).await;
         answer.map(|answer| answer.into_inner().transition.unwrap()).map_err(|status| status.code())
+    }
+
+    async fn holder(&self, component_id: &str) -> Result<Option<Transition>, Code> {
+        let request = ReadHoldersRequest { component_ids: vec![component_id.to_owned()] };
+        let answer = self.client().read_holders(request).await.map_err(|status| status.code())?.into_inner();
+        assert!(answer.holders.len() <= 1);
+        Ok(answer.holders.into_iter().next().and_then(|holder| holder.transition))
     }
 
     /// Waits until the power of the node is unknown because of this transition.
@@ -124,6 +131,31 @@ async fn only_a_transition_that_somebody_waits_for_is_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn holder_of_a_node_is_told_and_given_up_once() {
+    let mesh = administrated().await;
+    let foreign = mesh.holder("x1").await.unwrap().unwrap();
+    let shown = (foreign.id.as_str(), foreign.upstream_id.as_str(), foreign.delivery());
+    assert_eq!(shown, ("", "admin1", Delivery::Accepted));
+    assert!(foreign.created_at.is_some() && foreign.abandoned_at.is_none());
+    assert_eq!(mesh.holder("x3").await, Ok(None));
+
+    let marked = mesh.abandon("", "x1").await.unwrap();
+    mesh.pcs.set_power(&["x1"], "on", &later());
+    assert_eq!(mesh.until_taken(3).await[2], "Soft-Off x1");
+    let own = mesh.until_delivery(Delivery::Accepted).await;
+    assert_eq!(mesh.holder("x1").await.unwrap().unwrap().id, own.id);
+    assert_eq!(mesh.abandon("", "x1").await, Err(Code::FailedPrecondition), "a later one is not meant");
+    mesh.pcs.set_status_of(&own.upstream_id, "completed");
+    mesh.until_delivery(Delivery::Finished).await;
+
+    // The upstream still has the one that was given up.
+    assert_eq!(mesh.holder("x1").await.unwrap().unwrap().id, marked.id);
+    assert_eq!(mesh.abandon("", "x1").await.unwrap().id, marked.id);
+    mesh.pcs.trouble("list", Some(PcsTrouble::Answers(503, String::new())));
+    assert_eq!(mesh.holder("x1").await, Err(Code::Unavailable));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn transition_that_can_only_be_listed_is_given_up_for_good() {
     let mut mesh = ControllerMesh::new(Options::default()).await;
     mesh.pcs.add_transition(foreign("admin", "Soft-Off", "x1"));
@@ -132,8 +164,10 @@ async fn transition_that_can_only_be_listed_is_given_up_for_good() {
     mesh.start().await;
     let names = || async { mesh.state("x1").await.filter(|state| state.error.contains("transition admin")) };
     until("the transition that cannot be read", names).await;
+    assert_eq!(mesh.abandon("", "x9").await, Err(Code::Unavailable), "it may hold any node");
     let marked = mesh.abandon("admin", "").await.unwrap();
     assert_eq!((marked.upstream_id.as_str(), marked.members.len()), ("admin", 0));
+    assert_eq!(mesh.abandon("", "x9").await, Err(Code::NotFound));
     assert_eq!(mesh.until_taken(2).await[1], "Soft-Off x1");
     mesh.stop().await;
     mesh.start().await;
@@ -142,11 +176,22 @@ async fn transition_that_can_only_be_listed_is_given_up_for_good() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn transition_on_record_is_given_up_by_a_node() {
-    let mesh = ControllerMesh::started().await;
-    mesh.power_off(&["x1", "x2"]).await;
-    mesh.until_taken(1).await;
-    let open = mesh.until_delivery(Delivery::Accepted).await;
-    assert_eq!(mesh.abandon("", "x2").await.unwrap().id, open.id);
+async fn overdue_transition_is_given_up_by_a_node() {
+    let mesh = overdue_shutdown().await;
+    let is_overdue = || async { mesh.transitions().await.pop().filter(|one| one.withdrawn_at.is_some()) };
+    let open = until("a transition whose time is over", is_overdue).await;
+    mesh.pcs.trouble("list", Some(PcsTrouble::Answers(503, String::new())));
+    assert_eq!(mesh.abandon("", "x1").await.unwrap().id, open.id, "nobody has to be asked");
     assert_eq!(mesh.until_delivery(Delivery::Finished).await.error, "an operator gave it up");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transition_in_doubt_is_not_that_of_another_client() {
+    let mesh = ControllerMesh::started().await;
+    mesh.pcs.trouble("create", Some(PcsTrouble::LosesAnswers));
+    mesh.power_off(&["x1"]).await;
+    mesh.until_taken(1).await;
+    let own = mesh.transitions().await.pop().unwrap();
+    assert_eq!(mesh.holder("x1").await.unwrap().unwrap().id, own.id);
+    assert_eq!(mesh.abandon("", "x1").await, Err(Code::FailedPrecondition));
 }

@@ -3,11 +3,12 @@
 //! The service takes a transition before it has checked hardware or locks; the outcome of each node is in the tasks of
 //! the transition. The service polls hardware and answers power requests from its last poll.
 
+mod aside;
 mod listing;
 mod wire;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -26,21 +27,24 @@ use domain::{
         refusal::{self, RefusalMemory, RefusalStep, RefusedBatch},
     },
 };
+use futures_util::{StreamExt, stream};
 use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use upstream::{CredentialUse, Peer, Request};
 
-use self::listing::SharedListing;
+use self::{
+    aside::{NodesAside, RequestedNodes},
+    listing::SharedListing,
+};
 use super::{
-    DriverFailure, ForeignAnswer, ForeignQuery, FoundTransitions, NodeReading, UpstreamSearch,
-    UpstreamTransition,
+    DriverFailure, ForeignAnswer, ForeignQuery, FoundTransitions, NodeReading, OpenTransitions,
+    UpstreamSearch, UpstreamTransition,
 };
 use crate::driver::progress::{TransitionProgress, UpstreamRecord};
 
-/// Time during which a refused node is not requested again while the service took other nodes. Such a node costs the
-/// calls that find it among thousands, and comes from an inventory that an operator has to mend.
-const REFUSED_FOR: Duration = Duration::from_secs(300);
+/// Transitions that are read at a time, for people, who wait for the answer.
+const READS: usize = 8;
 
 /// Smallest batch size to which refusals of the service reduce transitions. A service that does not take so few nodes
 /// has another trouble than their number.
@@ -60,8 +64,7 @@ pub(crate) struct PcsDriver {
 #[derive(Default)]
 struct PowerRefusals {
     memory: RefusalMemory<String>,
-    /// Nodes that are not requested, with the time and the reason of their refusal.
-    set_aside: HashMap<String, (Instant, String)>,
+    aside: NodesAside,
     /// Whether the last request was refused for every node.
     refuses_all: bool,
 }
@@ -111,7 +114,9 @@ impl PcsDriver {
             match self.read(&part, deadline).await {
                 Ok(found) => {
                     question.batch.take();
-                    self.refusals.lock().memory.take(&part, Instant::now().into_std());
+                    let mut refusals = self.refusals.lock();
+                    refusals.memory.take(&part, Instant::now().into_std());
+                    refusals.aside.forget(&part);
                     question.readings.extend(found);
                 }
                 Err(DriverFailure::TooLarge(_)) if part.len() > 1 => question.halve(part),
@@ -125,17 +130,18 @@ impl PcsDriver {
         self.judge(question).ok_or(DriverFailure::Unreachable(words))
     }
 
-    /// Begins a request for the nodes that are not set aside. While every node is refused, a single node is requested
-    /// first.
+    /// Begins a request for the nodes that are not left out. While every node is refused, a single node is requested first.
+    /// Nodes that were refused before come last, apart from the others.
     fn begin(&self, ids: Vec<String>) -> PowerQuestion {
-        let (ids, readings) = self.set_aside(ids);
         let mut refusals = self.refusals.lock();
+        let RequestedNodes { fresh: ids, again, left_out: readings } =
+            refusals.aside.sort(ids, Instant::now());
         let round = refusals.memory.next_round();
         let (batch, parts) = if refusals.refuses_all {
             let (first, rest) = refusal::split_probes(ids, 1, round);
-            (RefusedBatch::probed(Instant::now().into_std()), vec![rest, first])
+            (RefusedBatch::probed(Instant::now().into_std()), vec![again, rest, first])
         } else {
-            (RefusedBatch::default(), vec![ids])
+            (RefusedBatch::default(), vec![again, ids])
         };
         let parts = parts.into_iter().filter(|part| !part.is_empty()).collect();
         PowerQuestion { parts, batch, round, readings, refused: Vec::new() }
@@ -167,7 +173,7 @@ impl PcsDriver {
         }
         for (id, text) in refused {
             refusals.memory.blame(&id, batch.is_taken(), now.into_std())?;
-            refusals.set_aside.insert(id.clone(), (now, text.clone()));
+            refusals.aside.put(&id, text.clone(), now);
             readings.push((id, NodeReading::undefined(text)));
         }
         Some(readings)
@@ -176,26 +182,13 @@ impl PcsDriver {
     /// Requests the node again even if it was refused recently.
     pub(crate) fn reconsider(&self, id: &str) {
         let mut refusals = self.refusals.lock();
-        refusals.set_aside.remove(id);
-        refusals.memory.forget([&id.to_owned()]);
+        let id = id.to_owned();
+        refusals.aside.forget([&id]);
+        refusals.memory.forget([&id]);
     }
 
     pub(crate) fn clock(&self) -> Option<ClockOffset> {
         self.peer.clock()
-    }
-
-    /// Splits off nodes that were refused recently, with the reasons of their refusals.
-    fn set_aside(&self, ids: Vec<String>) -> (Vec<String>, Vec<(String, NodeReading)>) {
-        let set_aside = &mut self.refusals.lock().set_aside;
-        set_aside.retain(|_, (since, _)| since.elapsed() < REFUSED_FOR);
-        let (mut asked, mut known) = (Vec::with_capacity(ids.len()), Vec::new());
-        for id in ids {
-            match set_aside.get(&id) {
-                Some((_, text)) => known.push((id, NodeReading::undefined(text.clone()))),
-                None => asked.push(id),
-            }
-        }
-        (asked, known)
     }
 
     async fn read(
@@ -359,6 +352,33 @@ impl PcsDriver {
         let mut held = self.begun(open, deadline).await?;
         held.retain(|one| one.open && one.ids.iter().any(|id| ids.contains(id)));
         Ok(held)
+    }
+
+    /// Returns the transitions that have not ended, without the `known` ones.
+    pub(crate) async fn open_beside(
+        &self,
+        known: &HashSet<String>,
+        deadline: Duration,
+    ) -> Result<OpenTransitions, DriverFailure> {
+        let mut listed = self.list(deadline).await?;
+        listed.retain(|one| !one.is_over() && !known.contains(&one.id));
+        listed.sort_by_key(|one| std::cmp::Reverse(one.created_at()));
+        let reads = listed.into_iter().map(|one| async move {
+            let found = self.transition(&one.id, deadline).await;
+            (one.id, found)
+        });
+        let mut reads = stream::iter(reads).buffered(READS);
+        let mut open = OpenTransitions::default();
+        while let Some((id, found)) = reads.next().await {
+            match found {
+                Ok(found) => open.read.extend(found.map(|one| one.record_of_begun()).filter(|one| one.open)),
+                Err(failure) => {
+                    let failure = failure.about(&id);
+                    open.unread.push((id, failure));
+                }
+            }
+        }
+        Ok(open)
     }
 
     /// Returns the transitions without a record that have not ended, or that have since the last answer; the newest first.

@@ -1,4 +1,4 @@
-use std::fmt::Write as _;
+use std::{collections::HashMap, fmt::Write as _};
 
 use domain::core::time::Timestamp;
 use expect_test::expect;
@@ -132,14 +132,16 @@ async fn nodes_beside_refused_probes_are_read_in_the_end() {
 }
 
 #[tokio::test]
-async fn lone_refused_node_is_blamed_once_another_is_taken() {
+async fn lone_refused_node_is_blamed_once_others_are_taken_twice() {
     let fake = FakePcs::start().await;
     let pcs = driver(&fake);
     fake.set_power(&["x1", "x2"], "off", "");
     fake.trouble("status", Some(PcsTrouble::Refuses("x2".into(), 400, r#"{"detail": "no"}"#.into())));
-    let refused = pcs.power(ids("x2"), DEADLINE).await;
-    assert!(matches!(refused, Err(DriverFailure::Unreachable(_))), "{refused:?}");
-    pcs.power(ids("x1"), DEADLINE).await.unwrap();
+    for _ in 0..2 {
+        let refused = pcs.power(ids("x2"), DEADLINE).await;
+        assert!(matches!(refused, Err(DriverFailure::Unreachable(_))), "{refused:?}");
+        pcs.power(ids("x1"), DEADLINE).await.unwrap();
+    }
     assert!(show(pcs.power(ids("x2"), DEADLINE).await.unwrap()).starts_with("x2 Undefined"));
 }
 
@@ -155,6 +157,27 @@ async fn a_node_that_was_set_aside_is_asked_for_in_its_next_generation() {
     assert!(reading().await.starts_with("x2 Undefined"));
     pcs.reconsider("x2");
     assert_eq!(reading().await, "x2 Off \"\"\n");
+}
+
+#[tokio::test]
+async fn a_node_that_was_set_aside_by_mistake_is_read_again_soon() {
+    let fake = FakePcs::start().await;
+    let pcs = driver(&fake);
+    fake.set_power(&["x1", "x2", "x3"], "off", "");
+    fake.trouble("status", Some(PcsTrouble::Refuses("x2".into(), 400, r#"{"detail": "no"}"#.into())));
+    let reading = async || show(pcs.power(ids("x1 x2 x3"), DEADLINE).await.unwrap());
+    assert!(reading().await.contains("x2 Undefined"));
+    let asked = fake.calls().len();
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(15)).await;
+    tokio::time::resume();
+    assert!(reading().await.contains("x2 Undefined"));
+    assert_eq!(fake.calls().len() - asked, 2, "one call for it, and one for the others");
+    fake.trouble("status", None);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(30)).await;
+    tokio::time::resume();
+    assert!(reading().await.contains("x2 Off"));
 }
 
 #[tokio::test]
@@ -326,7 +349,7 @@ async fn tasks_tell_what_becomes_of_nodes_and_the_transition_when_it_is_over() {
         abort-signaled: ended false
         completed: ended true
           x1: Pending
-          x2: Pending
+          x2: Begun
           x3: Succeeded
           x4: Refused { words: "PCS: Unable to reserve component (Failed to achieve transition)", reserved: true }
           x5: Refused { words: "PCS: Missing xname", reserved: false }

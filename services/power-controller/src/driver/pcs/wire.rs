@@ -231,6 +231,7 @@ impl WireTask {
             "failed" if self.was_asked() => TaskState::TimedOut(self.words()),
             "failed" => TaskState::Failed(self.words()),
             "unsupported" | "un-supported" => TaskState::Refused { words: self.words(), reserved: false },
+            "in-progress" => TaskState::Begun,
             _ => TaskState::Pending,
         }
     }

@@ -42,11 +42,11 @@ fn known_holder_is_waited_for_and_an_abandoned_one_is_not() {
             poll holders {"t-0"}
         abandoned: ["t-0"]
         t-0 holds x1:
-            report x1 attempt 1 'waiting for the unknown holder of a reservation of the node at the power upstream'
+            report x1 attempt 1 'waiting for the end of a reservation of the node at the power upstream; its holder is unknown or was given up'
             write T1 Finished [x1 Refused reserved 1]; T2 Prepared [x1 reserved 1]
             step T2 in 2 s
         T2 is due:
-            announce x1 attempt 1 'waiting for the unknown holder of a reservation of the node at the power upstream'
+            announce x1 attempt 1 'waiting for the end of a reservation of the node at the power upstream; its holder is unknown or was given up'
             write T2 Sent [x1 reserved 1]
             ask for powering_on of x1
     "#]].assert_eq(&log);
