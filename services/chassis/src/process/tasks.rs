@@ -1,9 +1,13 @@
 //! Tasks that live as long as the process: none ends unnoticed.
 
-use std::{future::Future, sync::Arc, task::Poll, time::Duration};
+use std::{collections::HashMap, future::Future, sync::Arc, task::Poll, time::Duration};
 
+use anyhow::Context as _;
 use parking_lot::Mutex;
-use tokio::{sync::Notify, task::JoinSet};
+use tokio::{
+    sync::Notify,
+    task::{self, JoinSet},
+};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -21,10 +25,17 @@ pub struct Tasks {
 
 #[derive(Default)]
 struct TasksInner {
-    running: Mutex<JoinSet<Ended>>,
+    running: Mutex<RunningTasks>,
     spawned: Notify,
 }
 
+#[derive(Default)]
+struct RunningTasks {
+    tasks: JoinSet<anyhow::Result<()>>,
+    names: HashMap<task::Id, &'static str>,
+}
+
+/// Task that ended: its name, and how it ended.
 type Ended = (&'static str, anyhow::Result<()>);
 
 impl Tasks {
@@ -37,7 +48,7 @@ impl Tasks {
         let task = Box::pin(task).instrument(tracing::info_span!("run", task = name));
         #[cfg(feature = "simulation")]
         let task = self.gate.clone().pass(task);
-        self.shared.running.lock().spawn(async move { (name, task.await) });
+        self.shared.running.lock().spawn(name, task);
         self.shared.spawned.notify_one();
     }
 
@@ -81,9 +92,11 @@ impl Tasks {
         let outcome = self.watch_over().await;
         self.shutdown.cancel();
         let drained = tokio::time::timeout(grace, self.drain()).await;
-        self.shared.running.lock().abort_all();
+        let late = self.shared.running.lock().abort_all();
         outcome?;
-        drained.unwrap_or_else(|_| Err(anyhow::anyhow!("tasks did not end within {grace:?}")))
+        drained.unwrap_or_else(|_| {
+            Err(anyhow::anyhow!("tasks did not end within {grace:?}: {}", late.join(", ")))
+        })
     }
 
     /// Drops every task where it is, as the end of the process would.
@@ -110,9 +123,9 @@ impl Tasks {
                 () = self.shutdown.cancelled() => return Ok(()),
                 // An empty set of tasks never wakes its waiter, so each spawn does.
                 () = self.shared.spawned.notified() => {}
-                ended = self.next_ended() => {
+                (name, outcome) = self.next_ended() => {
+                    outcome?;
                     if !self.shutdown.is_cancelled() {
-                        let name = check(ended)?;
                         anyhow::bail!("task {name} ended although nobody asked it to");
                     }
                 }
@@ -122,25 +135,45 @@ impl Tasks {
 
     async fn drain(&self) -> anyhow::Result<()> {
         let mut outcome = Ok(());
-        while !self.shared.running.lock().is_empty() {
-            let ended = check(self.next_ended().await);
-            outcome = outcome.and(ended.map(drop));
+        while !self.shared.running.lock().tasks.is_empty() {
+            let (_, ended) = self.next_ended().await;
+            outcome = outcome.and(ended);
         }
         outcome
     }
 
-    async fn next_ended(&self) -> Result<Ended, tokio::task::JoinError> {
-        std::future::poll_fn(|context| match self.shared.running.lock().poll_join_next(context) {
-            Poll::Ready(Some(ended)) => Poll::Ready(ended),
-            Poll::Ready(None) | Poll::Pending => Poll::Pending,
-        })
-        .await
+    /// Waits for the next task that ends; while there is none, for ever.
+    async fn next_ended(&self) -> Ended {
+        std::future::poll_fn(|context| self.shared.running.lock().poll_ended(context)).await
     }
 }
 
-fn check(ended: Result<Ended, tokio::task::JoinError>) -> anyhow::Result<&'static str> {
-    let (name, outcome) = ended.map_err(|error| anyhow::anyhow!("a task panicked: {error}"))?;
-    outcome.map(|()| name).map_err(|error| error.context(format!("task {name}")))
+impl RunningTasks {
+    fn spawn(&mut self, name: &'static str, task: impl Future<Output = anyhow::Result<()>> + Send + 'static) {
+        let id = self.tasks.spawn(task).id();
+        self.names.insert(id, name);
+    }
+
+    fn poll_ended(&mut self, context: &mut std::task::Context<'_>) -> Poll<Ended> {
+        let Poll::Ready(Some(ended)) = self.tasks.poll_join_next_with_id(context) else {
+            return Poll::Pending;
+        };
+        let id = ended.as_ref().map_or_else(task::JoinError::id, |(id, _)| *id);
+        let name = self.names.remove(&id).unwrap_or_default();
+        let outcome = match ended {
+            Ok((_, outcome)) => outcome.with_context(|| format!("task {name}")),
+            Err(panicked) => Err(anyhow::anyhow!("task {name} panicked: {panicked}")),
+        };
+        Poll::Ready((name, outcome))
+    }
+
+    /// Has every task dropped where it waits next, and returns their names in order.
+    fn abort_all(&mut self) -> Vec<&'static str> {
+        self.tasks.abort_all();
+        let mut names: Vec<_> = self.names.values().copied().collect();
+        names.sort_unstable();
+        names
+    }
 }
 
 #[cfg(test)]
@@ -169,6 +202,16 @@ mod tests {
         tasks.spawn_until_shutdown("endless", std::future::pending::<anyhow::Result<()>>());
         tasks.shutdown().cancel();
         tasks.finished(GRACE).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn tasks_that_do_not_end_are_named() {
+        let tasks = Tasks::default();
+        tasks.spawn("deaf", std::future::pending());
+        tasks.spawn("steady", until_shutdown(tasks.shutdown()));
+        tasks.shutdown().cancel();
+        let error = tasks.finished(Duration::from_millis(50)).await.unwrap_err();
+        assert_eq!(error.to_string(), "tasks did not end within 50ms: deaf");
     }
 
     #[tokio::test]

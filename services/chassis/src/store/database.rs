@@ -130,10 +130,7 @@ pub async fn connect_as<M: MigratorTrait>(
     }
     let mut database = match open(url, options).await {
         Ok(database) => database,
-        Err(error) => {
-            let cause = connection_error(url, error).await;
-            return Err(cause.context(format!("database {}", without_password(url))));
-        }
+        Err(error) => return Err(connection_error(url, error).await),
     };
     // The callback runs after every statement. Release builds have no failpoints to pass.
     if cfg!(debug_assertions) {
@@ -146,9 +143,22 @@ pub async fn connect_as<M: MigratorTrait>(
     Ok(database)
 }
 
+/// Connects to `url` and asks nothing, to see whether that is possible. A file has to exist.
+///
+/// # Errors
+/// When the database cannot be reached.
+pub async fn reach(url: &str) -> anyhow::Result<()> {
+    let mut options = ConnectOptions::new(url);
+    options.sqlx_logging(false).acquire_timeout(ACQUIRE_TIMEOUT).max_connections(1);
+    match Database::connect(options).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(connection_error(url, error).await),
+    }
+}
+
 /// Returns the host of a database on another machine whose certificate and name are not both verified; `None`: the
 /// connection is safe, stays on this machine, or is no connection to a server.
-fn unverified_host(url: &str) -> Option<String> {
+pub fn unverified_host(url: &str) -> Option<String> {
     let is_server = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
     // An address that cannot be read fails when it is connected to, with the reason.
     let options: PgConnectOptions = is_server.then(|| url.parse().ok())??;
@@ -185,13 +195,15 @@ fn is_out_of_time(error: &DbErr) -> bool {
 /// The reason why the database cannot be connected to. The pool retries refused connections, and in the end only
 /// reports a timeout; a single connection shows the reason.
 async fn connection_error(url: &str, error: DbErr) -> anyhow::Error {
-    if url.starts_with("sqlite:") {
-        return error.into();
-    }
-    match tokio::time::timeout(RELEASE_TIMEOUT, sqlx::PgConnection::connect(url)).await {
-        Ok(Err(cause)) => cause.into(),
-        Ok(Ok(_)) | Err(_) => error.into(),
-    }
+    let cause: anyhow::Error = if url.starts_with("sqlite:") {
+        error.into()
+    } else {
+        match tokio::time::timeout(RELEASE_TIMEOUT, sqlx::PgConnection::connect(url)).await {
+            Ok(Err(cause)) => cause.into(),
+            Ok(Ok(_)) | Err(_) => error.into(),
+        }
+    };
+    cause.context(format!("database {}", without_password(url)))
 }
 
 /// Compares blocks with pages: SQLite maps the index of its log into memory, and reserves a block in each page of the
@@ -524,7 +536,49 @@ mod tests {
                 assert_eq!(again.is_ok(), is_taken, "{} {name}: {again:?}", kind.kind);
             }
             let refused = format!("{:#}", connect::<NoTables>(&kind.url).await.unwrap_err());
-            assert!(refused.contains("renamed_names") && !refused.contains("additive"), "{refused}");
+            let told = "tables that this part does not know (migrations additive_colours, renamed_names)";
+            assert!(refused.contains(told), "{refused}");
+        }
+    }
+
+    #[tokio::test]
+    async fn database_of_another_part_is_refused() {
+        for kind in test_databases::every_kind().await {
+            connect::<FirstPart>(&kind.url).await.unwrap();
+            connect::<FirstPart>(&kind.url).await.unwrap();
+            let refused = format!("{:#}", connect::<SecondPart>(&kind.url).await.unwrap_err());
+            assert!(refused.contains("database_url of its own"), "{}: {refused}", kind.kind);
+        }
+    }
+
+    struct FirstPart;
+
+    impl MigratorTrait for FirstPart {
+        fn migrations() -> Vec<Box<dyn sea_orm_migration::MigrationTrait>> {
+            vec![Box::new(LedgerTables), Box::new(NamedMigration("additive_first"))]
+        }
+    }
+
+    struct SecondPart;
+
+    impl MigratorTrait for SecondPart {
+        fn migrations() -> Vec<Box<dyn sea_orm_migration::MigrationTrait>> {
+            vec![Box::new(LedgerTables), Box::new(NamedMigration("additive_second"))]
+        }
+    }
+
+    struct NamedMigration(&'static str);
+
+    impl sea_orm_migration::MigrationName for NamedMigration {
+        fn name(&self) -> &str {
+            self.0
+        }
+    }
+
+    #[sea_orm_migration::async_trait::async_trait]
+    impl sea_orm_migration::MigrationTrait for NamedMigration {
+        async fn up(&self, _: &sea_orm_migration::SchemaManager) -> Result<(), DbErr> {
+            Ok(())
         }
     }
 

@@ -60,6 +60,7 @@ pub(super) async fn migrate<M: MigratorTrait>(database: &DatabaseConnection) -> 
     loop {
         tries += 1;
         match up::<M>(database).await {
+            Err(error @ DbErr::Migration(_)) => return Err(error),
             Err(error) if is_shared(database) && tries < MIGRATIONS => {
                 tracing::debug!(%error, "another replica may be bringing the tables up to date");
                 tokio::time::sleep(pause::after(tries)).await;
@@ -73,8 +74,33 @@ pub(super) async fn migrate<M: MigratorTrait>(database: &DatabaseConnection) -> 
 /// finds it finished. Left to itself SQLite would commit statement by statement.
 async fn up<M: MigratorTrait>(database: &DatabaseConnection) -> Result<(), DbErr> {
     let transaction = database.begin().await?;
+    CompleteMigrator::<M>::install(&transaction).await?;
+    refuse_tables_of_others::<M>(&transaction).await?;
     CompleteMigrator::<M>::up(&transaction, None).await?;
     transaction.commit().await
+}
+
+/// Refuses a database of another part or of a later version.
+///
+/// A later version has applied all migrations of this one, and others that may be ignored if they are [`ADDITIVE`]. The
+/// database of another part lacks some migrations of this one.
+async fn refuse_tables_of_others<M: MigratorTrait>(database: &impl ConnectionTrait) -> Result<(), DbErr> {
+    let ours = CompleteMigrator::<M>::migrations();
+    let applied = M::get_migration_models(database).await?;
+    let is_ours = |name: &str| ours.iter().any(|migration| migration.name() == name);
+    let is_applied = |name: &str| applied.iter().any(|one| one.version == name);
+    let unknown: Vec<_> =
+        applied.iter().map(|one| one.version.as_str()).filter(|name| !is_ours(name)).collect();
+    let is_later = unknown.iter().all(|name| name.starts_with(ADDITIVE))
+        && ours.iter().all(|migration| is_applied(migration.name()));
+    if unknown.is_empty() || is_later {
+        return Ok(());
+    }
+    Err(DbErr::Migration(format!(
+        "the database has tables that this part does not know (migrations {}). If they are of another part, give each part \
+         a database_url of its own; if they are of a later version, start that version",
+        unknown.join(", ")
+    )))
 }
 
 /// The migrations of a part and those that ledgers got after [`LedgerTables`], which no part has to name.
