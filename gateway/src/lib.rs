@@ -1,8 +1,8 @@
 //! The HTTP/JSON faces of the mesh.
 //!
 //! The gateway owns the shape of JSON, query parameters, problem documents and nothing else. It keeps no state but a
-//! copy of what it shows to clients of Kubernetes, and knows no rule about components, sessions, templates or hosts:
-//! the services judge values, and the gateway only judges whether a request fits a message at all.
+//! copy of the objects that it shows to clients of Kubernetes, and knows no rule about components, sessions, templates
+//! or hosts: the services judge values, and the gateway only judges whether a request fits a message at all.
 //!
 //! A face is a contract: its JSON, titles, lists and paths, translated to calls of the mesh.
 //!
@@ -22,6 +22,7 @@ use std::{convert::Infallible, net::SocketAddr};
 use anyhow::Context as _;
 use axum::{Router, extract::Request, response::Response};
 use chassis::{
+    Start,
     kinds::agent::AgentCertificates,
     mesh::bodies::Pace,
     observe::mirror::Mirror,
@@ -41,7 +42,7 @@ use crate::{
     identity::IdentityGate,
     kubernetes::KubernetesFace,
     mesh::MeshHandle,
-    port::FaceRouters,
+    port::{CallerChecks, FaceRouters},
 };
 
 mod bos;
@@ -65,7 +66,11 @@ pub const CONTRACTS: [(&str, &str); 3] = [
 ///
 /// # Errors
 /// When the address of a service in the settings cannot be read, or a bound of the gateway is zero.
-pub async fn start(context: chassis::Context, listener: TcpListener) -> anyhow::Result<()> {
+pub fn start(context: chassis::Context, listener: TcpListener) -> Start {
+    Box::pin(serve_at(context, listener))
+}
+
+async fn serve_at(context: chassis::Context, listener: TcpListener) -> anyhow::Result<()> {
     let settings = &context.settings.gateway;
     for (key, most) in [
         ("connections", settings.connections),
@@ -85,12 +90,13 @@ pub async fn start(context: chassis::Context, listener: TcpListener) -> anyhow::
     let mesh = MeshHandle::new(&context.settings, context.tasks.shutdown())?;
     let places = AdmissionPlaces::new(settings, &context.capacity);
     let gate = IdentityGate::start(&settings.identity, &context.tasks)?;
-    let kubernetes = kubernetes(&context, mesh.clone(), &places, gate.as_ref()).await?;
-    let flightctl = flightctl(&context, mesh.clone(), &places, gate.as_ref()).await?;
+    let checks = CallerChecks { gate, audit: context.audit_log("gateway")? };
+    let kubernetes = kubernetes(&context, mesh.clone(), &places, &checks).await?;
+    let flightctl = flightctl(&context, mesh.clone(), &places, &checks).await?;
     let faces = FaceRouters { kubernetes, flightctl };
     agents(&context, mesh.clone(), &places).await?;
-    warn_of_strangers(address, gate.as_ref());
-    let app = port::app(&context.settings, mesh, &places, faces, gate);
+    warn_of_strangers(address, &checks);
+    let app = port::app(&context.settings, mesh, &places, faces, checks);
     // Only for the logging level: every request asks the owner of the records that it is about.
     let registry = context.channel(&context.settings.component_registry.url)?;
     let _options = Mirror::of_options(&context, registry, || {});
@@ -106,7 +112,7 @@ async fn kubernetes(
     context: &chassis::Context,
     mesh: MeshHandle,
     places: &AdmissionPlaces,
-    gate: Option<&IdentityGate>,
+    checks: &CallerChecks,
 ) -> anyhow::Result<Router> {
     let settings = &context.settings.gateway;
     if !settings.kubernetes.serve {
@@ -114,7 +120,7 @@ async fn kubernetes(
     }
     let face = KubernetesFace::start(context, mesh)?;
     let router = kubernetes::router(face, places);
-    let port = FacePort { face: "kubernetes", own: &settings.kubernetes, mount: kubernetes::PREFIX, gate };
+    let port = FacePort { face: "kubernetes", own: &settings.kubernetes, mount: kubernetes::PREFIX, checks };
     listen(context, port, router.clone()).await?;
     Ok(router)
 }
@@ -124,21 +130,21 @@ async fn flightctl(
     context: &chassis::Context,
     mesh: MeshHandle,
     places: &AdmissionPlaces,
-    gate: Option<&IdentityGate>,
+    checks: &CallerChecks,
 ) -> anyhow::Result<Router> {
     let settings = &context.settings.gateway;
     if !settings.flightctl.serve {
         return Ok(Router::new());
     }
     let router = flightctl::router(FlightctlFace::new(mesh), places);
-    let port = FacePort { face: "flightctl", own: &settings.flightctl, mount: flightctl::PREFIX, gate };
+    let port = FacePort { face: "flightctl", own: &settings.flightctl, mount: flightctl::PREFIX, checks };
     listen(context, port, router.clone()).await?;
     Ok(router)
 }
 
 /// Warns where other machines reach a port of which nobody is asked for credentials.
-fn warn_of_strangers(address: SocketAddr, gate: Option<&IdentityGate>) {
-    if gate.is_none() && !address.ip().is_loopback() {
+fn warn_of_strangers(address: SocketAddr, checks: &CallerChecks) {
+    if checks.gate.is_none() && !address.ip().is_loopback() {
         tracing::warn!(
             %address,
             "callers are asked for no credentials, and everybody who reaches this port may do everything; set gateway.identity"
@@ -152,12 +158,12 @@ struct FacePort<'a> {
     own: &'a FaceSettings,
     /// Prefix of the paths of the face on the common port.
     mount: &'static str,
-    gate: Option<&'a IdentityGate>,
+    checks: &'a CallerChecks,
 }
 
 /// Serves a face on its own port, if it has one.
 async fn listen(context: &chassis::Context, port: FacePort<'_>, router: Router) -> anyhow::Result<()> {
-    let FacePort { face, own, mount, gate } = port;
+    let FacePort { face, own, mount, checks } = port;
     if own.listen.is_empty() {
         return Ok(());
     }
@@ -167,8 +173,8 @@ async fn listen(context: &chassis::Context, port: FacePort<'_>, router: Router) 
     let listener = chassis::bind(&format!("gateway.{face}"), listen).await?;
     let address = listener.local_addr().context("local address")?;
     let limits = limits(&context.settings.gateway, &context.capacity);
-    warn_of_strangers(address, gate);
-    let app = port::face_app(router, mount, gate.cloned());
+    warn_of_strangers(address, checks);
+    let app = port::face_app(router, mount, checks.clone());
     serve(context, ServedListener { listener, tls }, app, port::is_vital, limits);
     tracing::info!(part = "gateway", %address, face, "listening for the clients of a face");
     Ok(())

@@ -8,7 +8,7 @@ use axum::{
     middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
 };
-use chassis::{Settings, mesh::client_name};
+use chassis::{Settings, mesh::client_name, process::audit::AuditLog};
 use http::{Method, StatusCode};
 use tower::{Layer, Service};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -25,7 +25,7 @@ use crate::{
         problem::RequestProblem,
         trace::traced,
     },
-    identity::{IdentityGate, RequestCaller},
+    identity::{AuditedRequest, IdentityGate, RequestCaller},
     kubernetes,
     mesh::MeshHandle,
     reveille,
@@ -50,6 +50,15 @@ pub(crate) struct FaceRouters {
     pub flightctl: Router,
 }
 
+/// Checks of callers, in front of every face.
+#[derive(Clone, Default)]
+pub(crate) struct CallerChecks {
+    /// Gate; `None`: everybody may do everything.
+    pub gate: Option<IdentityGate>,
+    /// Audit log, if there is one.
+    pub audit: Option<AuditLog>,
+}
+
 /// Returns the service of the common port, with further faces under their prefixes. Requests are traced around the
 /// routes and not within, so that answers to unknown paths carry an id too.
 pub(crate) fn app(
@@ -57,34 +66,54 @@ pub(crate) fn app(
     mesh: MeshHandle,
     places: &AdmissionPlaces,
     faces: FaceRouters,
-    gate: Option<IdentityGate>,
+    checks: CallerChecks,
 ) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Unpin + use<>
 {
     let common = router(BosFace::new(mesh, settings), places);
     let common = common.nest_service(kubernetes::PREFIX, faces.kubernetes);
     let common = common.nest_service(flightctl::PREFIX, faces.flightctl);
-    let guard = PortGuard { gate, mount: "" };
+    let guard = PortGuard { checks, mount: "" };
     from_fn(traced).layer(from_fn_with_state(guard, guarded).layer(common))
 }
 
-/// Gate in front of a port.
+/// Checks in front of a port.
 #[derive(Clone)]
 struct PortGuard {
-    /// Gate; `None`: everybody may do everything.
-    gate: Option<IdentityGate>,
+    checks: CallerChecks,
     /// Prefix of the paths of the port on the common port.
     mount: &'static str,
 }
 
 /// Passes on a request that its caller may make, and works on it in the name of the caller.
 async fn guarded(State(guard): State<PortGuard>, request: Request, next: Next) -> Response {
-    let PortGuard { gate, mount } = guard;
-    let Some(gate) = gate else { return next.run(request).await };
+    let PortGuard { checks: CallerChecks { gate, audit }, mount } = guard;
     let path = format!("{mount}{}", request.uri().path());
-    let request = match gate.admit(mount, request).await {
-        Ok(request) => request,
-        Err(refusal) => return refusal.challenging(refused(&path, refusal.problem())),
+    let mut audited = audit.map(|log| AuditedRequest::begin(log, &request, &path));
+    let admitted = match gate {
+        Some(gate) => gate.admit(mount, request).await,
+        None => Ok(request),
     };
+    let response = match admitted {
+        Ok(request) => {
+            if let Some(audited) = &mut audited {
+                audited.admitted(&request);
+            }
+            in_the_name_of_its_caller(request, next).await
+        }
+        Err(refusal) => {
+            if let Some(audited) = &mut audited {
+                audited.refused(&refusal);
+            }
+            refusal.challenging(refused(&path, refusal.problem()))
+        }
+    };
+    if let Some(audited) = audited {
+        audited.answered(response.status());
+    }
+    response
+}
+
+async fn in_the_name_of_its_caller(request: Request, next: Next) -> Response {
     let caller = request.extensions().get::<RequestCaller>().and_then(|caller| caller.caller.clone());
     match caller {
         Some(caller) => client_name::scope(caller.shown(), next.run(request)).await,
@@ -109,10 +138,10 @@ fn refused(path: &str, problem: RequestProblem) -> Response {
 pub(crate) fn face_app(
     face: Router,
     mount: &'static str,
-    gate: Option<IdentityGate>,
+    checks: CallerChecks,
 ) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Unpin + use<>
 {
-    let guard = PortGuard { gate, mount };
+    let guard = PortGuard { checks, mount };
     from_fn(traced).layer(from_fn_with_state(guard, guarded).layer(face))
 }
 

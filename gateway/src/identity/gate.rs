@@ -16,7 +16,7 @@ use super::{
     content::only_actual_state,
     credentials::{CredentialFault, bearer},
     issuer::{TokenIssuer, TokenRefusal},
-    refusal::AccessProblem,
+    refusal::{AccessProblem, DecidedRequest},
     token::UnverifiedToken,
     tokens::{StaticTokens, digest},
     verified::{VerifiedToken, VerifiedTokens},
@@ -24,7 +24,10 @@ use super::{
 use crate::http::admission::BodyCondition;
 
 /// Header of a request on behalf of a tenant.
-const TENANT: HeaderName = HeaderName::from_static("cray-tenant-name");
+pub(super) const TENANT: HeaderName = HeaderName::from_static("cray-tenant-name");
+
+/// Reason of a refusal in the audit log.
+const UNUSABLE_TENANT: &str = "unusable_tenant";
 
 /// Decides about requests. Clones share everything.
 #[derive(Clone)]
@@ -42,6 +45,8 @@ struct GateParts {
 pub(crate) struct RequestCaller {
     /// Caller; `None`: it has no credentials that count.
     pub caller: Option<Arc<AccessCaller>>,
+    /// Rule that let the request in.
+    pub rule: String,
     gate: IdentityGate,
 }
 
@@ -115,12 +120,19 @@ impl IdentityGate {
                 let shown = caller.as_ref().map_or_else(|| "nobody".to_owned(), |caller| caller.shown());
                 let (method, reason) = (operation.method, refusal.reason.word());
                 tracing::info!(caller = shown, method, path, reason, rule = refusal.rule, "access refused");
-                return Err(problem(&refusal, &evidence));
+                let caller = caller.map(|caller| caller.shown()).unwrap_or_default();
+                let rule = refusal.rule.map(str::to_owned).unwrap_or_default();
+                let decided = DecidedRequest { caller, rule, reason };
+                return Err(problem(&refusal, &evidence).for_audit(decided));
             }
         };
         tracing::debug!(rule = grant.rule, "access allowed");
-        prepare(&mut request, &grant)?;
-        request.extensions_mut().insert(RequestCaller { caller, gate: self.clone() });
+        let rule = grant.rule.to_owned();
+        prepare(&mut request, &grant).map_err(|problem| {
+            let caller = caller.as_ref().map(|caller| caller.shown()).unwrap_or_default();
+            problem.for_audit(DecidedRequest { caller, rule: rule.clone(), reason: UNUSABLE_TENANT })
+        })?;
+        request.extensions_mut().insert(RequestCaller { caller, rule, gate: self.clone() });
         Ok(request)
     }
 
@@ -205,7 +217,7 @@ fn requested_tenant(headers: &HeaderMap) -> RequestedTenant {
     }
 }
 
-/// Leaves a request with what was decided.
+/// Leaves a request with the decision about it.
 ///
 /// # Errors
 /// When the tenant has a name that no header can have.

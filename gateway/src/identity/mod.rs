@@ -5,11 +5,12 @@
 //! - `tokens`: static tokens from a file
 //! - `token`, `signature`: JSON web tokens; `issuer`, `keys`, `fetch`: their issuers, and the keys of these; `claims`: the
 //!   caller that claims name; `verified`: tokens that were verified before
-//! - `content`: the body of a report
+//! - `content`: the body of a report; `audited`: the line of a request in the audit log
 //!
 //! The module knows `http` and no face. It reads credentials, decides by `access-policy`, and leaves requests with the tenant
 //! that was decided on.
 
+mod audited;
 mod claims;
 mod content;
 mod credentials;
@@ -23,4 +24,5 @@ mod token;
 mod tokens;
 mod verified;
 
+pub(crate) use audited::AuditedRequest;
 pub(crate) use gate::{IdentityGate, RequestCaller};

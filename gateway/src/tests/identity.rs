@@ -3,7 +3,11 @@
 use std::path::Path;
 
 use axum::body::{Body, to_bytes};
-use chassis::{Tasks, settings::IdentitySettings};
+use chassis::{
+    Tasks,
+    process::audit::AuditLog,
+    settings::{AuditSettings, IdentitySettings},
+};
 use expect_test::expect;
 use http::{Request, header::CONTENT_TYPE};
 use tower::ServiceExt as _;
@@ -13,7 +17,7 @@ use super::{
     access::{NODE, token, token_file},
     app_behind,
 };
-use crate::identity::IdentityGate;
+use crate::{identity::IdentityGate, port::CallerChecks};
 
 const TOKENS: [(&str, &str); 4] = [
     ("admin", "roles = [\"admin\"]"),
@@ -22,7 +26,7 @@ const TOKENS: [(&str, &str); 4] = [
     ("chef", "roles = [\"chef\"]"),
 ];
 
-fn gate(directory: &Path, policy: Option<&str>) -> IdentityGate {
+fn checks(directory: &Path, policy: Option<&str>) -> CallerChecks {
     let token_path = directory.join("tokens.toml");
     std::fs::write(&token_path, token_file(&TOKENS)).unwrap();
     let policy_file = policy.map(|text| {
@@ -35,13 +39,13 @@ fn gate(directory: &Path, policy: Option<&str>) -> IdentityGate {
         policy_file: policy_file.unwrap_or_default(),
         ..IdentitySettings::default()
     };
-    IdentityGate::start(&settings, &Tasks::default()).unwrap().unwrap()
+    CallerChecks { gate: IdentityGate::start(&settings, &Tasks::default()).unwrap(), audit: None }
 }
 
 /// Returns one line for the answer to a request of the caller; an empty name: without credentials.
 async fn line(
     site: &Site,
-    gate: &IdentityGate,
+    checks: &CallerChecks,
     caller: &str,
     tenant: &str,
     asked: (&str, &str, &str),
@@ -56,7 +60,7 @@ async fn line(
         "" => request.body(Body::empty()),
         body => request.header(CONTENT_TYPE, "application/json").body(body.to_owned().into()),
     };
-    let app = app_behind(&site.settings, Some(gate.clone()));
+    let app = app_behind(&site.settings, checks.clone());
     let Ok(response) = app.oneshot(request.unwrap()).await;
     let challenge =
         response.headers().get("www-authenticate").map(|value| value.to_str().unwrap().to_owned());
@@ -70,7 +74,7 @@ async fn line(
 #[tokio::test]
 async fn refusals_have_the_form_of_each_face() {
     let directory = tempfile::tempdir().unwrap();
-    let gate = gate(directory.path(), None);
+    let checks = checks(directory.path(), None);
     let site = Site::start().await;
     let mut lines = String::new();
     for caller in ["", "stranger", "chef"] {
@@ -80,10 +84,10 @@ async fn refusals_have_the_form_of_each_face() {
             "/kubernetes/api/v1/namespaces",
             "/flightctl/api/v1/devices",
         ] {
-            lines += &line(&site, &gate, caller, "", ("GET", path, "")).await;
+            lines += &line(&site, &checks, caller, "", ("GET", path, "")).await;
         }
     }
-    lines += &line(&site, &gate, "stranger", "", ("GET", "/livez", "")).await;
+    lines += &line(&site, &checks, "stranger", "", ("GET", "/livez", "")).await;
     expect![[r#"
           GET /apis/bos/v2/components -> 401 [Bearer realm="reveille"] {"detail":"the request needs credentials","status":401,"title":"Unauthorized","type":"about:blank"}
           GET /reveille/v1/events -> 401 [Bearer realm="reveille"] {"detail":"the request needs credentials","status":401,"title":"Unauthorized","type":"about:blank"}
@@ -105,7 +109,7 @@ async fn refusals_have_the_form_of_each_face() {
 #[tokio::test]
 async fn nodes_report_their_actual_state_and_nothing_else() {
     let directory = tempfile::tempdir().unwrap();
-    let gate = gate(directory.path(), None);
+    let checks = checks(directory.path(), None);
     let site = Site::start().await;
     let own = format!("/v2/components/{NODE}");
     let mut lines = String::new();
@@ -118,7 +122,7 @@ async fn nodes_report_their_actual_state_and_nothing_else() {
         ("/v2/components/x1000c0s0b0n1", r#"{"actual_state": {"bss_token": "t"}}"#),
         ("/v2/components", r#"[{"id": "x1000c0s0b0n0", "actual_state": {"bss_token": "t"}}]"#),
     ] {
-        lines += &line(&site, &gate, "node", "", ("PATCH", path, body)).await;
+        lines += &line(&site, &checks, "node", "", ("PATCH", path, body)).await;
     }
     expect![[r#"
         node  PATCH /v2/components/x1000c0s0b0n0 -> 200 ok
@@ -138,7 +142,7 @@ async fn nodes_report_their_actual_state_and_nothing_else() {
 #[tokio::test]
 async fn callers_with_a_tenant_are_confined_to_it() {
     let directory = tempfile::tempdir().unwrap();
-    let gate = gate(directory.path(), None);
+    let checks = checks(directory.path(), None);
     let site = Site::with_tenants(false).await;
     let mut lines = String::new();
     for (caller, tenant) in [
@@ -148,7 +152,7 @@ async fn callers_with_a_tenant_are_confined_to_it() {
         ("admin", ""),
         ("admin", "blue"),
     ] {
-        lines += &line(&site, &gate, caller, tenant, ("GET", "/v2/components/a", "")).await;
+        lines += &line(&site, &checks, caller, tenant, ("GET", "/v2/components/a", "")).await;
     }
     expect![[r#"
         tenant admin  GET /v2/components/a -> 200 ok
@@ -167,9 +171,9 @@ async fn callers_with_a_tenant_are_confined_to_it() {
 #[tokio::test]
 async fn calls_carry_the_name_of_the_caller() {
     let directory = tempfile::tempdir().unwrap();
-    let gate = gate(directory.path(), None);
+    let checks = checks(directory.path(), None);
     let site = Site::start().await;
-    line(&site, &gate, "admin", "", ("GET", "/v2/components/a", "")).await;
+    line(&site, &checks, "admin", "", ("GET", "/v2/components/a", "")).await;
     assert_eq!(site.registry.last_client().as_deref(), Some("admin@tokens"));
     site.stop().await;
 }
@@ -178,18 +182,18 @@ async fn calls_carry_the_name_of_the_caller() {
 async fn changed_files_count_at_once_and_broken_ones_not() {
     let directory = tempfile::tempdir().unwrap();
     let rule = |role: &str| format!("[[rule]]\nname = \"all\"\nroles = [\"{role}\"]\npaths = [\"/**\"]\n");
-    let gate = gate(directory.path(), Some(&rule("chef")));
+    let checks = checks(directory.path(), Some(&rule("chef")));
     let site = Site::start().await;
     let asked = ("GET", "/v2/components/a", "");
-    let mut lines = line(&site, &gate, "chef", "", asked).await;
+    let mut lines = line(&site, &checks, "chef", "", asked).await;
     let policy = directory.path().join("policy.toml");
     std::fs::write(&policy, "[[rule]]\nname = ").unwrap();
-    lines += &line(&site, &gate, "chef", "", asked).await;
+    lines += &line(&site, &checks, "chef", "", asked).await;
     std::fs::write(&policy, rule("admin")).unwrap();
-    lines += &line(&site, &gate, "chef", "", asked).await;
-    lines += &line(&site, &gate, "admin", "", asked).await;
+    lines += &line(&site, &checks, "chef", "", asked).await;
+    lines += &line(&site, &checks, "admin", "", asked).await;
     std::fs::write(directory.path().join("tokens.toml"), token_file(&TOKENS[1..])).unwrap();
-    lines += &line(&site, &gate, "admin", "", asked).await;
+    lines += &line(&site, &checks, "admin", "", asked).await;
     expect![[r#"
         chef  GET /v2/components/a -> 200 ok
         chef  GET /v2/components/a -> 200 ok
@@ -247,4 +251,43 @@ async fn settings_that_are_wrong_are_named() {
         gateway.identity.issuers.site: node_subjects: 'spiffe://site/node' does not have one segment {xname}
         gateway.identity.issuers.site: longest_seconds: has to be above zero
     "#]].assert_eq(&lines.concat());
+}
+
+#[tokio::test]
+async fn writes_and_refusals_get_lines_in_the_audit_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let settings = AuditSettings { to: directory.path().display().to_string() };
+    let audit = AuditLog::open(&settings, "gateway").unwrap();
+    let checks = CallerChecks { audit, ..checks(directory.path(), None) };
+    let site = Site::start().await;
+    for (caller, tenant, asked) in [
+        ("admin", "", ("GET", "/v2/components", "")),
+        ("admin", "", ("PATCH", "/v2/options", r#"{"max_boot_wait_time": 1000}"#)),
+        ("admin", "", ("PATCH", "/v2/options", r#"{"max_boot_wait_time": "x"}"#)),
+        ("chef", "", ("GET", "/flightctl/api/v1/devices", "")),
+        ("node", "", ("PATCH", "/v2/components/x1000c0s0b0n0", r#"{"enabled": true}"#)),
+        ("tenant admin", "red", ("GET", "/v2/components", "")),
+        ("", "", ("DELETE", "/v2/components/x1000c0s0b0n0", "")),
+    ] {
+        line(&site, &checks, caller, tenant, asked).await;
+    }
+    let log = std::fs::read_to_string(directory.path().join("gateway.audit.jsonl")).unwrap();
+    let mut shown = String::new();
+    for line in log.lines() {
+        let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+        for varying in ["at", "seal", "request_id"] {
+            let value = line.as_object_mut().unwrap().remove(varying);
+            assert!(value.is_some_and(|value| value.is_string()), "{varying}: {line}");
+        }
+        shown += &format!("{line}\n");
+    }
+    expect![[r#"
+        {"caller":"admin@tokens","decision":"allowed","method":"PATCH","number":1,"part":"gateway","path":"/v2/options","rule":"administrators","status":200}
+        {"caller":"admin@tokens","decision":"allowed","method":"PATCH","number":2,"part":"gateway","path":"/v2/options","rule":"administrators","status":400}
+        {"caller":"chef@tokens","decision":"refused","method":"GET","number":3,"part":"gateway","path":"/flightctl/api/v1/devices","reason":"no_rule","status":403}
+        {"caller":"node@tokens","decision":"refused","method":"PATCH","number":4,"part":"gateway","path":"/v2/components/x1000c0s0b0n0","reason":"content","rule":"nodes report","status":403}
+        {"caller":"tenant admin@tokens","decision":"refused","method":"GET","number":5,"part":"gateway","path":"/v2/components","reason":"foreign_tenant","rule":"tenant administrators read","status":403,"tenant":"red"}
+        {"decision":"refused","method":"DELETE","number":6,"part":"gateway","path":"/v2/components/x1000c0s0b0n0","reason":"unauthenticated","status":401}
+    "#]].assert_eq(&shown);
+    site.stop().await;
 }

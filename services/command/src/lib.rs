@@ -9,19 +9,23 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+mod audit;
 mod client;
 mod components;
 mod connection;
 mod contexts;
+mod devices;
 mod enable;
 mod error;
 mod events;
 mod explain;
 mod follow;
 mod get;
+mod hosts;
 mod options;
 mod outcome;
 mod output;
+mod pages;
 mod plan;
 mod policy;
 mod record;
@@ -33,6 +37,7 @@ mod table;
 mod templates;
 mod terminal;
 mod timeline;
+mod transitions;
 mod watch;
 
 use self::error::CommandError;
@@ -43,10 +48,10 @@ pub enum OperatorCommand {
     /// Show the machine at a glance: nodes by status, sessions under way, and what is waited for
     #[command(after_help = error::EXIT_CODES)]
     Status(status::StatusFlags),
-    /// List components, sessions, templates or options
+    /// List components, sessions, templates, options, hosts, devices or power transitions
     #[command(subcommand)]
     Get(get::GetCommand),
-    /// Say why a node or a session is as it is, with the evidence and the next step
+    /// Say why a node, session, host or device is as it is, with the evidence and the next step
     #[command(after_help = explain::EXAMPLES)]
     Explain(explain::ExplainFlags),
     /// Follow a session to its end, or the changes of components
@@ -69,6 +74,9 @@ pub enum OperatorCommand {
     /// Show, cancel, pause, resume, retry or delete a session
     #[command(subcommand)]
     Session(sessions::SessionCommand),
+    /// Give up a power transition that never ends
+    #[command(subcommand)]
+    Transition(transitions::TransitionCommand),
     /// Show, store, check or delete session templates
     #[command(subcommand)]
     Template(templates::TemplateCommand),
@@ -83,6 +91,9 @@ pub enum OperatorCommand {
     /// Show the policy of the gateway, or say which of its rules decides
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    /// Check that nobody changed an audit log
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
     /// Keep the addresses of gateways
     #[command(subcommand)]
     Context(contexts::ContextCommand),
@@ -114,11 +125,13 @@ async fn execute(command: &OperatorCommand) -> Result<error::ExitReason, Command
         OperatorCommand::Shutdown(flags) => sessions::start("shutdown", flags).await,
         OperatorCommand::Enable(flags) => enable::run(flags).await,
         OperatorCommand::Session(command) => sessions::run(command).await,
+        OperatorCommand::Transition(command) => transitions::run(command).await,
         OperatorCommand::Template(command) => templates::run(command).await,
         OperatorCommand::Options(command) => options::run(command).await,
         OperatorCommand::Events(flags) => events::run(flags).await,
         OperatorCommand::Timeline(flags) => timeline::run(flags).await,
         OperatorCommand::Policy(command) => policy::run(command),
+        OperatorCommand::Audit(command) => audit::run(command),
         OperatorCommand::Context(command) => contexts::run(command),
     }
 }

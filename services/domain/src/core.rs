@@ -1,5 +1,6 @@
 //! Rules and values that know nothing of booting or of hosts: ids, time, texts, troubles, and how upstreams are asked.
 
+pub mod audit;
 pub mod backoff;
 pub mod bos_time;
 pub mod call_rules;
@@ -9,6 +10,7 @@ pub mod condition;
 pub mod confirmed_set;
 pub mod decision;
 pub mod event;
+pub mod explanation;
 pub mod id;
 pub mod invalid;
 pub mod limits;

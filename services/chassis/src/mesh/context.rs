@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use crate::{
     Channel, Settings, Tasks, channel,
     mesh::{health::PartHealth, streams::StreamBudget},
-    process::{capacity::ProcessCapacity, shared_values::SharedValues},
+    process::{audit::AuditLog, capacity::ProcessCapacity, shared_values::SharedValues},
 };
 
 /// The settings in force and the tasks to join.
@@ -18,7 +18,7 @@ pub struct Context {
     pub settings: Arc<Settings>,
     /// Registry of the part's tasks.
     pub tasks: Tasks,
-    /// Values that the parts of a process share, such as its mirrors and what connects it to other replicas.
+    /// Values that the parts of a process share, such as its mirrors and its connections to other replicas.
     pub shared: SharedValues,
     /// Whether the part can do its work.
     pub health: PartHealth,
@@ -56,6 +56,18 @@ impl Context {
     /// As [`channel`].
     pub fn channel(&self, url: &str) -> anyhow::Result<Channel> {
         channel(&self.settings.tls, url)
+    }
+
+    /// Opens the audit log of the part of that name, and keeps it until shutdown; `None`: the settings want none.
+    ///
+    /// # Errors
+    /// As [`AuditLog::open`].
+    pub fn audit_log(&self, part: &str) -> anyhow::Result<Option<AuditLog>> {
+        let log = AuditLog::open(&self.settings.audit, part)?;
+        if let Some(log) = log.clone() {
+            self.tasks.spawn_until_shutdown("audit log", log.keep());
+        }
+        Ok(log)
     }
 
     /// Runs `serving`, which ends by itself at shutdown once every client is done. A client that stopped reading is
@@ -104,7 +116,10 @@ impl Context {
 }
 
 /// Creates and removes a file, because permissions alone do not show whether a directory is writable.
-fn check_writable(directory: &Path) -> std::io::Result<()> {
+///
+/// # Errors
+/// The reason why the directory cannot be written.
+pub fn check_writable(directory: &Path) -> std::io::Result<()> {
     let probe = directory.join(format!(".probe-{}", std::process::id()));
     std::fs::write(&probe, b"")?;
     std::fs::remove_file(probe)

@@ -6,6 +6,7 @@ use std::{convert::Infallible, io, pin::pin, time::Duration};
 use anyhow::Context as _;
 use axum::{extract::State, response::IntoResponse, routing::get};
 use domain::core::call_rules::CallTable;
+use futures_util::future::BoxFuture;
 use http::{Request, Response, StatusCode, header::CONTENT_TYPE};
 use hyper::{body::Incoming, rt::Executor, service::service_fn};
 use hyper_util::{
@@ -164,7 +165,25 @@ pub async fn serve(
     listener: impl Into<Listener>,
     server: Server,
 ) -> anyhow::Result<Ready> {
-    let listener = listener.into();
+    serve_at(context, name, listener.into(), server).await
+}
+
+/// Boxes the start of the server, so that the server is compiled with this crate and not once more with every part.
+fn serve_at<'a>(
+    context: &'a Context,
+    name: &'static str,
+    listener: Listener,
+    server: Server,
+) -> BoxFuture<'a, anyhow::Result<Ready>> {
+    Box::pin(serve_routes(context, name, listener, server))
+}
+
+async fn serve_routes(
+    context: &Context,
+    name: &'static str,
+    listener: Listener,
+    server: Server,
+) -> anyhow::Result<Ready> {
     let Server { mut routes, health, names, rules } = server;
     let settings = &context.settings.tls;
     let tls = ServerTls::for_parts(settings, rules)?;
@@ -196,7 +215,7 @@ pub async fn serve(
         axum::middleware::from_fn_with_state(admission::CallAdmission::new(context), admission::admit);
     let mut routes = routes.routes().into_axum_router().layer(admit);
     if tls.is_some() {
-        let guard = call_guard::CallGuard::new(rules);
+        let guard = call_guard::CallGuard::new(rules, context.audit_log(name)?);
         // Outside of admission: a refused call takes no place and is not read.
         routes = routes.layer(axum::middleware::from_fn_with_state(guard, call_guard::check));
     }

@@ -1,5 +1,6 @@
 //! One process: its clock, tasks, memory, log and metrics, and how long it waits before it tries again.
 
+pub mod audit;
 pub mod capacity;
 pub(crate) mod cause;
 pub mod clock;

@@ -8,6 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+mod audit;
 mod database;
 mod device_records;
 mod duration;
@@ -20,6 +21,7 @@ mod profile;
 mod tls;
 mod upstreams;
 
+pub use audit::{AuditPlace, AuditSettings};
 pub use database::DatabaseSettings;
 pub(crate) use database::without_password;
 pub use device_records::{CertificateSettings, DeviceSettings};
@@ -50,6 +52,8 @@ pub struct Settings {
     pub shutdown_grace_seconds: u32,
     /// Filter and format of the log.
     pub log: LogSettings,
+    /// Destination of the audit log.
+    pub audit: AuditSettings,
     /// Strictness of following BOS where a difference harms no client.
     pub compat: CompatSettings,
     /// Limits of the concurrent work of each part over gRPC.
@@ -310,6 +314,7 @@ impl Default for Settings {
                 filter: "info,sea_orm_migration=warn,h2=warn".into(),
                 format: LogFormat::Auto,
             },
+            audit: AuditSettings::default(),
             compat: CompatSettings { strict_bos: false },
             machine_file: PathBuf::new(),
             inventory: InventorySettings::default(),

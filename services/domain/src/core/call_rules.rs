@@ -1,7 +1,7 @@
 //! Rules about which caller may call which method, and the names that identities have in them.
 //!
 //! The rules are a table that the owner of the nouns writes. A caller is known by the identity in its certificate, and has
-//! the names that the table uses for it. What no rule allows is refused.
+//! the names that the table uses for it. A call that no rule allows is refused.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -88,6 +88,14 @@ impl CallTable {
     pub fn rule(&self, path: &str) -> Option<&'static MethodRule> {
         let (service, method) = path.strip_prefix('/')?.split_once('/')?;
         self.rules.iter().find(|rule| rule.service == service && rule.methods.contains(&method))
+    }
+
+    /// Returns whether a caller is a person: its only names are such that identities get by a setting alone.
+    pub fn is_person(&self, caller: &NamedCaller) -> bool {
+        let is_given = |name: &&str| {
+            self.names.iter().any(|known| known.name == *name && known.naming == DefaultNaming::Nobody)
+        };
+        !caller.is_own && !caller.names.is_empty() && caller.names.iter().all(is_given)
     }
 
     /// Decides about a call of the method at `path`.
@@ -320,6 +328,16 @@ mod tests {
             spiffe://shop/mallory /shop.v1.OrderService/GetOrder: spiffe://shop/mallory, which is no caller by name, may not call shop.v1.OrderService/GetOrder, which takes calls of till, auditor; call with the certificate of one of them, or name the identity in tls.names of the called part
             spiffe://shop/mallory /shop.v1.OrderService/ReportStock: spiffe://shop/mallory, which is no caller by name, may not call shop.v1.OrderService/ReportStock, which takes calls of stock-keeper; call with the certificate of one of them, or name the identity in tls.names of the called part
         "#]].assert_eq(&rows);
+    }
+
+    #[test]
+    fn people_have_names_that_no_part_has() {
+        let settings = [("auditor", "spiffe://shop/eve, spiffe://shop/till")];
+        let directory = directory("spiffe://shop/orders", &settings).unwrap();
+        let people =
+            ["spiffe://shop/eve", "spiffe://shop/till", "spiffe://shop/orders", "spiffe://shop/mallory"]
+                .map(|caller| TABLE.is_person(&directory.named(identity(caller))));
+        assert_eq!(people, [true, false, false, false]);
     }
 
     #[test]

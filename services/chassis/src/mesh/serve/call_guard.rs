@@ -18,6 +18,11 @@ use metrics::counter;
 use parking_lot::Mutex;
 use tonic::Status;
 
+use crate::{
+    mesh::request_id,
+    process::audit::{AuditDecision, AuditLog, AuditRecord},
+};
+
 /// Services of every part besides its own.
 pub(super) const HEALTH: &str = "grpc.health.v1.Health";
 pub(super) const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
@@ -35,12 +40,16 @@ const QUIET: Duration = Duration::from_secs(600);
 /// more of them are a mistake in the settings, about which as many warnings say enough.
 const MOST_WARNED: usize = 256;
 
-/// Rules of a part, and what was logged about refused calls. Clones share it.
+/// Method of calls in the audit log.
+const CALL: &str = "gRPC";
+
+/// Rules of a part, and the log lines about refused calls. Clones share it.
 #[derive(Clone)]
 pub(super) struct CallGuard(Arc<GuardParts>);
 
 struct GuardParts {
     table: CallTable,
+    audit: Option<AuditLog>,
     warnings: Mutex<RecentWarnings>,
 }
 
@@ -49,12 +58,12 @@ struct GuardParts {
 struct RecentWarnings(HashMap<(String, &'static str), Instant>);
 
 impl CallGuard {
-    pub(super) fn new(table: CallTable) -> Self {
+    pub(super) fn new(table: CallTable, audit: Option<AuditLog>) -> Self {
         metrics::describe_counter!(
             DENIED,
             "Calls that were refused because the rules do not name their caller"
         );
-        Self(Arc::new(GuardParts { table, warnings: Mutex::default() }))
+        Self(Arc::new(GuardParts { table, audit, warnings: Mutex::default() }))
     }
 
     fn decide(&self, caller: Option<&NamedCaller>, path: &str) -> Result<(), Status> {
@@ -70,6 +79,26 @@ impl CallGuard {
             CallRefusal::UnknownMethod => Status::unimplemented(text),
             CallRefusal::OtherCallers(_) => Status::permission_denied(text),
         })
+    }
+
+    /// Adds a call to the audit log: that of a person, and every one that was refused. Calls between parts follow from
+    /// requests that have lines of their own.
+    fn audit(&self, request: &Request, refusal: Option<&Status>) {
+        let Some(log) = &self.0.audit else { return };
+        let caller = request.extensions().get::<Arc<NamedCaller>>();
+        if refusal.is_none() && !caller.is_some_and(|caller| self.0.table.is_person(caller)) {
+            return;
+        }
+        let request_id = request.headers().get(request_id::HEADER).and_then(|id| id.to_str().ok());
+        log.record(&AuditRecord {
+            decision: refusal.map_or(AuditDecision::Allowed, |_| AuditDecision::Refused),
+            caller: caller.map_or("", |caller| caller.identity.as_str()),
+            method: CALL,
+            path: request.uri().path(),
+            reason: refusal.map_or("", Status::message),
+            request_id: request_id.unwrap_or_default(),
+            ..AuditRecord::default()
+        });
     }
 
     fn record(&self, caller: &NamedCaller, path: &str, refusal: &CallRefusal) {
@@ -118,7 +147,9 @@ impl RecentWarnings {
 /// Passes a call on if the rules name its caller.
 pub(super) async fn check(State(guard): State<CallGuard>, request: Request, next: Next) -> Response {
     let caller = request.extensions().get::<Arc<NamedCaller>>();
-    match guard.decide(caller.map(AsRef::as_ref), request.uri().path()) {
+    let decided = guard.decide(caller.map(AsRef::as_ref), request.uri().path());
+    guard.audit(&request, decided.as_ref().err());
+    match decided {
         Ok(()) => next.run(request).await,
         Err(status) => status.into_http(),
     }
@@ -153,7 +184,7 @@ mod tests {
 
     #[test]
     fn calls_without_rules_are_refused_but_health_and_reflection() {
-        let guard = CallGuard::new(CallTable::default());
+        let guard = CallGuard::new(CallTable::default(), None);
         let identity = WorkloadIdentity::parse("spiffe://site/part").unwrap();
         let caller = NamedCaller { identity, is_own: false, names: Vec::new() };
         for (path, expected) in [
