@@ -7,6 +7,7 @@ use reveille::mesh;
 
 mod certificates;
 mod demo;
+mod doctor;
 mod moving;
 mod pages;
 mod version;
@@ -27,6 +28,9 @@ enum ReveilleSubcommand {
     /// Boot a simulated fleet through the mesh, show how it goes, and keep serving
     #[command(after_help = DEMO_EXAMPLES, args_conflicts_with_subcommands = true)]
     Demo(Box<demo::DemoArguments>),
+    /// Check that the settings fit the machine around them: files, databases, ports, and the systems that are asked
+    #[command(after_help = DOCTOR_EXAMPLES)]
+    Doctor(Box<chassis::CommandFlags>),
     /// Bring a backup of BOS, or of another Reveille, to a running Reveille
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(moving::ImportFlags),
@@ -69,6 +73,13 @@ Settings come from defaults, then --profile, then --config, then the environment
   reveille serve --config reveille.toml --log info,power_controller=debug
   REVEILLE__GATEWAY__LISTEN=0.0.0.0:7700 reveille serve
   reveille serve --set gateway.listen=127.0.0.1:8080";
+
+const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  reveille doctor --profile csm --config reveille.toml
+
+Settings are read as by `reveille serve`. Each system is asked one cheap question, and nothing is changed; it may run
+beside a mesh that uses the same settings. The exit code is 1 if anything is wrong, and 0 otherwise.";
 
 const DEMO_EXAMPLES: &str = "\
 Examples:
@@ -122,6 +133,7 @@ fn main() -> ExitCode {
     chassis::process::telemetry::name_commit(version::COMMIT);
     match ReveilleArguments::parse().task {
         ReveilleSubcommand::Serve(command) => chassis::run_command(&command, mesh::serve),
+        ReveilleSubcommand::Doctor(flags) => doctor::run(&flags),
         ReveilleSubcommand::Demo(arguments) => demo::run(*arguments),
         ReveilleSubcommand::Import(flags) => moving::import(&flags),
         ReveilleSubcommand::Export(flags) => moving::export(&flags),
