@@ -22,6 +22,7 @@ mod placing;
 mod power;
 mod preparation;
 mod prepare;
+pub mod questions;
 mod rounds;
 mod rpc;
 mod script_requests;
@@ -35,8 +36,9 @@ mod verdicts;
 
 use std::{convert::Infallible, sync::Arc};
 
+use ::upstream::make_first_calls;
 use chassis::{
-    Channel, Context, Listener,
+    Channel, Context, Listener, Start,
     kinds::options::OptionsRecord,
     lease::{Role, Term},
     mesh::channel::LARGEST_MESSAGE,
@@ -83,7 +85,11 @@ use crate::{
 ///
 /// # Errors
 /// When the database cannot be opened, an address is not one, or an upstream cannot be called with its settings.
-pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
+pub fn start(context: Context, listener: Listener) -> Start {
+    Box::pin(serve_at(context, listener))
+}
+
+async fn serve_at(context: Context, listener: Listener) -> anyhow::Result<()> {
     let settings = &context.settings;
     let url = context.database_url("config-coordinator", &settings.config_coordinator.database_url)?;
     let database = chassis::store::database::connect_as::<Migrator>(&url, &context.settings.database).await?;
@@ -109,8 +115,15 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let ready = chassis::serve(&context, "config-coordinator", listener, server).await?;
 
     let registry = context.channel(&settings.component_registry.url)?;
+    let first_calls = [drivers.boot_parameters.first_call(), drivers.configuration.first_call()];
     drivers.boot_parameters.follow_registry(&context, registry.clone());
     let sources = BootSources::start(&context, registry, ledgers, drivers)?;
+    let components = sources.components.clone();
+    context.tasks.spawn_until_shutdown("first-calls", async move {
+        components.reached(1).await;
+        make_first_calls(first_calls.into_iter().flatten()).await;
+        std::future::pending::<anyhow::Result<()>>().await
+    });
     context.tasks.spawn_until_shutdown("coordinator", async move {
         // Components that are not mirrored yet look like deleted ones.
         sources.components.reached(1).await;

@@ -163,6 +163,7 @@ mod tests {
         round(0, 1, &[vec![part(&[1, 2], Ok(()))]]);
         round(10, 1, &[vec![part(&[1], Err(400)), part(&[2], Err(400))], vec![part(&[3], Err(404))]]);
         round(40, 1, &[vec![part(&[1], Err(400))], vec![part(&[2], Ok(()))]]);
+        round(59, 1, &[vec![part(&[1], Err(400))], vec![part(&[2], Ok(()))]]);
         round(60, 1, &[vec![part(&[1], Err(400))]]);
         round(70, 2, &[vec![part(&[1], Err(400))]]);
         round(71, 2, &[vec![part(&[2], Err(503)), part(&[3], Ok(()))]]);
@@ -177,7 +178,8 @@ mod tests {
         expect![[r#"
             0 s: []
             10 s: [(1, Refusing("waiting for CFS (400)")), (2, Refusing("waiting for CFS (400)")), (3, Refused("Error encountered setting CFS information: CFS (404)"))]
-            40 s: [(1, Refused("Error encountered setting CFS information: CFS (400)"))]
+            40 s: [(1, Refusing("waiting for CFS (400)"))]
+            59 s: [(1, Refusing("waiting for CFS (400)"))]
             60 s: [(1, Refused("Error encountered setting CFS information: CFS (400)"))]
             70 s: [(1, Refusing("waiting for CFS (400)"))]
             71 s: [(2, Refused("Error encountered setting CFS information: CFS (503)"))]

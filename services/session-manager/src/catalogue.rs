@@ -8,9 +8,9 @@ use domain::boot::template::image::Listing;
 use http::StatusCode;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
-use upstream::{CredentialUse, Failure, Peer, Request};
+use upstream::{CredentialUse, Failure, FirstCall, Peer, Request};
 
-use crate::dependency::Dependency;
+use crate::{dependency::Dependency, questions};
 
 /// Architecture of an image that states none.
 const DEFAULT_ARCH: &str = "x86_64";
@@ -47,6 +47,14 @@ impl ImageCatalogue {
                 Self::Ims(peer)
             }
         })
+    }
+
+    /// Returns the call by which the catalogue shows at the start that it can be used.
+    pub(crate) fn first_call(&self) -> Option<FirstCall> {
+        match self {
+            Self::None => None,
+            Self::Ims(peer) => Some(FirstCall { peer: peer.clone(), request: questions::of_catalogue() }),
+        }
     }
 
     /// Returns whether a catalogue is configured.

@@ -2,8 +2,8 @@
 //!
 //! The tenant service does not report when nodes change hands, so it is polled while such sessions run. Nodes that
 //! have left for certain are disabled, so that no controller acts on them for the former tenant, and the session ends
-//! when no other component keeps it. All nodes have left a tenant that was deleted, and its sessions end with an
-//! error. Sessions continue while the service of their tenant does not answer.
+//! when no other component keeps it, with an error if none of its nodes is left. All nodes have left a tenant that was
+//! deleted, and its sessions end with an error too. Sessions continue while the service of their tenant does not answer.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,7 +18,7 @@ use domain::{
         component::Component,
         session::{
             Progress, Session,
-            completion::{Departures, Stake, departures, stake},
+            completion::{Departures, Stake, departures, have_all_left, stake},
         },
     },
     core::id::{ComponentId, Tenant},
@@ -40,6 +40,9 @@ const IN_DOUBT: Duration = Duration::from_secs(3);
 /// Error of a node that left the tenant of its session. The text names no tenant, because the next tenant can read
 /// it.
 const LEFT: &str = "The node has left the tenant whose session was acting on it";
+
+/// Error of a session that has lost all its nodes.
+const ALL_LEFT: &str = "All nodes of the session have left its tenant";
 
 /// Polls the tenant service for the running sessions of tenants, for ever.
 pub(crate) async fn run(shared: ManagerState, term: Term) -> anyhow::Result<Infallible> {
@@ -112,12 +115,19 @@ impl DeparturePoller {
             }
             let held = self.shared.members.held_by(&record.session);
             let departures = departures(held, &nodes);
-            let error = error.clone().filter(|_| departures.is_certain());
+            let error = error.clone().or_else(|| self.error_of(&record.session, &nodes));
+            let error = error.filter(|_| departures.is_certain());
             let text = in_doubt(&nodes).filter(|_| departures.in_doubt);
             self.note(&record, text, error).await?;
             self.follow(&record, departures, &nodes).await?;
         }
         Ok(())
+    }
+
+    /// Returns the error of a session that ends because all its nodes have left; BOS ends it without one.
+    fn error_of(&self, session: &Session, nodes: &TenantNodes) -> Option<String> {
+        let is_error = !self.shared.compatibility.strict_bos && have_all_left(&session.components, nodes);
+        is_error.then(|| ALL_LEFT.to_owned())
     }
 
     /// Records the same doubt about all `sessions` of a tenant.

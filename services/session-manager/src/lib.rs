@@ -23,6 +23,7 @@ mod members;
 mod pause_marker;
 mod plans;
 mod power_reads;
+pub mod questions;
 mod record;
 mod registry;
 mod release;
@@ -41,7 +42,7 @@ use std::{convert::Infallible, sync::Arc};
 
 use anyhow::Context as _;
 use chassis::{
-    Channel, Context, Listener, Server,
+    Channel, Context, Listener, Server, Start,
     lease::{Role, Term},
     mesh::channel::LARGEST_MESSAGE,
     observe::mirror::{Change, Mirror},
@@ -56,6 +57,7 @@ use proto::{
     template::session_template_service_server::SessionTemplateServiceServer,
     tenant::tenant_service_server::TenantServiceServer,
 };
+use upstream::make_first_calls;
 
 pub use dependency::{Dependency, DependencyError, DependencyOutage};
 pub use record::SessionRecord;
@@ -83,13 +85,18 @@ use crate::{
 ///
 /// # Errors
 /// Names the setting, the file or the database that cannot be used.
-pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
+pub fn start(context: Context, listener: Listener) -> Start {
+    Box::pin(serve_at(context, listener))
+}
+
+async fn serve_at(context: Context, listener: Listener) -> anyhow::Result<()> {
     let settings = &context.settings;
     let registry = context.channel(&settings.component_registry.url).context("component_registry.url")?;
     let lookup = Arc::new(ImageLookup::new(settings)?);
     let work = WorkQueues::default();
     let (shared, role) = open(&context, &registry, &work).await?;
     let tenants = Arc::clone(&shared.tenants);
+    let first_calls = [lookup.first_call(), tenants.first_call()];
     let peers = SetupPeers::new(registry.clone(), Arc::clone(&tenants), settings)?;
     let power = context.channel(&settings.power_controller.url).context("power_controller.url")?;
 
@@ -128,6 +135,7 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
         shared.options.reached(1).await;
         shared.components.reached(1).await;
         ready.now();
+        make_first_calls(first_calls.into_iter().flatten()).await;
         std::future::pending::<anyhow::Result<()>>().await
     });
     Ok(())

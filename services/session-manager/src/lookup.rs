@@ -14,6 +14,7 @@ use domain::boot::template::{
 };
 use futures_util::{StreamExt, future::join, stream};
 use tokio::time::{Instant, timeout_at};
+use upstream::FirstCall;
 
 use crate::{
     catalogue::ImageCatalogue,
@@ -57,6 +58,11 @@ impl ImageLookup {
             contents: SingleFlight::new(Duration::ZERO, DependencyError::is_outage),
             listings: SingleFlight::new(Duration::ZERO, DependencyError::is_outage),
         })
+    }
+
+    /// Returns the call by which the catalogue shows at the start that it can be used.
+    pub(crate) fn first_call(&self) -> Option<FirstCall> {
+        self.catalogue.first_call()
     }
 
     /// Returns the findings about a template for a session of that `operation`.

@@ -24,7 +24,7 @@ use domain::{
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use upstream::{CredentialUse, Peer};
+use upstream::{CredentialUse, FirstCall, Peer};
 
 use crate::{
     dependency::{Dependency, DependencyError, DependencyOutage},
@@ -117,6 +117,14 @@ impl TenantLookup {
             members,
             doubted: Notify::new(),
         })
+    }
+
+    /// Returns the call by which the source shows at the start that it can be used.
+    pub(crate) fn first_call(&self) -> Option<FirstCall> {
+        match &self.driver {
+            TenantDriver::None => None,
+            TenantDriver::Tapms(tapms) => Some(tapms.first_call()),
+        }
     }
 
     /// Returns the nodes that `tenant` may use, including nodes in doubt.
@@ -239,8 +247,8 @@ impl TenantLookup {
                 "nodes missing from the tenant service's answer, waiting for confirmation"
             );
         } else if missing == 0 && doubted > 0 {
-            let (tenant, nodes) = (tenant.as_str(), believed.elements.len());
-            tracing::info!(tenant, nodes, "membership of the tenant is no longer in doubt");
+            let (tenant, nodes, gone) = (tenant.as_str(), believed.elements.len(), believed.gone.len());
+            tracing::info!(tenant, nodes, gone, "membership of the tenant is no longer in doubt");
         }
         believed
     }

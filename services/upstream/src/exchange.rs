@@ -2,6 +2,7 @@
 
 use std::{
     error::Error,
+    io,
     time::{Duration, SystemTime},
 };
 
@@ -11,6 +12,7 @@ use http::{
     header::{CONTENT_TYPE, RETRY_AFTER},
 };
 use tokio::time::{Instant, timeout_at};
+use tokio_rustls::rustls::{self, InvalidMessage};
 
 use crate::{
     Answer, FailureKind, SecretText,
@@ -118,7 +120,19 @@ pub(crate) fn innermost(error: &reqwest::Error) -> String {
     while let Some(source) = innermost.source() {
         innermost = source;
     }
+    if is_without_tls(innermost) {
+        return "the peer does not speak TLS at this port; its url may have to begin with http://".to_owned();
+    }
     if innermost.is::<reqwest::Error>() { "the request failed".to_owned() } else { innermost.to_string() }
+}
+
+/// Returns whether a handshake met bytes that are no TLS. Errors of a connection lie within one another.
+fn is_without_tls(error: &(dyn Error + 'static)) -> bool {
+    if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+        return *tls == rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType);
+    }
+    let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    inner.is_some_and(|inner| is_without_tls(inner))
 }
 
 /// Classifies an answer other than 2xx.

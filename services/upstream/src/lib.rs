@@ -9,6 +9,7 @@
 //! in a file.
 //!
 //! - `peer`, `calls`: making a call, within the slots and circuits of its peer; `group`, `settings`: its settings
+//! - `first_call`: calls at the start, before work needs an answer
 //! - `base`, `client`, `wire`, `late_check`, `exchange`, `budget`: sending a call, and classifying its answer
 //! - `keyring`, `credentials`, `grant`, `secret`: credentials of a peer
 //! - `breaker`, `circuit`, `circuits`, `outage`, `meter`: health of a peer and metrics
@@ -27,6 +28,7 @@ mod credentials;
 mod error_text;
 mod exchange;
 mod failure;
+mod first_call;
 mod grant;
 mod group;
 mod keyring;
@@ -43,6 +45,7 @@ mod wire;
 
 pub use credentials::{ClientGrant, CredentialUse, Credentials};
 pub use failure::{Failure, FailureKind};
+pub use first_call::{FirstCall, make_first_calls};
 pub use group::PeerGroup;
 pub use peer::Peer;
 pub use peer_error::PeerError;

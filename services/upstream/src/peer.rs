@@ -68,12 +68,16 @@ impl Peer {
     /// is created all the same, since credentials may be mounted later. `section` is the section of the settings, such as
     /// `power.pcs`.
     pub fn check_credentials(&self, section: &str, shown: CredentialUse) {
-        let keys = self.inner.keyring.current();
-        let flaw = keys.map_or_else(Some, |keys| keys.credentials.flaw(shown));
-        if let Some(reason) = flaw {
+        if let Some(reason) = self.credential_flaw(shown) {
             let setting = format!("{section}.credentials");
             tracing::warn!(peer = self.name(), setting, reason, "credentials cannot be used");
         }
+    }
+
+    /// Reads the credentials, and returns why they cannot be used or `shown` to the peer; `None`: they can, or none are needed.
+    pub fn credential_flaw(&self, shown: CredentialUse) -> Option<String> {
+        let keys = self.inner.keyring.current();
+        keys.map_or_else(Some, |keys| keys.credentials.flaw(shown))
     }
 
     /// Name of the system.

@@ -63,7 +63,7 @@ impl CoordinatorSite {
         adjust(&mut settings);
         let context = Context::new(settings.clone());
         let power = PlayedPower::serve(&context, registry.channel(), power).await;
-        crate::start(context.clone(), own).await.unwrap();
+        crate::start(context.clone(), own.into()).await.unwrap();
         Self { registry, power, peers, settings, context, directory }
     }
 

@@ -79,6 +79,7 @@ impl PlayedPeers {
             .route("/cfs/v3/components", get(list).patch(change))
             .route("/cfs/v3/components/{id}", get(show))
             .route("/bss/boot/v1/bootparameters", put(put_boot_parameters))
+            .route("/bss/boot/v1/service/status", get(state_running))
             .route("/ims/v3/images/{id}", patch(tag_image))
             .with_state(Arc::clone(&state));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -248,6 +249,13 @@ async fn change(State(state): Shared, method: Method, uri: Uri, body: Bytes) -> 
     match state.trouble.get("cfs") {
         Some(PlayedTrouble::Bare) => "{}".into_response(),
         _ => json!({"component_ids": taken}).to_string().into_response(),
+    }
+}
+
+async fn state_running(State(state): Shared, method: Method, uri: Uri) -> Response {
+    match hear(&state, "bss", method, &uri).await {
+        Some(answer) => answer,
+        None => json!({"bss-status": "running"}).to_string().into_response(),
     }
 }
 

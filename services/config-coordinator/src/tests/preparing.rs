@@ -28,6 +28,19 @@ async fn prepared(site: &CoordinatorSite, count: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn each_peer_is_asked_at_the_start() {
+    let site = with_bss_and_cfs(Options::default()).await;
+    for question in ["GET /bss/boot/v1/service/status", "GET /cfs/v3/components?limit=1"] {
+        eventually(question, async || match site.peers.heard(question) {
+            1 => Ok(()),
+            times => Err(format!("{times} times")),
+        })
+        .await;
+    }
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_call_to_each_peer_prepares_all_that_boot_the_same() {
     let site = with_bss_and_cfs(Options::default()).await;
     site.peers.configure(ids(100), "old", "configured");

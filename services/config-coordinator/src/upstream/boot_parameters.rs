@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use ::upstream::FirstCall;
 use anyhow::Context as _;
 use chassis::{
     Channel, Context, Settings, lease::Fence, settings::BootParametersDriver, store::ledger::Ledger,
@@ -52,6 +53,14 @@ impl BootDataUpstream {
         match self {
             Self::Simulated(_) | Self::Bss(_) => {}
             Self::BuiltIn(scripts) => scripts.follow_registry(context, registry),
+        }
+    }
+
+    /// Returns the call by which the upstream shows at the start that it can be used.
+    pub(crate) fn first_call(&self) -> Option<FirstCall> {
+        match self {
+            Self::Simulated(_) | Self::BuiltIn(_) => None,
+            Self::Bss(bss) => Some(bss.first_call()),
         }
     }
 

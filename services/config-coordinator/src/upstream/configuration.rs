@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use ::upstream::FirstCall;
 use anyhow::Context as _;
 use chassis::{Settings, kinds::observation, settings::ConfigurationDriver};
 use domain::{boot::configuration::ConfigurationObservation, core::id::ComponentId};
@@ -100,6 +101,14 @@ impl ConfigurationUpstream {
             }
             ConfigurationDriver::None => Self::Nobody,
         })
+    }
+
+    /// Returns the call by which the upstream shows at the start that it can be used.
+    pub(crate) fn first_call(&self) -> Option<FirstCall> {
+        match self {
+            Self::Simulated(_) | Self::Nobody => None,
+            Self::Cfs(cfs, _) => Some(cfs.first_call()),
+        }
     }
 
     /// Returns the most nodes in one call that sets their configuration.

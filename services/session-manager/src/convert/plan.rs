@@ -131,7 +131,7 @@ fn power(power: &PowerObservation) -> wire::PlannedPower {
     match power {
         PowerObservation::Unknown => wire::PlannedPower::Unspecified,
         PowerObservation::On => wire::PlannedPower::On,
-        PowerObservation::Off => wire::PlannedPower::Off,
+        PowerObservation::Off | PowerObservation::OffInDoubt => wire::PlannedPower::Off,
         PowerObservation::Undefined { .. } => wire::PlannedPower::Undefined,
         PowerObservation::Missing => wire::PlannedPower::Missing,
     }

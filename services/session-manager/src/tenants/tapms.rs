@@ -12,9 +12,12 @@ use domain::core::{
 use http::StatusCode;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Deserializer};
-use upstream::{Answer, Failure, Peer, Request};
+use upstream::{Answer, Failure, FirstCall, Peer, Request};
 
-use crate::dependency::{Dependency, DependencyError, DependencyOutage};
+use crate::{
+    dependency::{Dependency, DependencyError, DependencyOutage},
+    questions,
+};
 
 /// Longest name of a tenant in an error, in characters.
 const LONGEST_NAME: usize = 127;
@@ -109,6 +112,10 @@ impl TapmsClient {
         Self { peer }
     }
 
+    pub(super) fn first_call(&self) -> FirstCall {
+        FirstCall { peer: self.peer.clone(), request: questions::of_tenants() }
+    }
+
     /// Requests the nodes of a tenant.
     pub(super) async fn nodes(&self, tenant: &Tenant) -> Result<SetAnswer<ComponentId>, DependencyError> {
         let name = tenant.as_str();
@@ -131,7 +138,7 @@ impl TapmsClient {
 
     /// Returns whether the list of tenants has the tenant.
     pub(super) async fn lists(&self, tenant: &Tenant) -> Result<bool, Failure> {
-        let tenants = self.peer.json::<TapmsTenants>(Request::get("tenant_list", "/tenants")).await?;
+        let tenants = self.peer.json::<TapmsTenants>(questions::of_tenants()).await?;
         Ok(tenants.has(tenant.as_str()))
     }
 }

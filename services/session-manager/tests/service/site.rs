@@ -52,6 +52,11 @@ impl Site {
         self.calls.borrow().clone()
     }
 
+    /// Counts calls from now on.
+    pub fn forget_calls(&self) {
+        self.calls.send_modify(Vec::clear);
+    }
+
     /// Waits for that many calls.
     pub async fn called(&self, count: usize) {
         self.calls.subscribe().wait_for(|calls| calls.len() >= count).await.unwrap();

@@ -15,6 +15,9 @@ use crate::{
     world::{World, asked, once, template, wish},
 };
 
+/// Path of an image that does not exist.
+const NO_IMAGE: &str = "/images/00000000-0000-0000-0000-000000000000";
+
 /// Returns a world whose images are listed at the site, and kept by the simulated fleet.
 async fn listed() -> (World, Site) {
     let ims = Site::start().await;
@@ -23,9 +26,14 @@ async fn listed() -> (World, Site) {
         settings.images.catalogue = CatalogueDriver::Ims;
         settings.images.ims = peer(&url, settings.images.ims.clone());
     });
+    ims.says(NO_IMAGE, 404, r#"{"title": "Image not found"}"#);
     ims.says("/images/x86", 200, r#"{"arch": "x86_64"}"#);
     ims.says("/images/arm", 200, r#"{"arch": "aarch64"}"#);
-    (world.await, ims)
+    let world = world.await;
+    ims.called(1).await;
+    assert_eq!(ims.calls(), [NO_IMAGE], "the catalogue is asked at the start");
+    ims.forget_calls();
+    (world, ims)
 }
 
 fn boot_set(image: &str) -> BootSet {

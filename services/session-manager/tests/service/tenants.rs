@@ -30,7 +30,11 @@ async fn world() -> (World, Site) {
         settings.tenants.driver = TenantsDriver::Tapms;
         settings.tenants.tapms = peer(&url, settings.tenants.tapms.clone());
     };
-    (World::start_with(change).await, site)
+    let world = World::start_with(change).await;
+    site.called(1).await;
+    assert_eq!(site.calls(), [LIST], "the service is asked at the start");
+    site.forget_calls();
+    (world, site)
 }
 
 fn owned(tenant: &str, name: &str, template_name: &str) -> CreateSessionRequest {

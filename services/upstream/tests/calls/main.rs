@@ -4,6 +4,7 @@
 
 mod credentials;
 mod failures;
+mod first;
 mod refusals;
 mod seen;
 mod server;

@@ -2,13 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ::upstream::{Peer, Request};
+use ::upstream::{FirstCall, Peer, Request};
 use chassis::settings;
 use domain::{boot::component::artifacts::BootArtifacts, core::id::ComponentId};
 use http::HeaderName;
 use serde::Serialize;
 
 use super::{Failure, malformed, of_a_list, peer, text};
+use crate::questions;
 
 /// Header with the token of a call. Header names are the same in any letter case.
 const TOKEN: HeaderName = HeaderName::from_static("bss-referral-token");
@@ -31,6 +32,10 @@ struct BssBootParameters<'a> {
 impl BssDriver {
     pub(crate) fn new(settings: &settings::Peer) -> anyhow::Result<Self> {
         Ok(Self { peer: peer("BSS", "boot_parameters.bss", settings)? })
+    }
+
+    pub(crate) fn first_call(&self) -> FirstCall {
+        FirstCall { peer: self.peer.clone(), request: questions::of_boot_parameters() }
     }
 
     pub(crate) fn most_hosts(&self) -> usize {

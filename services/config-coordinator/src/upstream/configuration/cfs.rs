@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use ::upstream::{Peer, Request};
+use ::upstream::{FirstCall, Peer, Request};
 use chassis::{observe::single_flight::SingleFlight, settings};
 use domain::{boot::configuration::ConfigurationObservation, core::id::ComponentId};
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -27,6 +27,7 @@ use super::{
     ConfigurationOrder, ConfigurationQuery, Failure, FailureKind, NamedObservation, PolledChanges, malformed,
     of_a_list, peer,
 };
+use crate::questions;
 
 mod wire;
 
@@ -85,6 +86,10 @@ impl CfsDriver {
         // A failure counts only for those who asked before the fetch.
         let everything = SingleFlight::new(Duration::ZERO, |_| false).gathering(MOMENT);
         Ok(Self { peer, everything: Arc::new(everything), pages: Arc::default() })
+    }
+
+    pub(crate) fn first_call(&self) -> FirstCall {
+        FirstCall { peer: self.peer.clone(), request: questions::of_configuration() }
     }
 
     pub(crate) fn most_nodes(&self) -> usize {
