@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use chassis::{Context, Settings, bind};
+use chassis::{Context, Settings, Start, bind};
 use tokio::net::TcpListener;
 
 /// Listeners of all services. They are bound before any service starts, so that addresses are known, also with ports
@@ -91,19 +91,27 @@ pub async fn serve(context: Context) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Names the part that could not start, and the reason.
-pub async fn start(context: &Context, listeners: MeshListeners) -> anyhow::Result<()> {
+pub fn start(context: &Context, listeners: MeshListeners) -> Start {
+    Box::pin(start_parts(context.clone(), listeners))
+}
+
+async fn start_parts(context: Context, listeners: MeshListeners) -> anyhow::Result<()> {
     let part = || context.of_another_part();
     if let Some(listener) = listeners.simulator {
-        simulator::start(part(), listener).await.context("simulator")?;
+        simulator::start(part(), listener.into()).await.context("simulator")?;
     }
-    session_manager::start(part(), listeners.session_manager).await.context("session manager")?;
-    power_controller::start(part(), listeners.power_controller).await.context("power controller")?;
-    config_coordinator::start(part(), listeners.config_coordinator).await.context("config coordinator")?;
-    host_provisioner::start(part(), listeners.host_provisioner).await.context("host provisioner")?;
-    fleet_manager::start(part(), listeners.fleet_manager).await.context("fleet manager")?;
-    status_evaluator::start(part(), listeners.status_evaluator).await.context("status evaluator")?;
-    insight::start(part(), listeners.insight).await.context("insight")?;
+    session_manager::start(part(), listeners.session_manager.into()).await.context("session manager")?;
+    power_controller::start(part(), listeners.power_controller.into()).await.context("power controller")?;
+    config_coordinator::start(part(), listeners.config_coordinator.into())
+        .await
+        .context("config coordinator")?;
+    host_provisioner::start(part(), listeners.host_provisioner.into()).await.context("host provisioner")?;
+    fleet_manager::start(part(), listeners.fleet_manager.into()).await.context("fleet manager")?;
+    status_evaluator::start(part(), listeners.status_evaluator.into()).await.context("status evaluator")?;
+    insight::start(part(), listeners.insight.into()).await.context("insight")?;
     // Started after the others, which wait for it: if their settings are invalid, no external system was called.
-    component_registry::start(part(), listeners.component_registry).await.context("component registry")?;
+    component_registry::start(part(), listeners.component_registry.into())
+        .await
+        .context("component registry")?;
     gateway::start(part(), listeners.gateway).await.context("gateway")
 }

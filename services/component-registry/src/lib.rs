@@ -31,7 +31,7 @@ mod store;
 use std::{sync::Arc, time::Duration};
 
 use chassis::{
-    Context, Listener, Server,
+    Context, Listener, Server, Start,
     kinds::{Interner, options::OptionsRecord},
     lease::Role,
     mesh::channel::LARGEST_MESSAGE,
@@ -90,7 +90,11 @@ pub(crate) struct RegistryState {
 ///
 /// # Errors
 /// The database cannot be opened, or a setting cannot be used; the text names its key.
-pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
+pub fn start(context: Context, listener: Listener) -> Start {
+    Box::pin(serve_at(context, listener))
+}
+
+async fn serve_at(context: Context, listener: Listener) -> anyhow::Result<()> {
     let settings = &context.settings;
     let driver = InventorySource::new(settings)?;
     let subscription = subscription::wanted(&driver, &settings.inventory.notifications);

@@ -21,7 +21,7 @@ mod tests;
 
 use anyhow::Context as _;
 use chassis::{
-    Context, Listener, Server,
+    Context, Listener, Server, Start,
     lease::Role,
     mesh::channel::LARGEST_MESSAGE,
     observe::mirror::Mirror,
@@ -42,7 +42,11 @@ use crate::{
 ///
 /// # Errors
 /// When the database cannot be opened or a setting cannot be used, which is named.
-pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
+pub fn start(context: Context, listener: Listener) -> Start {
+    Box::pin(serve_at(context, listener))
+}
+
+async fn serve_at(context: Context, listener: Listener) -> anyhow::Result<()> {
     let settings = &context.settings;
     let registry = context.channel(&settings.component_registry.url).context("component_registry.url")?;
     let url = context.database_url("fleet-manager", &settings.fleet_manager.database_url)?;

@@ -28,7 +28,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{
-    Context, Listener, Ready, Server,
+    Context, Listener, Ready, Server, Start,
     kinds::host::HostRecord,
     lease::{Role, Term},
     observe::{
@@ -58,7 +58,11 @@ use crate::{
 ///
 /// # Errors
 /// When the database cannot be opened or a setting cannot be used, which is named.
-pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
+pub fn start(context: Context, listener: Listener) -> Start {
+    Box::pin(serve_at(context, listener))
+}
+
+async fn serve_at(context: Context, listener: Listener) -> anyhow::Result<()> {
     let settings = Arc::clone(&context.settings);
     let driver = HostDriver::new(&settings)?;
     let listing_period =
@@ -119,7 +123,7 @@ async fn act(sources: Arc<HostSources>, term: Term) -> anyhow::Result<Infallible
     until_hosts_are_lost(&sources.hosts_replaced, || Arc::clone(&engine).run()).await
 }
 
-/// Ends what this process holds at the backend of hosts when the process ends.
+/// Ends the sessions of this process at the backend of hosts when the process ends.
 async fn close(context: Context, driver: HostDriver) -> anyhow::Result<()> {
     context.tasks.shutdown().cancelled().await;
     driver.close(Duration::from_secs(context.settings.shutdown_grace_seconds.into()) / 2).await;

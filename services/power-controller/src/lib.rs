@@ -21,6 +21,7 @@ mod counters;
 mod driver;
 mod engine;
 mod finished;
+mod holder;
 mod host_claims;
 mod host_power;
 mod inquiry;
@@ -39,7 +40,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use chassis::{
-    Channel, Context, Listener, Ready, Server,
+    Channel, Context, Listener, Ready, Server, Start,
     kinds::options::OptionsRecord,
     lease::Role,
     mesh::channel::LARGEST_MESSAGE,
@@ -63,6 +64,7 @@ use crate::{
     abandonment::TransitionAbandonment,
     convert::AskedFor,
     driver::PowerUpstream,
+    holder::HolderQuestion,
     host_claims::HostClaims,
     host_power::{HostPowerCalls, HostPowerRpc},
     inquiry::PowerInquiry,
@@ -75,7 +77,11 @@ use crate::{
 ///
 /// # Errors
 /// When the database cannot be opened or a setting cannot be used, which is named.
-pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
+pub fn start(context: Context, listener: Listener) -> Start {
+    Box::pin(serve_at(context, listener))
+}
+
+async fn serve_at(context: Context, listener: Listener) -> anyhow::Result<()> {
     counters::describe();
     let settings = Arc::clone(&context.settings);
     let driver = PowerUpstream::new(&settings)?;
@@ -97,15 +103,13 @@ pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::R
     let queues = EngineQueues::default();
     let components = mirror_components(&context, registry.clone(), queues.clone(), driver.clone());
     let options = mirror_options(&context, registry.clone(), components.clone(), queues.clone());
-    let abandonment = TransitionAbandonment {
-        transitions: transitions.clone(),
-        driver: driver.clone(),
-        options: options.clone(),
-    };
+    let holders =
+        HolderQuestion { transitions: transitions.clone(), driver: driver.clone(), options: options.clone() };
     let rpc = PowerRpc {
         states: states.clone(),
         transitions: transitions.clone(),
-        abandonment,
+        abandonment: TransitionAbandonment { holders: holders.clone() },
+        holders,
         inquiry: PowerInquiry::new(driver.clone(), options.clone()),
         role: role.clone(),
         tasks: context.tasks.clone(),
@@ -212,11 +216,13 @@ fn may_be_due(change: &Change<Component>) -> bool {
 }
 
 /// Returns whether the power of a component may have to be read: the component is new, gone, or has begun a new
-/// generation or another action, or a power-on of it is over.
+/// generation or another action, a power-on of it is over, or its node has reported.
 fn may_be_unread(change: &Change<Component>) -> bool {
-    let asked_for = |component: &Component| (component.is_enabled(), AskedFor::of(component));
+    let facts = |component: &Component| {
+        (component.is_enabled(), AskedFor::of(component), component.reported.running_report)
+    };
     match (&change.previous, &change.current) {
-        (Some(previous), Some(current)) => asked_for(previous) != asked_for(current),
+        (Some(previous), Some(current)) => facts(previous) != facts(current),
         (None, _) | (_, None) => true,
     }
 }

@@ -28,7 +28,7 @@ mod transitions;
 use std::{path::Path, sync::Arc};
 
 use anyhow::{Context as _, bail, ensure};
-use chassis::{Context, Listener, mesh::channel::LARGEST_MESSAGE, settings};
+use chassis::{Context, Listener, Start, mesh::channel::LARGEST_MESSAGE, settings};
 use domain::access::calls::CALL_TABLE;
 use proto::{
     inventory::{Group, Hardware},
@@ -48,7 +48,11 @@ use crate::{
 ///
 /// # Errors
 /// Names the setting, or the file and the place in it, that cannot be used.
-pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
+pub fn start(context: Context, listener: Listener) -> Start {
+    Box::pin(serve_at(context, listener))
+}
+
+async fn serve_at(context: Context, listener: Listener) -> anyhow::Result<()> {
     let reporter = ReportSender::new(
         &context.settings.gateway.url,
         &context.settings.tls.ca_file,
@@ -205,7 +209,7 @@ mod tests {
         let context = Context::new(settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
-        start(context.clone(), listener).await.expect("started");
+        start(context.clone(), listener.into()).await.expect("started");
 
         let mut client = FleetServiceClient::new(chassis::plain_channel(&url).expect("an address"));
         let faults = client.list_faults(ListFaultsRequest {}).await.expect("answered").into_inner().faults;

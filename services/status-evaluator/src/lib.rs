@@ -19,7 +19,7 @@ mod mirrors;
 mod rpc;
 
 use chassis::{
-    Context, Listener,
+    Context, Listener, Start,
     lease::{self, Role},
     mesh::channel::LARGEST_MESSAGE,
     observe::work::WorkQueue,
@@ -46,7 +46,11 @@ const BACKLOG: usize = 256;
 ///
 /// # Errors
 /// The address of another service is invalid, or the configured database cannot be used.
-pub async fn start(context: Context, listener: impl Into<Listener>) -> anyhow::Result<()> {
+pub fn start(context: Context, listener: Listener) -> Start {
+    Box::pin(serve_at(context, listener))
+}
+
+async fn serve_at(context: Context, listener: Listener) -> anyhow::Result<()> {
     let role = role(&context).await?;
     let queue = WorkQueue::closed();
     let mirrors = EvidenceMirrors::start(&context, &queue)?;

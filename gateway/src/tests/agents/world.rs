@@ -34,6 +34,9 @@ use crate::{http::admission::AdmissionPlaces, mesh::MeshHandle};
 /// Longest wait for any event, far longer than it takes on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Call that a poll of an agent becomes.
+pub(super) const POLL: &str = "PollRenderedDevice";
+
 /// Registry, fleet manager, and the gateway's port of agents.
 pub(super) struct AgentWorld {
     settings: Settings,
@@ -54,7 +57,7 @@ impl AgentWorld {
         settings.fleet_manager.url = format!("http://{}", listener.local_addr().unwrap());
         settings.gateway.agents.listen = "127.0.0.1:0".to_owned();
         let fleets = Context::new(settings.clone());
-        Box::pin(fleet_manager::start(fleets.clone(), listener)).await.unwrap();
+        fleet_manager::start(fleets.clone(), listener.into()).await.unwrap();
         let gateway = Context::new(settings.clone());
         let places = AdmissionPlaces::new(&settings.gateway, &ProcessCapacity::of_process(&settings));
         let mesh = MeshHandle::new(&settings, gateway.tasks.shutdown()).unwrap();
@@ -71,13 +74,27 @@ impl AgentWorld {
         let address = self.settings.fleet_manager.url.trim_start_matches("http://").to_owned();
         let listener = TcpListener::bind(address).await.unwrap();
         self.fleets = Context::new(self.settings.clone());
-        Box::pin(fleet_manager::start(self.fleets.clone(), listener)).await.unwrap();
+        fleet_manager::start(self.fleets.clone(), listener.into()).await.unwrap();
     }
 
     pub(super) async fn end(self) {
         stop(&self.gateway).await;
         stop(&self.fleets).await;
         self.registry.stop().await;
+    }
+
+    pub(super) fn registry(&self) -> &TestRegistry {
+        &self.registry
+    }
+
+    /// Returns the number of polls that have reached the registry.
+    pub(super) fn polls(&self) -> usize {
+        self.registry.proxy.count(POLL)
+    }
+
+    /// Waits until that many polls have reached the registry.
+    pub(super) async fn polls_open(&self, count: usize) {
+        self.registry.proxy.called(POLL, count).await;
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -276,7 +293,7 @@ impl TestAgent {
         subject(&self.name).serialize_request(key).unwrap().pem().unwrap()
     }
 
-    fn enrolment(&self) -> Value {
+    pub(super) fn enrolment(&self) -> Value {
         json!({
             "apiVersion": "v1beta1", "kind": "EnrollmentRequest", "metadata": { "name": self.name },
             "spec": { "csr": self.csr(&self.key), "osMode": "image" },
@@ -328,19 +345,21 @@ impl AgentConnection {
             .map_err(|error| error.to_string())
     }
 
+    /// Sends a request without the second half of its body.
+    pub(super) async fn send_half(&mut self, method: &str, path: &str, body: &Value) -> std::io::Result<()> {
+        let request = request(method, path, &body.to_string());
+        self.0.write_all(&request.as_bytes()[..request.len() - body.to_string().len() / 2]).await?;
+        self.0.flush().await
+    }
+
     async fn exchange(
         &mut self,
         method: &str,
         path: &str,
         body: Option<Value>,
     ) -> std::io::Result<(u16, Value)> {
-        let kind = if method == "PATCH" { "application/json-patch+json" } else { "application/json" };
         let body = body.map(|body| body.to_string()).unwrap_or_default();
-        let head = format!(
-            "{method} /api/v1{path} HTTP/1.1\r\nHost: here\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n",
-            body.len(),
-        );
-        self.0.write_all((head + &body).as_bytes()).await?;
+        self.0.write_all(request(method, path, &body).as_bytes()).await?;
         let (status, headers) = self.head().await?;
         let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
         let mut body = vec![0; length];
@@ -364,4 +383,12 @@ impl AgentConnection {
             };
         }
     }
+}
+
+fn request(method: &str, path: &str, body: &str) -> String {
+    let kind = if method == "PATCH" { "application/json-patch+json" } else { "application/json" };
+    format!(
+        "{method} /api/v1{path} HTTP/1.1\r\nHost: here\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len(),
+    )
 }

@@ -4,6 +4,7 @@ use std::{future::Future, net::SocketAddr, path::PathBuf, process::ExitCode, tim
 
 use anyhow::Context as _;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
+use futures_util::future::BoxFuture;
 use tikv_jemallocator::Jemalloc;
 use tokio::net::TcpListener;
 
@@ -77,13 +78,17 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
+/// Start of a part, which ends when the part serves. It is boxed, so that a part is compiled with its own crate and not
+/// once more with every program that starts it.
+pub type Start = BoxFuture<'static, anyhow::Result<()>>;
+
 /// Runs one service as a process of its own: reads flags and settings, listens, starts it, and stops in
 /// order at SIGTERM or Ctrl-C. `key` is its section of the settings.
-pub fn run<S, F>(key: &'static str, listen: fn(&Settings) -> SocketAddr, start: S) -> ExitCode
-where
-    S: FnOnce(Context, TcpListener) -> F,
-    F: Future<Output = anyhow::Result<()>>,
-{
+pub fn run<L: From<TcpListener>>(
+    key: &'static str,
+    listen: fn(&Settings) -> SocketAddr,
+    start: fn(Context, L) -> Start,
+) -> ExitCode {
     // Set here because a flattened group of flags replaces the description by its own.
     let program =
         ServiceArguments::command().name(key).about("Serves one part of the mesh until Ctrl-C or SIGTERM");
@@ -92,7 +97,7 @@ where
     let command = given.command;
     let start = |context: Context| async move {
         let listener = bind(key, listen(&context.settings)).await?;
-        start(context, listener).await
+        start(context, listener.into()).await
     };
     finished(try_run(&command, &[key], start))
 }

@@ -62,7 +62,7 @@ impl Site {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let channel = chassis::plain_channel(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
         let context = Context::new(settings);
-        crate::start(context.clone(), listener).await.unwrap();
+        crate::start(context.clone(), listener.into()).await.unwrap();
         Self { context, channel, directory }
     }
 

@@ -55,7 +55,7 @@ impl World {
         settings.fleet_manager.url.clone_from(&self.url);
         let evaluator = Context::new(settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        Box::pin(status_evaluator::start(evaluator.clone(), listener)).await.unwrap();
+        status_evaluator::start(evaluator.clone(), listener.into()).await.unwrap();
         evaluator
     }
 
@@ -163,7 +163,7 @@ impl World {
 async fn serve(context: &Context) -> (Channel, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    crate::start(context.clone(), listener).await.unwrap();
+    crate::start(context.clone(), listener.into()).await.unwrap();
     (chassis::plain_channel(&url).unwrap(), url)
 }
 

@@ -99,7 +99,7 @@ impl ProvisionerMesh {
         let context = Context::new(self.settings.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        crate::start(context.clone(), listener).await.unwrap();
+        crate::start(context.clone(), listener.into()).await.unwrap();
         self.running = Some((context, url));
     }
 

@@ -29,7 +29,8 @@ use proto::{
     option::Options,
     power::{
         AbandonTransitionRequest, Delivery, ListPowerStatesRequest, ListTransitionsRequest, PowerReading,
-        PowerState, Transition, WatchPowerStatesRequest, power_service_client::PowerServiceClient,
+        PowerState, ReadHoldersRequest, Transition, WatchPowerStatesRequest,
+        power_service_client::PowerServiceClient,
     },
 };
 use tempfile::TempDir;
@@ -207,7 +208,7 @@ async fn run(settings: Settings) -> (Context, chassis::Channel) {
     let context = Context::new(settings);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    crate::start(context.clone(), listener).await.unwrap();
+    crate::start(context.clone(), listener.into()).await.unwrap();
     (context, chassis::plain_channel(&url).unwrap())
 }
 

@@ -301,7 +301,7 @@ async fn bad_settings_are_named_at_the_start() {
         let mut settings = mesh.settings.clone();
         change(&mut settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let error = crate::start(Context::new(settings), listener).await.unwrap_err();
+        let error = crate::start(Context::new(settings), listener.into()).await.unwrap_err();
         assert!(format!("{error:#}").starts_with(&format!("{key}: ")), "{error:#}");
     }
 }

@@ -199,7 +199,7 @@ struct Clients {
 async fn serve(context: &Context) -> Clients {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    session_manager::start(context.clone(), listener).await.unwrap();
+    session_manager::start(context.clone(), listener.into()).await.unwrap();
     let channel = chassis::plain_channel(&url).unwrap();
     let mut health = tonic_health::pb::health_client::HealthClient::new(channel.clone());
     let request = tonic_health::pb::HealthCheckRequest { service: String::new() };
