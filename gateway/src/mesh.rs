@@ -18,6 +18,7 @@ use proto::{
     insight::{explain_service_client::ExplainServiceClient, timeline_service_client::TimelineServiceClient},
     inventory::inventory_service_client::InventoryServiceClient,
     option::options_service_client::OptionsServiceClient,
+    power::power_service_client::PowerServiceClient,
     session::{plan_service_client::PlanServiceClient, session_service_client::SessionServiceClient},
     template::session_template_service_client::SessionTemplateServiceClient,
     tenant::tenant_service_client::TenantServiceClient,
@@ -39,10 +40,16 @@ pub(crate) const REGISTRY: &str = "component registry";
 pub(crate) const SESSIONS: &str = "session manager";
 /// Name of the fleet manager in errors.
 pub(crate) const FLEETS: &str = "fleet manager";
+/// Name of the power controller in errors.
+pub(crate) const POWER: &str = "power controller";
 /// Name of insight in errors.
 pub(crate) const INSIGHT: &str = "insight";
-/// Name of the config coordinator in errors about boot scripts.
-pub(crate) const BOOT_SCRIPTS: &str = "config coordinator";
+/// Name of the config coordinator in errors.
+pub(crate) const COORDINATOR: &str = "config coordinator";
+/// Name of the status evaluator in probes.
+const EVALUATOR: &str = "status evaluator";
+/// Name of the host provisioner in probes.
+const PROVISIONER: &str = "host provisioner";
 
 /// Clients of the services, shared by every request: a request holds several clones, and needs one client of them.
 #[derive(Clone)]
@@ -54,6 +61,14 @@ impl Deref for MeshHandle {
     fn deref(&self) -> &MeshClients {
         &self.0
     }
+}
+
+/// A part of the mesh, for its health.
+pub(crate) struct MeshPart {
+    pub name: &'static str,
+    pub channel: MeshChannel,
+    /// Whether the gateway is not ready without it: the contract needs it.
+    pub is_needed: bool,
 }
 
 /// Clients of the services. Every call takes a clone.
@@ -76,8 +91,6 @@ pub(crate) struct MeshClients {
     pub devices: DeviceServiceClient<MeshChannel>,
     /// Calls of the agents of devices, at the component registry.
     pub device_agents: DeviceAgentServiceClient<MeshChannel>,
-    /// The component registry, for its health.
-    pub registry: MeshChannel,
     /// Sessions, at the session manager.
     pub sessions: SessionServiceClient<MeshChannel>,
     /// Plans of sessions, at the session manager.
@@ -92,14 +105,16 @@ pub(crate) struct MeshClients {
     pub fleets: FleetServiceClient<MeshChannel>,
     /// Enrolment of edge devices, at the fleet manager.
     pub enrolment: EnrolmentServiceClient<MeshChannel>,
-    /// The session manager, for its health.
-    pub manager: MeshChannel,
+    /// Power transitions, at the power controller.
+    pub power: PowerServiceClient<MeshChannel>,
     /// Explanations, at insight.
     pub explanations: ExplainServiceClient<MeshChannel>,
     /// Events of all services as one history, at insight.
     pub timeline: TimelineServiceClient<MeshChannel>,
     /// Boot scripts, at the config coordinator.
     pub boot_scripts: BootScriptServiceClient<MeshChannel>,
+    /// All parts behind the gateway, for their health.
+    pub parts: Vec<MeshPart>,
     /// End of the process, at which streams without end have to end.
     pub shutdown: CancellationToken,
 }
@@ -110,11 +125,25 @@ impl MeshHandle {
     /// # Errors
     /// When an address cannot be read.
     pub(crate) fn new(settings: &Settings, shutdown: CancellationToken) -> anyhow::Result<Self> {
-        let registry = RetryReads(chassis::channel(&settings.tls, &settings.component_registry.url)?);
-        let manager = RetryReads(chassis::channel(&settings.tls, &settings.session_manager.url)?);
-        let insight = RetryReads(chassis::channel(&settings.tls, &settings.insight.url)?);
-        let coordinator = RetryReads(chassis::channel(&settings.tls, &settings.config_coordinator.url)?);
-        let fleets = RetryReads(chassis::channel(&settings.tls, &settings.fleet_manager.url)?);
+        let channel = |url: &str| anyhow::Ok(RetryReads(chassis::channel(&settings.tls, url)?));
+        let registry = channel(&settings.component_registry.url)?;
+        let manager = channel(&settings.session_manager.url)?;
+        let insight = channel(&settings.insight.url)?;
+        let coordinator = channel(&settings.config_coordinator.url)?;
+        let power = channel(&settings.power_controller.url)?;
+        let fleets = channel(&settings.fleet_manager.url)?;
+        let part =
+            |name, channel: &MeshChannel, is_needed| MeshPart { name, channel: channel.clone(), is_needed };
+        let parts = vec![
+            part(REGISTRY, &registry, true),
+            part(SESSIONS, &manager, true),
+            part(EVALUATOR, &channel(&settings.status_evaluator.url)?, false),
+            part(POWER, &power, false),
+            part(COORDINATOR, &coordinator, false),
+            part(PROVISIONER, &channel(&settings.host_provisioner.url)?, false),
+            part(FLEETS, &fleets, false),
+            part(INSIGHT, &insight, false),
+        ];
         let clients = MeshClients {
             components: ComponentServiceClient::new(registry.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
@@ -127,21 +156,20 @@ impl MeshHandle {
             host_secrets: HostSecretServiceClient::new(registry.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
             devices: DeviceServiceClient::new(registry.clone()).max_decoding_message_size(LARGEST_MESSAGE),
-            device_agents: DeviceAgentServiceClient::new(registry.clone())
-                .max_decoding_message_size(LARGEST_MESSAGE),
-            registry,
+            device_agents: DeviceAgentServiceClient::new(registry).max_decoding_message_size(LARGEST_MESSAGE),
             sessions: SessionServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             plans: PlanServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             session_events: EventClient::new(manager.clone()),
             templates: SessionTemplateServiceClient::new(manager.clone())
                 .max_decoding_message_size(LARGEST_MESSAGE),
-            tenants: TenantServiceClient::new(manager.clone()).max_decoding_message_size(LARGEST_MESSAGE),
+            tenants: TenantServiceClient::new(manager).max_decoding_message_size(LARGEST_MESSAGE),
             fleets: FleetServiceClient::new(fleets.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             enrolment: EnrolmentServiceClient::new(fleets).max_decoding_message_size(LARGEST_MESSAGE),
-            manager,
+            power: PowerServiceClient::new(power).max_decoding_message_size(LARGEST_MESSAGE),
             timeline: TimelineServiceClient::new(insight.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             explanations: ExplainServiceClient::new(insight).max_decoding_message_size(LARGEST_MESSAGE),
             boot_scripts: BootScriptServiceClient::new(coordinator),
+            parts,
             shutdown,
         };
         Ok(Self(Arc::new(clients)))

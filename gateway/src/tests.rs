@@ -23,8 +23,10 @@ mod tenants;
 use registry::Registry;
 
 use crate::{
-    flightctl::FlightctlFace, http::admission::AdmissionPlaces, identity::IdentityGate, mesh::MeshHandle,
-    port::FaceRouters,
+    flightctl::FlightctlFace,
+    http::admission::AdmissionPlaces,
+    mesh::MeshHandle,
+    port::{CallerChecks, FaceRouters},
 };
 
 /// Returns the common port, without the face of Kubernetes.
@@ -32,20 +34,20 @@ pub(crate) fn app(
     settings: &Settings,
 ) -> impl Service<Request, Response = http::Response<Body>, Error = Infallible, Future: Send> + Clone + use<>
 {
-    app_behind(settings, None)
+    app_behind(settings, CallerChecks::default())
 }
 
-/// Returns the common port behind a gate, without the face of Kubernetes.
+/// Returns the common port behind checks of callers, without the face of Kubernetes.
 fn app_behind(
     settings: &Settings,
-    gate: Option<IdentityGate>,
+    checks: CallerChecks,
 ) -> impl Service<Request, Response = http::Response<Body>, Error = Infallible, Future: Send> + Clone + use<>
 {
     let mesh = MeshHandle::new(settings, CancellationToken::new()).unwrap();
     let places = AdmissionPlaces::new(&settings.gateway, &ProcessCapacity::of_process(settings));
     let flightctl = crate::flightctl::router(FlightctlFace::new(mesh.clone()), &places);
     let faces = FaceRouters { flightctl, ..FaceRouters::default() };
-    crate::port::app(settings, mesh, &places, faces, gate)
+    crate::port::app(settings, mesh, &places, faces, checks)
 }
 
 /// Gateway whose registry runs, and whose session manager does not, or knows tenants and nothing else.
@@ -58,10 +60,9 @@ struct Site {
 impl Site {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let mut settings = Settings::default();
         settings.component_registry.url = format!("http://{}", listener.local_addr().unwrap());
-        settings.session_manager.url = format!("http://{closed}");
+        settings.session_manager.url = "http://127.0.0.1:1".into();
         let context = Context::new(settings.clone());
         let registry = Registry::default();
         registry.clone().serve(&context, listener).await;
@@ -210,12 +211,12 @@ async fn requests_reach_the_registry_as_messages() {
     expect![[r#"
         ListComponentsRequest { filter: Some(ComponentFilter { ids: ["b", "a"], enabled: Some(false), session: None, staged_session: None, phase: Configuring, statuses: ["x", "y"], session_tenant: None }), start_after_id: "", page_size: 3, scope: None }
         ListComponentsRequest { filter: Some(ComponentFilter { ids: [], enabled: Some(false), session: None, staged_session: Some("s"), phase: Unspecified, statuses: [], session_tenant: None }), start_after_id: "a", page_size: 0, scope: None }
-        PutComponentsRequest { components: [Component { id: "a", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: Some(true), error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0, error_begin: None, undecided: false, acted_before: false, pause: None }], scope: None, validate_only: false }
-        PutComponentsRequest { components: [Component { id: "a b", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: Some(true), error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0, error_begin: None, undecided: false, acted_before: false, pause: None }], scope: None, validate_only: false }
-        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: true, scope: None, selection: Some(Each(PatchEach { patches: [Component { id: "a", actual_state: Some(ActualState { boot_artifacts: None, bss_token: Some("t"), last_updated: None }), desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0, error_begin: None, undecided: false, acted_before: false, pause: None }] })) }
-        PatchComponentsRequest { skip_bad_ids: true, guard_actual_state: false, scope: None, selection: Some(Each(PatchEach { patches: [Component { id: "a", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0, error_begin: None, undecided: false, acted_before: false, pause: None }] })) }
-        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: false, scope: None, selection: Some(Many(PatchMany { patch: Some(Component { id: "", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0, error_begin: None, undecided: false, acted_before: false, pause: None }), ids: ["a", "b"], session: "", session_tenant: None })) }
-        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: false, scope: None, selection: Some(Many(PatchMany { patch: Some(Component { id: "", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0, error_begin: None, undecided: false, acted_before: false, pause: None }), ids: [], session: "s", session_tenant: None })) }
+        PutComponentsRequest { components: [Component { id: "a", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: Some(true), error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0, error_begin: None, undecided: false, acted_before: false, pause: None, running_report: None }], scope: None, validate_only: false }
+        PutComponentsRequest { components: [Component { id: "a b", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: Some(true), error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0, error_begin: None, undecided: false, acted_before: false, pause: None, running_report: None }], scope: None, validate_only: false }
+        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: true, scope: None, selection: Some(Each(PatchEach { patches: [Component { id: "a", actual_state: Some(ActualState { boot_artifacts: None, bss_token: Some("t"), last_updated: None }), desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: None, session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0, error_begin: None, undecided: false, acted_before: false, pause: None, running_report: None }] })) }
+        PatchComponentsRequest { skip_bad_ids: true, guard_actual_state: false, scope: None, selection: Some(Each(PatchEach { patches: [Component { id: "a", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0, error_begin: None, undecided: false, acted_before: false, pause: None, running_report: None }] })) }
+        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: false, scope: None, selection: Some(Many(PatchMany { patch: Some(Component { id: "", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0, error_begin: None, undecided: false, acted_before: false, pause: None, running_report: None }), ids: ["a", "b"], session: "", session_tenant: None })) }
+        PatchComponentsRequest { skip_bad_ids: false, guard_actual_state: false, scope: None, selection: Some(Many(PatchMany { patch: Some(Component { id: "", actual_state: None, desired_state: None, staged_state: None, last_action: None, event_stats: None, status: None, enabled: None, error: Some("e"), session: None, retry_policy: None, revision: 0, generation: 0, preparation: None, assignment: "", power_error: "", locked: false, session_tenant: None, latest_assignment: "", presence: None, decided_by: None, turns: None, prepared_token: None, boot: None, late_report: None, error_kind: Unspecified, power_error_kind: Unspecified, last_event: 0, error_begin: None, undecided: false, acted_before: false, pause: None, running_report: None }), ids: [], session: "s", session_tenant: None })) }
         DeleteComponentRequest { id: "a", scope: None }
     "#]].assert_eq(&site.registry.said());
     site.stop().await;
@@ -345,6 +346,25 @@ async fn health_tells_what_is_missing() {
     let parts: serde_json::Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(parts["component registry"], "ready");
     assert_ne!(parts["session manager"], "ready");
+    assert_eq!(parts.as_object().unwrap().len(), 2, "{parts}");
+    let response = site.ask("GET", "/readyz?verbose", None).await;
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    let parts: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let names: Vec<_> = parts.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "component registry",
+            "config coordinator",
+            "fleet manager",
+            "host provisioner",
+            "insight",
+            "power controller",
+            "session manager",
+            "status evaluator"
+        ]
+    );
     let response = site.ask("GET", "/startz", None).await;
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     site.stop().await;

@@ -1,5 +1,5 @@
-//! Reveille's own paths: events, the timeline, live changes, explanations, plans, sessions with their results, probes, metrics,
-//! and the description of everything that the common port serves.
+//! Reveille's own paths: events, the timeline, live changes, explanations, plans, sessions with their results, power
+//! transitions, probes, metrics, and the description of everything that the common port serves.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +20,7 @@ mod plans;
 mod probes;
 mod sessions;
 mod timeline;
+mod transitions;
 mod word;
 
 /// Tag of every path of this face.
@@ -35,6 +36,7 @@ pub(crate) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
         .or_else(|| sessions::class_of(method, path))
         .or_else(|| plans::class_of(method, path))
         .or_else(|| timeline::class_of(method, path))
+        .or_else(|| transitions::class_of(method, path))
         .or_else(|| live::class_of(method, path))
 }
 
@@ -42,10 +44,7 @@ pub(crate) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
 pub(crate) fn endpoints(prefix: &'static str) -> Vec<ApiEndpoint<MeshHandle>> {
     let mut paths = vec![
         at("/livez").get(probes::live, ApiOperation::new("The process answers").answers_text()),
-        at("/readyz").get(
-            probes::ready,
-            ApiOperation::new("What is needed is ready").answers::<BTreeMap<String, String>>(),
-        ),
+        at("/readyz").get(probes::ready, probes::ready_operation()),
         at("/startz").get(
             probes::started,
             ApiOperation::new("What is needed has started").answers::<BTreeMap<String, String>>(),
@@ -60,10 +59,13 @@ pub(crate) fn endpoints(prefix: &'static str) -> Vec<ApiEndpoint<MeshHandle>> {
         at(timeline::PATH).get(timeline::list, timeline::operation()),
         at(explain::COMPONENT_PATH).get(explain::component, explain::component_operation()),
         at(explain::SESSION_PATH).get(explain::session, explain::session_operation()),
+        at(explain::HOST_PATH).get(explain::host, explain::host_operation()),
+        at(explain::DEVICE_PATH).get(explain::device, explain::device_operation()),
         page("/ui").also_under(prefix),
         page("/ui/").also_under(prefix),
     ];
     paths.extend(sessions::endpoints());
+    paths.extend(transitions::endpoints());
     paths
 }
 

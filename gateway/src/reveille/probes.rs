@@ -8,6 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chassis::{STARTED, process::telemetry};
+use futures_util::future::join_all;
 use http::{Request, StatusCode, header::CONTENT_TYPE};
 use tonic::{Code, Status};
 use tonic_health::pb::{
@@ -16,8 +17,14 @@ use tonic_health::pb::{
 use tower::ServiceExt;
 
 use crate::{
-    http::{answer::json, call::answer_within, problem::RequestProblem},
-    mesh::{MeshChannel, MeshHandle, REGISTRY, SESSIONS},
+    http::{
+        answer::json,
+        call::answer_within,
+        document::{ApiOperation, BoundedText, query},
+        problem::RequestProblem,
+        query::QueryParameters,
+    },
+    mesh::{MeshChannel, MeshHandle, MeshPart},
 };
 
 /// Deadline of a service for its answer. Probes give up after a second or two, and a later answer is of no use.
@@ -37,25 +44,48 @@ pub(super) async fn metrics() -> impl IntoResponse {
     ([(CONTENT_TYPE, telemetry::METRICS_TYPE)], telemetry::metrics())
 }
 
-/// Succeeds if every service that the contract needs is ready; the answer shows the others with their reasons.
-pub(super) async fn ready(State(mesh): State<MeshHandle>) -> Result<Response, RequestProblem> {
-    check_all(mesh, WHOLE).await
+/// Parameter that asks also about parts that the gateway can do without.
+const VERBOSE: &str = "verbose";
+
+/// Longest value of that parameter, such as `true`.
+const LONGEST_VERBOSE: usize = 5;
+
+pub(super) fn ready_operation() -> ApiOperation {
+    let about = "Given: shows every part, and not only what is needed";
+    let verbose = query::<BoundedText<0, LONGEST_VERBOSE>>(VERBOSE, about);
+    ApiOperation::new("What is needed is ready").answers::<BTreeMap<String, String>>().asks([verbose])
+}
+
+/// Succeeds if every service that the contract needs is ready; the answer shows each part, ready or with its reason.
+pub(super) async fn ready(
+    State(mesh): State<MeshHandle>,
+    query: QueryParameters,
+) -> Result<Response, RequestProblem> {
+    let is_verbose = query.text(VERBOSE, 0..=LONGEST_VERBOSE)?.is_some();
+    let asked = mesh.parts.iter().filter(|part| part.is_needed || is_verbose);
+    check_all(asked, WHOLE).await
 }
 
 /// Succeeds if every service that the contract needs has started, whatever the state of its database. Load balancers
 /// use it: while a database fails, another gateway could do no more, and this one still answers firmware.
 pub(super) async fn started(State(mesh): State<MeshHandle>) -> Result<Response, RequestProblem> {
-    check_all(mesh, STARTED).await
+    check_all(mesh.parts.iter().filter(|part| part.is_needed), STARTED).await
 }
 
-async fn check_all(mesh: MeshHandle, what: &'static str) -> Result<Response, RequestProblem> {
-    let (registry, sessions) = tokio::join!(
-        check(REGISTRY, mesh.registry.clone(), what),
-        check(SESSIONS, mesh.manager.clone(), what)
-    );
-    let all = registry.is_ok() && sessions.is_ok();
-    let parts = BTreeMap::from([(REGISTRY, shown(registry)), (SESSIONS, shown(sessions))]);
-    json(if all { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, &parts)
+/// Checks parts beside one another.
+async fn check_all(
+    parts: impl Iterator<Item = &MeshPart>,
+    what: &'static str,
+) -> Result<Response, RequestProblem> {
+    let checked = join_all(parts.map(|part| async move {
+        let outcome = check(part.name, part.channel.clone(), what).await;
+        (part, outcome)
+    }))
+    .await;
+    let is_ready = checked.iter().all(|(part, outcome)| outcome.is_ok() || !part.is_needed);
+    let shown: BTreeMap<_, _> =
+        checked.into_iter().map(|(part, outcome)| (part.name, shown(outcome))).collect();
+    json(if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, &shown)
 }
 
 fn shown(outcome: Result<(), String>) -> String {

@@ -65,6 +65,8 @@ fn the_document_lists_the_contract() {
         /readyz GET
         /reveille/v1/events GET
         /reveille/v1/explain/components/{id} GET
+        /reveille/v1/explain/devices/{name} GET
+        /reveille/v1/explain/hosts/{namespace}/{name} GET
         /reveille/v1/explain/sessions/{name} GET
         /reveille/v1/live GET
         /reveille/v1/plans POST
@@ -75,6 +77,8 @@ fn the_document_lists_the_contract() {
         /reveille/v1/sessions/{name}/resume POST
         /reveille/v1/sessions/{name}/retry POST
         /reveille/v1/timeline GET
+        /reveille/v1/transitions GET
+        /reveille/v1/transitions/abandon POST
         /scn POST
         /startz GET
         /ui GET
@@ -156,9 +160,11 @@ fn operations_say_what_they_take_and_may_answer() {
         get /livez () -> 200
         get /metrics () -> 200
         get /openapi.json () -> 200
-        get /readyz () -> 200 500 503
+        get /readyz (verbose) -> 200 400 414 431 500 503
         get /reveille/v1/events (component session tenant host transition resource kind reason since limit order before) -> 200 400 403 414 431 500 503
         get /reveille/v1/explain/components/{id} (id) -> 200 400 403 404 500 503
+        get /reveille/v1/explain/devices/{name} (name) -> 200 400 403 404 500 503
+        get /reveille/v1/explain/hosts/{namespace}/{name} (namespace name) -> 200 400 403 404 500 503
         get /reveille/v1/explain/sessions/{name} (name tenant) -> 200 400 403 404 414 431 500 503
         get /reveille/v1/live (kind component session tenant Last-Event-ID) -> 200 400 403 414 431 500 503
         post /reveille/v1/plans (tenant) -> 200 400 403 408 413 414 415 431 500 503 {"$ref":"#/components/schemas/NewPlan"}
@@ -170,6 +176,8 @@ fn operations_say_what_they_take_and_may_answer() {
         post /reveille/v1/sessions/{name}/resume (name tenant) -> 200 400 403 404 409 414 431 500 503
         post /reveille/v1/sessions/{name}/retry (name tenant) -> 200 400 403 404 409 414 431 500 503
         get /reveille/v1/timeline (resource name tenant session kind reason actor since until limit before after) -> 200 400 403 414 431 500 503
+        get /reveille/v1/transitions (component) -> 200 400 403 414 431 500 503
+        post /reveille/v1/transitions/abandon (id component) -> 200 400 403 404 409 414 431 500 503
         post /scn () -> 200 400 408 413 415 500 503 {"$ref":"#/components/schemas/Notification"}
         get /startz () -> 200 500 503
         get /ui () -> 200

@@ -12,7 +12,8 @@ use reqwest::StatusCode;
 use tokio::{
     io::AsyncWriteExt,
     net::TcpStream,
-    time::{Instant, timeout},
+    task::JoinSet,
+    time::{Instant, sleep, timeout},
 };
 use tonic::{Code, Status, Streaming, transport::Endpoint};
 
@@ -167,9 +168,12 @@ async fn a_crowd_of_lists_fits_into_the_smallest_gateway() {
     assert!(whole > 0 && peak < GATEWAY_BYTES, "{whole} lists, {} MiB", peak / MIB);
 }
 
-/// File descriptors of each part, and connections to the gateway that ask nothing.
+/// File descriptors of each part, and connections to the gateway that ask nothing, or never finish their request.
 const DESCRIPTORS: u32 = 256;
 const IDLE: usize = 600;
+
+/// Time in which a busy machine answers a few probes, and after which a platform would have ended the gateway.
+const PROBED: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_connections_make_room_at_the_limit_of_descriptors() {
@@ -193,6 +197,54 @@ async fn idle_connections_make_room_at_the_limit_of_descriptors() {
         assert_eq!(answer.status(), StatusCode::OK, "{path}");
         eprintln!("{path} took {:?}", began.elapsed());
     }
-    assert!(!mesh.log("gateway").contains("could not be accepted"), "descriptors ran out");
+    assert!(!mesh.log("gateway").contains("cannot be accepted"), "descriptors ran out");
     drop(idle);
+}
+
+/// Sends bodies by the byte, one after the other, for ever.
+async fn send_slowly(gateway: SocketAddr) {
+    const HEAD: &str = "PATCH /v2/components/x1000c0s0b0n0 HTTP/1.1\r\nHost: here\r\n\
+        Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n";
+    const PACE: Duration = Duration::from_secs(1);
+    loop {
+        let mut connection = TcpStream::connect(gateway).await;
+        let mut part = HEAD.as_bytes();
+        while let Ok(stream) = &mut connection {
+            if stream.write_all(part).await.is_err() {
+                break;
+            }
+            part = b"{";
+            sleep(PACE).await;
+        }
+        sleep(PACE).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn probes_pass_a_crowd_of_slow_bodies() {
+    let mut mesh = Processes::prepare();
+    mesh.set("[simulator]\nnodes = 1\n");
+    mesh.limit_descriptors(DESCRIPTORS);
+    mesh.begin().await;
+    let gateway = address(mesh.bos.url());
+    let mut crowd = JoinSet::new();
+    for _ in 0..IDLE {
+        crowd.spawn(send_slowly(gateway));
+    }
+    let is_full = async || {
+        let answer = reqwest::get(format!("{}/v2/options", mesh.bos.url())).await.ok()?;
+        (answer.status() == StatusCode::SERVICE_UNAVAILABLE).then_some(())
+    };
+    eventually("a gateway without a place", is_full).await;
+    let probes = async {
+        for path in ["/livez", "/readyz", "/livez", "/readyz"] {
+            let began = Instant::now();
+            let answer =
+                reqwest::Client::new().get(format!("{}{path}", mesh.bos.url())).send().await.unwrap();
+            assert_eq!(answer.status(), StatusCode::OK, "{path}");
+            eprintln!("{path} took {:?}", began.elapsed());
+        }
+    };
+    timeout(PROBED, probes).await.expect("probes are answered");
+    assert!(!mesh.log("gateway").contains("cannot be accepted"), "descriptors ran out");
 }
