@@ -33,6 +33,9 @@ const PICTURED = "#map { flex: none !important; height: 480px !important; width:
 /** Milliseconds between two pictures that are equal when the page is at rest. */
 const BETWEEN_PICTURES = 300;
 
+/** Time in which a button is held down: the list that it stands in is renewed meanwhile. */
+const SLOW_PRESS = 1500;
+
 /** Width of a narrow phone. */
 const PHONE = { width: 390, height: 844 };
 
@@ -284,9 +287,16 @@ const STEPS = {
     const page = await open(browser);
     await gateway("POST", "/v2/sessions", { operation: "reboot", template_name: "page", name: "page-stop" });
     const card = page.locator('[data-session="page-stop"]');
-    await card.getByRole("button", { name: "Cancel" }).click();
+    await card.locator(".bar").waitFor();
+    // What is pressed stays in its place while something else about the session changes.
+    await card.getByRole("button", { name: "Cancel" }).hover();
+    await page.mouse.down();
+    await gateway("POST", "/reveille/v1/sessions/page-stop/pause");
+    await page.waitForTimeout(SLOW_PRESS);
+    await page.mouse.up();
     await page.locator("#confirm").getByRole("button", { name: "Leave it" }).click();
     await page.locator("#confirm").waitFor({ state: "hidden" });
+    await card.getByText("paused by client").waitFor();
     assert.equal((await gateway("GET", "/reveille/v1/sessions/page-stop")).cancellation, undefined);
     await card.getByRole("button", { name: "Cancel" }).click();
     await confirm(page, "wrong image");

@@ -58,19 +58,8 @@ function listsChanged() {
 
 function renderLists() {
   renderCounts();
-  keepingFocus(at("sessions"), () => sessions.render());
-  keepingFocus(at("troubles"), () => renderTroubles(at("troubles"), fleet, open));
-}
-
-/** Renders a list anew without taking the focus from the button that has it. */
-function keepingFocus(list, render) {
-  const buttons = [...list.querySelectorAll("button")];
-  const focused = buttons.indexOf(document.activeElement);
-  const text = document.activeElement?.textContent;
-  render();
-  if (focused < 0) return;
-  const now = [...list.querySelectorAll("button")];
-  (now[focused]?.textContent === text ? now[focused] : now.find(one => one.textContent === text))?.focus();
+  sessions.render();
+  renderTroubles(at("troubles"), fleet, open);
 }
 
 const filters = new Map();
@@ -165,7 +154,7 @@ function say(state, why) {
 
 async function checkParts() {
   try {
-    const answer = await ask("/readyz");
+    const answer = await ask("/readyz?verbose");
     const parts = Object.entries(await answer.json());
     at("parts").replaceChildren(...parts.flatMap(([part, word]) => [element("dt", {}, part), element("dd", {}, word)]));
   } catch (error) {

@@ -1,7 +1,7 @@
 // Panel of one node: why it is as it is, what to do next, what it runs, what happened to it.
 
 import { call } from "./gateway.js";
-import { button, element, instant, swatch, terms } from "./elements.js";
+import { button, element, instant, renew, swatch, terms } from "./elements.js";
 import { LABELS } from "./fleet.js";
 
 const ENTRIES = 25;
@@ -46,8 +46,7 @@ export class NodePanel {
       call(`/reveille/v1/timeline?resource=component&name=${name}&limit=${ENTRIES}`),
     ]);
     if (id !== this.id) return;
-    const isOpen = this.place.querySelector("details")?.open;
-    this.place.replaceChildren(this.head(id), ...why(answers[0], isOpen), ...runs(answers[1]), ...history(answers[2]));
+    renew(this.place, [this.head(id), ...why(answers[0]), ...runs(answers[1]), ...history(answers[2])]);
   }
 
   head(id) {
@@ -61,7 +60,7 @@ function failed(what, answer) {
   return [element("p", { className: "quiet" }, `${what}: ${answer.reason.message}`)];
 }
 
-function why(answer, isOpen) {
+function why(answer) {
   if (answer.status === "rejected") return failed("No explanation", answer);
   const told = answer.value;
   const shown = [element("p", { className: "sentence" }, told.sentence)];
@@ -70,7 +69,7 @@ function why(answer, isOpen) {
   const causes = told.causes.slice(1).map(cause => element("li", {}, cause.sentence, cause.words ? ` (${cause.words})` : ""));
   if (causes.length) shown.push(element("h3", {}, "Further causes"), element("ol", {}, ...causes));
   const evidence = told.evidence.map(one => [one.source.replaceAll("_", " "), `${one.content}${age(one)}`]);
-  shown.push(element("details", { open: isOpen ?? false }, element("summary", {}, "Evidence"), terms(evidence)));
+  shown.push(element("details", {}, element("summary", {}, "Evidence"), terms(evidence)));
   return shown;
 }
 

@@ -1,7 +1,7 @@
 // Sessions with their progress, and the hands that an operator has on them.
 
 import { call } from "./gateway.js";
-import { button, duration, element } from "./elements.js";
+import { button, duration, element, renew } from "./elements.js";
 import { keyOf, LABELS, STATES } from "./fleet.js";
 
 /** Most sessions in the list: all that run, and the newest of the others. */
@@ -34,20 +34,20 @@ export class SessionList {
     const cards = sessions.slice(0, MOST).map(session => this.card(session));
     if (sessions.length > MOST) cards.push(element("li", { className: "quiet" }, `${sessions.length - MOST} older sessions`));
     if (!cards.length) cards.push(element("li", { className: "quiet" }, "No session yet. ", element("code", {}, "reveille boot TEMPLATE"), " begins one."));
-    this.place.replaceChildren(...cards);
+    renew(this.place, cards);
   }
 
   card(session) {
     const counts = this.fleet.bySession.get(keyOf(session.name, session.tenant)) ?? {};
     const head = element("div", { className: "row" }, element("b", {}, session.name), element("span", { className: "quiet" }, progress(session)));
     const subject = [session.operation, session.template_name, session.tenant && `tenant ${session.tenant}`, session.limit && `limit ${shortened(session.limit)}`, session.retry_of && `retry of ${session.retry_of}`];
-    const card = element("li", { "data-session": session.name }, head, element("span", { className: "quiet" }, subject.filter(Boolean).join(" · ")));
+    const card = element("li", { "data-session": session.name, "data-key": keyOf(session.name, session.tenant) }, head, element("span", { className: "quiet" }, subject.filter(Boolean).join(" · ")));
     if (session.members) card.append(bar(counts, session), element("span", { className: "quiet" }, sentence(counts, session)));
     for (const text of [paused(session), session.error, session.waiting_for && `waits for ${session.waiting_for}`]) {
       if (text) card.append(element("span", {}, text));
     }
     const actions = this.actions(session);
-    if (actions.length) card.append(element("div", { className: "actions" }, ...actions));
+    if (actions.length) card.append(element("div", { className: "actions", "data-key": "actions" }, ...actions));
     return card;
   }
 
@@ -96,7 +96,7 @@ function paused({ pause }) {
 }
 
 function bar(counts, session) {
-  const made = element("div", { className: "bar", role: "img", "aria-label": sentence(counts, session) });
+  const made = element("div", { className: "bar", "data-key": "bar", role: "img", "aria-label": sentence(counts, session) });
   for (const state of STATES) {
     if (!counts[state]) continue;
     const part = element("i", { "data-state": state });

@@ -1,7 +1,7 @@
 // Hosts and devices as tables, read while they are in sight.
 
 import { call } from "./gateway.js";
-import { element, instant } from "./elements.js";
+import { element, instant, renew } from "./elements.js";
 
 /** Time between two readings of a table in sight. */
 const PERIOD = 10_000;
@@ -60,17 +60,17 @@ export class TableView {
     try {
       this.fill(await call(this.view.path));
     } catch (error) {
-      this.place.replaceChildren(element("p", { role: "alert" }, `The ${this.name} cannot be read: ${error.message}`));
+      renew(this.place, [element("p", { role: "alert" }, `The ${this.name} cannot be read: ${error.message}`)]);
     }
   }
 
   fill({ items, metadata }) {
-    if (!items.length) return this.place.replaceChildren(element("p", { className: "quiet" }, ...this.view.none));
+    if (!items.length) return renew(this.place, [element("p", { className: "quiet" }, ...this.view.none)]);
     const head = element("tr", {}, ...this.view.columns.map(text => element("th", { scope: "col", textContent: text })));
     const rows = items.map(item => element("tr", {}, ...this.view.row(item).map(value => element("td", {}, value ?? ""))));
     const parts = [element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows))];
     const more = metadata?.remainingItemCount;
     if (more) parts.push(element("p", { className: "quiet" }, `${more} more are not shown.`));
-    this.place.replaceChildren(...parts);
+    renew(this.place, parts);
   }
 }
