@@ -5,7 +5,7 @@
 //! - `certificate`: the certificate of a listener
 //! - `trace`: request id and span; `admission`: places and room for bodies, by class
 //! - `extract`, `query`: JSON bodies, names in paths, query parameters; `problem`: refusals
-//! - `answer`, `stream`: JSON answers and lists of any length
+//! - `answer`, `stream`: JSON answers and lists of any length; `warnings`: remarks that are no refusals
 //! - `call`, `retry`: calls to the services behind, their deadline, and the retry of reads
 //! - `endpoint`: paths with their handlers; `document`, `description`: the OpenAPI document made from them
 
@@ -25,3 +25,4 @@ pub(crate) mod retry;
 pub(crate) mod serve;
 pub(crate) mod stream;
 pub(crate) mod trace;
+pub(crate) mod warnings;

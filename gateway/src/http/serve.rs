@@ -62,6 +62,10 @@ const SHARE_CLOSED: usize = 8;
 /// and refuse other requests with the time to retry.
 const SPARE: usize = 16;
 
+/// Most spare connections that stay open after a refusal until their client has read it. Further ones close at once, so that
+/// a probe need not wait.
+const LINGERING: usize = 16;
+
 /// Time that a request on a spare connection waits for a place.
 const SPARE_WAIT: Duration = Duration::from_millis(50);
 /// Time for the head of a request on a spare connection.
@@ -127,6 +131,7 @@ pub(crate) async fn serve<A>(
 struct ConnectionPlaces {
     places: Arc<Semaphore>,
     spare: Arc<Semaphore>,
+    lingering: Arc<Semaphore>,
     open: Arc<Mutex<HashMap<u64, Arc<ConnectionActivity>>>>,
     began: Instant,
 }
@@ -136,6 +141,8 @@ struct ConnectionActivity {
     /// Milliseconds, and one, at which its last request was answered or the connection was accepted; 0: a request is
     /// under way.
     idle_since: AtomicU64,
+    /// Whether the connection has a place that another one can take over.
+    has_place: bool,
     /// Cancelled when another connection needs the place.
     leave: CancellationToken,
 }
@@ -151,6 +158,7 @@ impl ConnectionPlaces {
         Self {
             places: Arc::new(Semaphore::new(most as usize)),
             spare: Arc::new(Semaphore::new(SPARE)),
+            lingering: Arc::new(Semaphore::new(LINGERING)),
             open: Arc::default(),
             began: Instant::now(),
         }
@@ -199,7 +207,7 @@ impl ConnectionPlaces {
         closed
     }
 
-    /// Returns the place of the idlest connection; `None` if all are at work.
+    /// Returns the place of the idlest connection; `None` if all that have one are at work.
     async fn make_room(&self) -> Option<OwnedSemaphorePermit> {
         let (since, idlest) = self.idlest()?;
         let idle = Duration::from_millis(self.now().saturating_sub(since));
@@ -213,16 +221,18 @@ impl ConnectionPlaces {
 
     fn idlest(&self) -> Option<(u64, Arc<ConnectionActivity>)> {
         let open = self.open.lock();
-        let (since, idlest) = open.values().filter_map(idle).min_by_key(|(since, _)| *since)?;
+        let with_place = open.values().filter(|one| one.has_place).filter_map(idle);
+        let (since, idlest) = with_place.min_by_key(|(since, _)| *since)?;
         Some((since, Arc::clone(idlest)))
     }
 
     /// Lists a connection until the returned value is dropped.
-    fn enlist(&self) -> EnlistedConnection {
+    fn enlist(&self, has_place: bool) -> EnlistedConnection {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let idle_since = AtomicU64::new(self.now());
-        let activity = Arc::new(ConnectionActivity { idle_since, leave: CancellationToken::new() });
+        let activity =
+            Arc::new(ConnectionActivity { idle_since, has_place, leave: CancellationToken::new() });
         self.open.lock().insert(number, Arc::clone(&activity));
         EnlistedConnection { places: self.clone(), number, activity }
     }
@@ -300,7 +310,8 @@ where
         let is_spare = spare.is_some();
         let patience = if is_spare { SPARE_HEAD } else { limits.patience };
         let spare = Arc::new(Mutex::new(spare));
-        let enlisted = places.enlist();
+        let (own_spare, lingering) = (Arc::clone(&spare), Arc::clone(&places.lingering));
+        let enlisted = places.enlist(place.is_some());
         let activity = Arc::clone(&enlisted.activity);
         let secured = tokio::select! {
             secured = handshake(stream, tls, patience) => secured,
@@ -347,12 +358,16 @@ where
         if let Some(Err(error)) = &ended {
             tracing::debug!(%error, "a connection ended badly");
         }
+        // A spare connection that never got a place was refused, answered a probe, or sent nothing.
+        let was_spare = own_spare.lock().take().is_some();
+        let seat = if was_spare { lingering.try_acquire_owned().ok() } else { None };
+        let may_linger = !was_spare || seat.is_some() && matches!(ended, Some(Ok(())));
         // A connection that had to make room was idle: its last answer has been taken.
-        if !activity.leave.is_cancelled() {
+        if may_linger && !activity.leave.is_cancelled() {
             let mut stream = connection.into_parts().io.into_inner();
             linger(stream.get_mut().stream()).await;
         }
-        drop((place, enlisted));
+        drop((place, seat, enlisted));
     }
 }
 
@@ -438,7 +453,7 @@ mod tests {
     #[test]
     fn idlest_connections_close_and_those_at_work_stay() {
         let places = ConnectionPlaces::new(64);
-        let all: Vec<_> = (0..20).map(|_| places.enlist()).collect();
+        let all: Vec<_> = (0..20).map(|_| places.enlist(true)).collect();
         // The first is at work, the second was idle for longest.
         all.iter().zip(0..).for_each(|(one, since)| one.activity.idle_since.store(since, Ordering::Release));
         for (closed, gone) in [(3, vec![1, 2, 3]), (2, vec![1, 2, 3, 4, 5])] {
@@ -446,6 +461,17 @@ mod tests {
             let leaves = |index: &usize| all[*index].activity.leave.is_cancelled();
             assert_eq!((0..all.len()).filter(leaves).collect::<Vec<_>>(), gone);
         }
+    }
+
+    #[test]
+    fn only_connections_with_a_place_make_room() {
+        let places = ConnectionPlaces::new(64);
+        let spare = places.enlist(false);
+        assert!(places.idlest().is_none());
+        let placed = places.enlist(true);
+        spare.activity.idle_since.store(1, Ordering::Release);
+        let (_, idlest) = places.idlest().unwrap();
+        assert!(Arc::ptr_eq(&idlest, &placed.activity));
     }
 
     #[test]

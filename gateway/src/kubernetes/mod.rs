@@ -1,7 +1,7 @@
 //! The contract of Kubernetes, for bare-metal hosts: clients of that API, such as kubectl, work against the gateway.
 //!
 //! - `kinds`, `schema`: the table of kinds, and their schemas, from which everything else follows
-//! - `request`: paths, parameters, `Accept` and bodies; `failure`, `warnings`, `answer`: refusals, remarks, answers
+//! - `request`: paths, parameters, `Accept` and bodies; `failure`, `answer`: refusals, answers
 //! - `records`: records of the component registry as objects; `store`: copies of them with their latest changes
 //! - `read`: objects, lists, tables, watches; `select`: selectors
 //! - `write`: creation, replacement, patches, deletion; `patch`: patches; `apply`: server-side apply
@@ -42,7 +42,6 @@ mod reviews;
 mod schema;
 mod select;
 mod store;
-mod warnings;
 mod write;
 
 pub(crate) use face::KubernetesFace;

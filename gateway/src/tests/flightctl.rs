@@ -7,15 +7,13 @@ use chassis::Settings;
 use expect_test::expect;
 use http::{Response, header::CONTENT_TYPE};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tower::ServiceExt;
 
 /// Settings with services that do not answer.
-async fn alone() -> Settings {
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+fn alone() -> Settings {
     let mut settings = Settings::default();
-    settings.component_registry.url = format!("http://{closed}");
-    settings.fleet_manager.url = format!("http://{closed}");
+    settings.component_registry.url = "http://127.0.0.1:1".into();
+    settings.fleet_manager.url = "http://127.0.0.1:1".into();
     settings
 }
 
@@ -66,7 +64,7 @@ fn reported(member: &str, replacement: Value) -> Value {
 
 #[tokio::test]
 async fn refusals_are_statuses_that_name_the_field() {
-    let settings = alone().await;
+    let settings = alone();
     let both =
         json!({ "os": { "image": "a", "catalogItemRef": { "catalog": "a", "item": "b", "version": "c" } } });
     let mut two_systems = device("d");
@@ -154,7 +152,7 @@ async fn refusals_are_statuses_that_name_the_field() {
 
 #[tokio::test]
 async fn answers_name_the_version_and_another_is_refused() {
-    let settings = alone().await;
+    let settings = alone();
     let mut told = String::new();
     for wanted in [None, Some("v1beta1"), Some("v2")] {
         let request = Request::get("/flightctl/api/v1/version");
@@ -177,7 +175,7 @@ async fn answers_name_the_version_and_another_is_refused() {
 
 #[tokio::test]
 async fn clients_are_told_that_authentication_is_off() {
-    let settings = alone().await;
+    let settings = alone();
     for (path, code) in [("/auth/config", 418), ("/auth/validate", 200), ("/organizations", 200)] {
         let response = ask(&settings, "GET", path, None).await;
         assert_eq!(response.status(), code, "{path}");

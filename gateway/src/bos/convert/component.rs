@@ -266,6 +266,7 @@ mod tests {
             undecided: true,
             acted_before: true,
             pause: Some(message::PauseMark::default()),
+            running_report: Some(WHEN),
         }
     }
 

@@ -24,7 +24,7 @@ use crate::{
         problem::RequestProblem,
         query::QueryParameters,
     },
-    mesh::{BOOT_SCRIPTS, MeshHandle},
+    mesh::{COORDINATOR, MeshHandle},
 };
 
 /// Most characters of a MAC address, with room for unusual notations.
@@ -57,7 +57,7 @@ pub(super) async fn show(
     if status.code() == Code::FailedPrecondition {
         return Err(BosProblem::not_found(status.message()));
     }
-    match fault(BOOT_SCRIPTS, status) {
+    match fault(COORDINATOR, status) {
         Fault::Unavailable { what, reason } => {
             tracing::warn!(what, reason, "a node has to ask for its boot script again");
             Ok(script(wait_and_ask(&uri, &headers, &reason)))
@@ -172,7 +172,6 @@ mod tests {
     #[tokio::test]
     async fn firmware_gets_a_script_or_an_error_or_is_told_to_wait() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let mut settings = Settings::default();
         settings.config_coordinator.url = format!("http://{}", listener.local_addr().unwrap());
         let context = Context::new(settings.clone());
@@ -181,7 +180,7 @@ mod tests {
         chassis::serve(&context, "scripts", listener, server).await.unwrap().now();
         let silent = {
             let mut settings = settings.clone();
-            settings.config_coordinator.url = format!("http://{closed}");
+            settings.config_coordinator.url = "http://127.0.0.1:1".into();
             settings
         };
 
@@ -203,7 +202,7 @@ mod tests {
             let status = response.status().as_u16();
             let kind = response.headers()["content-type"].clone();
             let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
-            let body = String::from_utf8(body.to_vec()).unwrap().replace(&closed.to_string(), "CLOSED");
+            let body = String::from_utf8(body.to_vec()).unwrap().replace("127.0.0.1:1", "CLOSED");
             told += &format!("{query} -> {status} {}\n{}\n", kind.to_str().unwrap(), body.trim_end());
         }
         expect![[r#"

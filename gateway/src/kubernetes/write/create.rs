@@ -15,11 +15,11 @@ use super::{
         read::{ShownForm, one},
         request::body::ApiBody,
         reviews,
-        warnings::with_warnings,
     },
     draft::{clean, complete, judge, keep_server_metadata, now, object_of, place},
     options::WriteOptions,
 };
+use crate::http::warnings::with_warnings;
 
 /// Letters that complete a name.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";

@@ -16,11 +16,11 @@ use super::{
         records::{WriteFailure, WritePrecondition},
         request::body::ApiBody,
         store::{VersionBase, read_version},
-        warnings::with_warnings,
     },
     draft::{clean, complete, is_same, judge, judge_finalizers, keep_server_metadata, now, object_of, place},
     options::WriteOptions,
 };
+use crate::http::warnings::with_warnings;
 
 /// Most attempts at a write that is computed anew whenever the object changes.
 const ATTEMPTS: u32 = 10;

@@ -1,5 +1,6 @@
 //! The port of agents, over TLS, with the fleet manager and the registry behind it.
 
+mod trouble;
 mod world;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -24,11 +25,17 @@ impl AgentWorld {
 
     /// Polls as the agent does; returns the version that it gets.
     async fn poll(&self, agent: &TestAgent, known: &str) -> String {
+        let (status, version) = self.poll_once(agent, known).await;
+        assert_eq!(status, 200);
+        version.expect("a version")
+    }
+
+    /// Polls as the agent does; returns the status of the answer, and the version that it brings.
+    async fn poll_once(&self, agent: &TestAgent, known: &str) -> (u16, Option<String>) {
         let path = agent.path(&format!("/rendered?knownRenderedVersion={known}"));
         let (status, device) = self.ask(Some(&agent.certificate), "GET", &path, None).await.unwrap();
-        assert_eq!(status, 200, "{device}");
         let version = &device["metadata"]["annotations"]["device-controller/renderedVersion"];
-        version.as_str().expect("a version").to_owned()
+        (status, version.as_str().map(str::to_owned))
     }
 
     /// Reports a stage of the end of a device.

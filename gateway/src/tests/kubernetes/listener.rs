@@ -16,9 +16,12 @@ use tokio_rustls::{
 };
 
 use super::*;
-use crate::http::{
-    certificate::{self, FaceListener},
-    serve::{self, ServedListener},
+use crate::{
+    http::{
+        certificate::{self, FaceListener},
+        serve::{self, ServedListener},
+    },
+    port::CallerChecks,
 };
 
 fn acceptor(
@@ -56,7 +59,7 @@ async fn listener_is_secret_by_a_certificate_that_is_kept() {
     let made = std::fs::read(&certificate).unwrap();
     assert!(acceptor(&settings, address).unwrap().is_some());
     assert_eq!(std::fs::read(&certificate).unwrap(), made);
-    let app = crate::port::face_app(site.router.clone(), crate::kubernetes::PREFIX, None);
+    let app = crate::port::face_app(site.router.clone(), crate::kubernetes::PREFIX, CallerChecks::default());
     let limits = crate::limits(&settings.gateway, &ProcessCapacity::of_process(&settings));
     let served = ServedListener { listener, tls };
     let serving = serve::serve(served, app, crate::port::is_vital, limits, site.context.tasks.shutdown());

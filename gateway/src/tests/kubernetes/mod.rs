@@ -20,7 +20,7 @@ use crate::{
     http::admission::AdmissionPlaces,
     kubernetes::{self, KubernetesFace},
     mesh::MeshHandle,
-    port::FaceRouters,
+    port::{CallerChecks, FaceRouters},
 };
 
 mod ledger;
@@ -288,7 +288,7 @@ async fn common_port_has_the_face_under_a_prefix() {
         &ProcessCapacity::of_process(&site.context.settings),
     );
     let faces = FaceRouters { kubernetes: site.router.clone(), ..FaceRouters::default() };
-    let app = crate::port::app(&site.context.settings, mesh, &places, faces, None);
+    let app = crate::port::app(&site.context.settings, mesh, &places, faces, CallerChecks::default());
     let mut lines = Vec::new();
     for path in ["/kubernetes/version", "/kubernetes/api/v1/namespaces?limit=1", "/kubernetes/nope", "/v2"] {
         let Ok(response) = app.clone().oneshot(Request::get(path).body(Body::empty()).unwrap()).await;
