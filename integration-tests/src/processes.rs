@@ -54,8 +54,9 @@ const SETTINGS: &str = "reveille.toml";
 /// The signal of a process that aborts.
 const ABORTED: i32 = 6;
 
-/// Lines of a log that are shown when a test fails.
-const LAST_LINES: usize = 5;
+/// Lines of a log that are shown when a test fails, but for answers, which a waiting test asks for without end.
+const LAST_LINES: usize = 40;
+const ANSWERED: &str = "\"message\":\"answered\"";
 
 /// A mesh of processes, killed on drop.
 pub struct Processes {
@@ -102,6 +103,26 @@ pub async fn run(binary: &str, arguments: &[&str]) -> ProgramExit {
         output: String::from_utf8_lossy(&ended.stdout).into_owned(),
         errors: String::from_utf8_lossy(&ended.stderr).into_owned(),
     }
+}
+
+/// Runs the operator's command `line` against a gateway, and returns what it prints.
+///
+/// # Panics
+/// When it fails or does not end in time.
+pub async fn operate(bos: &Bos, line: &str) -> String {
+    operate_to_end(bos, line).await.output
+}
+
+/// Runs the operator's command `line` against a gateway, as [`operate`] does, and returns its complaints too.
+///
+/// # Panics
+/// When it fails or does not end in time.
+pub async fn operate_to_end(bos: &Bos, line: &str) -> ProgramExit {
+    let mut line: Vec<_> = line.split(' ').collect();
+    line.extend(["--url", bos.url()]);
+    let ended = run("reveille", &line).await;
+    assert!(ended.status.success(), "{ended:?}");
+    ended
 }
 
 impl Processes {
@@ -402,15 +423,28 @@ impl Processes {
     }
 }
 
+impl Processes {
+    fn show_components(&self) {
+        let mut command = std::process::Command::new(binaries().join("reveille"));
+        command.args(["get", "components", "-o", "json", "--url", self.bos.url()]);
+        match command.output() {
+            Ok(shown) => eprintln!("--- the components\n{}", String::from_utf8_lossy(&shown.stdout)),
+            Err(error) => eprintln!("--- the components cannot be shown: {error}"),
+        }
+    }
+}
+
 /// A test that fails shows how the parts fared.
 impl Drop for Processes {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             return;
         }
+        self.show_components();
         for (part, _) in PARTS {
             let log = self.log(part);
-            let last = log.lines().rev().take(LAST_LINES).collect::<Vec<_>>();
+            let last = log.lines().rev().filter(|line| !line.contains(ANSWERED));
+            let last = last.take(LAST_LINES).collect::<Vec<_>>();
             eprintln!("--- the last lines of {part}");
             last.into_iter().rev().for_each(|line| eprintln!("{line}"));
         }

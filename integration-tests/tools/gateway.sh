@@ -16,8 +16,8 @@ with_gateway() {
     return $code
 }
 
-# start_gateway LOG: starts a gateway and sets gateway_url, kubernetes_url for its face of Kubernetes, and flightctl_url
-# for that of Flight Control.
+# start_gateway LOG: starts a gateway and sets gateway_url, kubernetes_url for its face of Kubernetes, flightctl_url for that
+# of Flight Control, and agents_url for the agents of devices.
 start_gateway() {
     local log=$1 port
     gateway_data=$(mktemp -d) || return
@@ -27,6 +27,7 @@ start_gateway() {
         gateway_url=http://127.0.0.1:$port
         kubernetes_url=https://127.0.0.1:$((port + 1))
         flightctl_url=https://127.0.0.1:$((port + 2))
+        agents_url=https://127.0.0.1:$((port + 3))
         if launch_gateway "$port" "$log"; then return; fi
     done
     tail -n 20 "$log"
@@ -43,7 +44,8 @@ launch_gateway() {
     # It is told to stop when this shell is gone, however that came about.
     setpriv --pdeathsig TERM "$binaries/reveille" serve --data-dir "$gateway_data" \
         --set "gateway.listen=127.0.0.1:$port" --set "gateway.kubernetes.listen=127.0.0.1:$((port + 1))" \
-        --set "gateway.flightctl.listen=127.0.0.1:$((port + 2))" "${listen[@]}" \
+        --set "gateway.flightctl.listen=127.0.0.1:$((port + 2))" --set "gateway.agents.listen=127.0.0.1:$((port + 3))" \
+        "${listen[@]}" \
         --set simulator.nodes=8 --set simulator.speed=0 "${gateway_settings[@]}" >>"$log" 2>&1 &
     gateway_pid=$!
     for _ in {1..300}; do

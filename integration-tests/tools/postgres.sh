@@ -1,5 +1,5 @@
-# A PostgreSQL that lives as long as one run of the tests: own data, own port, loopback only. It syncs to disk as a
-# real one does, because durability is part of what is tested. Sourced by integration-tests/run.
+# A PostgreSQL that lives as long as one run of the tests: own data, own port, loopback only. It waits for no disk, because
+# none of its data outlives the machine. Sourced by integration-tests/run.
 
 postgres_home=''
 postgres_pid=''
@@ -46,7 +46,7 @@ launch_postgres() {
     # The server is told to stop when this shell is gone, however that came about. A plain command, so that `$!` is the
     # server and not a shell around it.
     "${as_server[@]}" setpriv --pdeathsig INT "$programs/postgres" -D "$postgres_home/data" -p "$port" -k "$postgres_home" \
-        -c listen_addresses=127.0.0.1 -c max_connections=600 >>"$log" 2>&1 &
+        -c listen_addresses=127.0.0.1 -c max_connections=600 -c fsync=off -c full_page_writes=off >>"$log" 2>&1 &
     postgres_pid=$!
     for _ in {1..300}; do
         if "$programs/pg_isready" --quiet --host "$postgres_home" --port "$port"; then return; fi

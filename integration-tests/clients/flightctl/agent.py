@@ -20,6 +20,11 @@ class Agent:
         digest = base64.b32hexencode(hashlib.sha256(numbers).digest())
         self.name = digest.decode().rstrip("=").lower()
 
+    def key_text(self):
+        """The private key, in PEM."""
+        kind, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+        return self.key.private_bytes(kind, form, serialization.NoEncryption()).decode()
+
     def signing_request(self):
         """A request for a certificate, in PEM."""
         subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, self.name)])

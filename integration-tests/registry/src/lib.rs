@@ -132,8 +132,7 @@ impl TestRegistry {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let context = Context::new(self.settings.clone());
-        // Its state would be part of that of every test, and is too large for the stack of some.
-        Box::pin(component_registry::start(context.clone(), listener)).await.expect("a registry");
+        component_registry::start(context.clone(), listener.into()).await.expect("a registry");
         let channel = chassis::plain_channel(&url).expect("an address");
         self.proxy.forward_to(Some(&url));
         *self.running.lock() = Some(RunningRegistry { context, channel });

@@ -41,7 +41,7 @@ async fn start(disk: &SimulatedDisk) -> Channel {
     disk.mount().attach(&context);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    component_registry::start(context, listener).await.unwrap();
+    component_registry::start(context, listener.into()).await.unwrap();
     chassis::plain_channel(&url).unwrap()
 }
 

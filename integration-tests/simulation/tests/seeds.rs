@@ -27,16 +27,6 @@ fn nothing_happens_that_must_not_1() {
     holds(&["--seeds", "50..100"]);
 }
 
-#[test]
-fn nothing_happens_that_must_not_2() {
-    holds(&["--seeds", "100..150"]);
-}
-
-#[test]
-fn nothing_happens_that_must_not_3() {
-    holds(&["--seeds", "150..200"]);
-}
-
 /// A replica is paused for three times as long as its leases last, at any step of its work, and replicas are added and
 /// removed meanwhile.
 #[test]

@@ -69,8 +69,8 @@ impl ContractMesh {
         settings.session_manager.url = url(&manager);
         let at = url(&gateway);
         let context = Context::new(settings);
-        session_manager::start(context.clone(), manager).await.unwrap();
-        component_registry::start(context.clone(), registry).await.unwrap();
+        session_manager::start(context.clone(), manager.into()).await.unwrap();
+        component_registry::start(context.clone(), registry.into()).await.unwrap();
         gateway::start(context.clone(), gateway).await.unwrap();
         let client = reqwest::Client::builder().timeout(LONGEST).build().unwrap();
         let mut parts = Self {

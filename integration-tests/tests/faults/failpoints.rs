@@ -75,7 +75,9 @@ pub struct FailpointScene {
     pub mesh: Processes,
     points: Failpoints,
     rounds: usize,
-    /// Rounds with two crashes, the second of which did not happen.
+    /// Crashes so far.
+    planned: usize,
+    /// Crashes whose point was not passed again.
     missed: usize,
 }
 
@@ -92,7 +94,7 @@ impl FailpointScene {
     pub fn with_every_part() -> Self {
         let (mut mesh, points) = (Processes::prepare(), Failpoints::new());
         mesh.set_variable(chassis::process::failpoint::DIRECTORY, points.variable());
-        Self { mesh, points, rounds: 0, missed: 0 }
+        Self { mesh, points, rounds: 0, planned: 0, missed: 0 }
     }
 
     async fn begin(&mut self, nodes: usize) {
@@ -113,9 +115,10 @@ impl FailpointScene {
         self.survive(crashes, see_through(&bos, "reboot", &name)).await;
     }
 
-    /// Does `work` with `crashes` to come, and sees to it that each of them ends a process.
+    /// Does `work` with `crashes` to come, and sees to it that each of them ends a process, if its point comes up again.
     pub async fn survive(&mut self, crashes: &[PlannedCrash], work: impl Future<Output = ()>) {
         let bos = self.mesh.bos.clone();
+        self.planned += crashes.len();
         crashes.iter().for_each(|crash| self.points.arm(&crash.point, crash.time));
         replacing(&mut self.mesh, work).await;
         let until = Instant::now() + BESIDE;
@@ -125,6 +128,12 @@ impl FailpointScene {
         }
         self.restart_until_hit(crashes).await;
         replacing(&mut self.mesh, bos.ready()).await;
+    }
+
+    /// Checks that almost every crash happened.
+    pub fn met_its_crashes(&self) {
+        let Self { planned, missed, .. } = self;
+        assert!(missed * 10 <= *planned, "{missed} of {planned} crashes did not come up");
     }
 
     fn armed<'a>(&self, crashes: &'a [PlannedCrash]) -> Option<&'a PlannedCrash> {
@@ -149,12 +158,10 @@ impl FailpointScene {
             replacing(&mut self.mesh, sleep(PAUSE)).await;
         }
         if let Some(crash) = self.armed(crashes) {
-            // Nodes that are handled together at one time are handled apart at another, and a point that was found after
-            // a crash may have been passed because a call was late.
-            let depends_on_timing = crash.time > 1 || crashes.len() > 1;
-            assert!(depends_on_timing, "{crash} was passed before, and is not any more; {}", shown(crashes));
+            // Nodes that are handled together at one time are handled apart at another, and a point may have been passed
+            // because a call was late.
             eprintln!("{crash} did not come up this time");
-            self.missed += usize::from(crashes.len() > 1);
+            self.missed += 1;
             assert!(self.points.disarm(&crash.point));
         }
     }
@@ -223,15 +230,13 @@ async fn survives(shard: usize, shards: usize) {
         crashes.due = [only.split(',').map(PlannedCrash::parse).collect()].into();
     }
     eprintln!("{} points, {} crashes here", crashes.known.len(), crashes.due.len());
-    let mut pairs = 0;
     while let Some(crash) = crashes.due.pop_front() {
-        pairs += usize::from(crash.len() > 1);
         let began = Instant::now();
         round(&mut scene, &upstreams, &crash).await;
         eprintln!("{:6.2} s", began.elapsed().as_secs_f64());
         crashes.found(scene.passed(), &crash);
     }
-    assert!(pairs == 0 || scene.missed < pairs, "none of {pairs} second crashes came up");
+    scene.met_its_crashes();
 }
 
 /// Reboots all nodes under these crashes.

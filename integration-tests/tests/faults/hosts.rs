@@ -46,6 +46,7 @@ async fn survives(shard: usize) {
         round(&mut scene, &hosts, number, &crash).await;
         eprintln!("{:6.2} s", began.elapsed().as_secs_f64());
     }
+    scene.met_its_crashes();
 }
 
 /// Lets hosts live from creation to deletion under these crashes.

@@ -30,6 +30,7 @@ fn every_outgoing_connection_is_listed() {
     expect![[r#"
         gateway/src/identity/fetch.rs
         services/all-in-one/src/demo/rest.rs
+        services/all-in-one/src/doctor/peers.rs
         services/all-in-one/src/moving/site.rs
         services/chassis/src/mesh/channel.rs
         services/chassis/src/mesh/channel/addresses.rs

@@ -137,6 +137,8 @@ fn methods_take_calls_of_these_callers() {
         host.v1.HostSightService/ListHostSights: all
         host.v1.HostSightService/WatchHostSights: all
         insight.v1.ExplainService/ExplainComponent: all
+        insight.v1.ExplainService/ExplainDevice: all
+        insight.v1.ExplainService/ExplainHost: all
         insight.v1.ExplainService/ExplainSession: all
         insight.v1.TimelineService/ListTimeline: all
         inventory.v1.InventoryService/ListInventory: all
@@ -149,6 +151,7 @@ fn methods_take_calls_of_these_callers() {
         power.v1.PowerService/AbandonTransition: gateway administrator
         power.v1.PowerService/ListPowerStates: all
         power.v1.PowerService/ListTransitions: all
+        power.v1.PowerService/ReadHolders: all
         power.v1.PowerService/ReadPower: all
         power.v1.PowerService/WatchPowerStates: all
         session.v1.PlanService/CreatePlan: all

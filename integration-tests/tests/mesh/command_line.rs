@@ -232,7 +232,6 @@ async fn a_refused_start_begins_with_its_cause() {
     let directory = tempfile::tempdir().unwrap();
     let held = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = held.local_addr().unwrap();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let file = directory.path().join("file");
     std::fs::write(&file, "").unwrap();
     let file = file.display();
@@ -247,8 +246,8 @@ async fn a_refused_start_begins_with_its_cause() {
             "error: unable to open database file (session manager: ".to_owned(),
         ),
         (
-            format!("serve --set component_registry.database_url=postgres://bos:s3cret@{free}/bos"),
-            format!("error: Connection refused (component registry: database postgres://…@{free}/bos"),
+            "serve --set component_registry.database_url=postgres://bos:s3cret@127.0.0.1:1/bos".into(),
+            "error: Connection refused (component registry: database postgres://…@127.0.0.1:1/bos".into(),
         ),
     ] {
         let ended = reveille(&line, directory.path()).await;

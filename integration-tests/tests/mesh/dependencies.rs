@@ -40,7 +40,7 @@ fn services_do_not_know_each_other() {
         power-controller: chassis domain host-calls ironic proto redfish upstream; tests: test-databases test-registry
         proto:
         redfish: chassis proto upstream; tests: chassis
-        reveille: chassis command component-registry config-coordinator domain fleet-manager gateway host-provisioner insight power-controller proto session-manager simulator status-evaluator upstreams
+        reveille: access-policy chassis command component-registry config-coordinator domain fleet-manager gateway host-provisioner insight power-controller proto session-manager simulator status-evaluator upstream upstreams
         session-manager: chassis domain proto upstream; tests: test-databases test-registry
         simulation: chassis component-registry config-coordinator domain power-controller proto session-manager simulator status-evaluator
         simulator: chassis domain proto

@@ -23,4 +23,5 @@ mod rollouts;
 mod shutdown;
 mod startup;
 mod timeline;
+mod transitions;
 mod watches;

@@ -50,7 +50,9 @@ async fn batches_open_in_order_through_crashes() {
     let last = waiting.as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
     let explain = format!("/reveille/v1/explain/components/{last}");
     let explained = eventually("an explanation", async || {
-        Some(mesh.bos.get(&explain).await).filter(|explained| explained["reason"] == "batch_awaited")
+        // Insight may be about to start.
+        let answer = mesh.bos.try_send(Method::GET, &explain, None).await.ok()?;
+        Some(answer.body).filter(|explained| explained["reason"] == "batch_awaited")
     })
     .await;
     let sentence = explained["sentence"].as_str().unwrap();

@@ -109,3 +109,24 @@ async fn store_s_retry_after_is_respected_for_sessions() {
 async fn retry_after_is_respected_for_nodes_without_spending_attempts() {
     patience_is_had(&[(Bss, "PUT /bootparameters"), (Cfs, "PATCH /components"), (Pcs, POST)]).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn node_that_is_wanted_again_as_it_runs_is_left_alone() {
+    let scene = MeshScene::of(MachinePlan::quick(4), brisk).await;
+    scene.mesh.bos.template("image-2").await;
+    scene.mesh.bos.options(&json!({"disable_components_on_completion": false})).await;
+    let ids = scene.upstreams.ids();
+    let name = scene.boot().await;
+    scene.succeeds(&name).await;
+    scene.upstreams.trouble(ServiceTrouble::status(Pcs, 503).only(POST));
+    scene.mesh.bos.session("image-2", "boot").await;
+    scene.show(&ids, &["waiting for PCS at 127.0.0.1", "503"]).await;
+    let back = scene.boot().await;
+    scene.upstreams.clear_troubles(None);
+    scene.succeeds(&back).await;
+    let again = scene.boot().await;
+    scene.succeeds(&again).await;
+    scene.are(&ids, "stable").await;
+    scene.were_asked(&ids, &["On"]);
+    scene.end().await;
+}

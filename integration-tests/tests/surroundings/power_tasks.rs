@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use upstreams::{HardwareFault, MachinePlan, NodeChange, NodeFaults, PowerCommand, Service::Pcs};
+use upstreams::{
+    HardwareFault, MachinePlan, NodeChange, NodeFaults, PowerCommand, PowerService, Service::Pcs,
+};
 
 use crate::scene::{MeshScene, TEMPLATE, every_role};
 
@@ -132,7 +134,7 @@ async fn node_reserved_elsewhere_is_awaited_and_retried() {
     let reserved = |reserved| NodeChange { reserved: Some(reserved), ..NodeChange::default() };
     scene.upstreams.change(held, &reserved(true)).unwrap();
     let name = scene.boot().await;
-    scene.show(held, &["waiting for the unknown holder of a reservation of the node"]).await;
+    scene.show(held, &["waiting for the end of a reservation of the node"]).await;
     scene.are(free, "stable").await;
     scene.upstreams.change(held, &reserved(false)).unwrap();
     scene.succeeds(&name).await;
@@ -184,5 +186,26 @@ async fn late_power_off_is_aborted_before_the_forced_one() {
     scene.were_asked(deaf, &["Soft-Off", "Force-Off"]);
     scene.were_asked(polite, &["Soft-Off"]);
     scene.was_orderly();
+    scene.end().await;
+}
+
+/// Seconds that a node has to shut down, and for which it is reserved by somebody else before: longer.
+const SHUTDOWN_WAIT: u32 = 10;
+const RESERVED: f64 = 12.0;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn time_of_a_shutdown_begins_when_it_is_taken() {
+    let power = PowerService::at_speed(0.05);
+    let plan = MachinePlan { up: true, power, ..MachinePlan::quick(NODES as u32) };
+    let scene = MeshScene::of(plan, |_| {}).await;
+    scene.mesh.bos.options(&json!({"max_power_off_wait_time": SHUTDOWN_WAIT})).await;
+    let ids = scene.upstreams.ids();
+    let reserved = NodeChange { reserved_seconds: Some(RESERVED), ..NodeChange::default() };
+    scene.upstreams.change(&ids[..1], &reserved).unwrap();
+    let name = scene.mesh.bos.session(TEMPLATE, "shutdown").await;
+    scene.succeeds(&name).await;
+    let asked = scene.asked(&ids[0]);
+    assert!(asked.len() > 1 && asked.iter().all(|operation| *operation == "Soft-Off"), "{asked:?}");
+    assert_eq!(scene.upstreams.requests(Pcs, "DELETE /transitions/{id}"), 0);
     scene.end().await;
 }

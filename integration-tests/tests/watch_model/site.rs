@@ -90,7 +90,7 @@ impl RegistrySite {
         settings.simulator.url = self.nowhere();
         let context = Context::new(settings);
         let listener = TcpListener::bind(address).await.expect("the port of the one before");
-        component_registry::start(context.clone(), listener).await.unwrap();
+        component_registry::start(context.clone(), listener.into()).await.unwrap();
         context
     }
 

@@ -2,6 +2,7 @@
 
 mod attempt;
 mod calls;
+mod devices;
 mod footprint;
 mod hosts;
 mod latency;
@@ -58,6 +59,7 @@ pub async fn on(mut bench: BenchRun<'_>) {
     site::measure(bench).await;
     footprint::measure(bench).await;
     hosts::measure(bench).await;
+    devices::measure(bench).await;
     recovery::measure(bench).await;
     overload::measure(bench).await;
     million::measure(bench).await;

@@ -247,7 +247,8 @@ fn give_ports(settings: &mut Settings) {
         (&mut settings.gateway.listen, &mut settings.gateway.url),
         (&mut settings.simulator.listen, &mut settings.simulator.url),
     ];
-    for ((listen, url), port) in places.into_iter().zip(free_ports(9)) {
+    let ports = free_ports(places.len());
+    for ((listen, url), port) in places.into_iter().zip(ports) {
         listen.set_port(port);
         *url = format!("http://{listen}");
     }

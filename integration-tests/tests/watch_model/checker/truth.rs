@@ -22,8 +22,12 @@ pub(super) struct ObservedTruth<'h> {
     of_key: HashMap<&'h str, Vec<u64>>,
     /// The write of each text that only one write has.
     marks: HashMap<&'h str, usize>,
-    /// Writes that may have an effect on a component.
+    /// Writes that may have an effect on a component, in the order of their beginnings.
     writes: HashMap<&'h str, Vec<usize>>,
+    /// Writes that may delete a component, in the same order.
+    deletions: HashMap<&'h str, Vec<usize>>,
+    /// Latest end of a deletion of a component.
+    last_deletion: HashMap<&'h str, Moment>,
     /// The highest bookmark of any watcher from a moment on, and the watcher.
     bookmarks: Vec<(Moment, u64, &'h str)>,
 }
@@ -37,6 +41,8 @@ impl<'h> ObservedTruth<'h> {
             of_key: HashMap::new(),
             marks: HashMap::new(),
             writes: HashMap::new(),
+            deletions: HashMap::new(),
+            last_deletion: HashMap::new(),
             bookmarks: Vec::new(),
         };
         let mut findings = Vec::new();
@@ -71,6 +77,11 @@ impl<'h> ObservedTruth<'h> {
         }
         for key in &write.keys {
             self.writes.entry(key).or_default().push(index);
+            if matches!(write.change, WriteChange::Delete) {
+                self.deletions.entry(key).or_default().push(index);
+                let last = self.last_deletion.entry(key).or_default();
+                *last = write.ended().max(*last);
+            }
         }
         if let WriteOutcome::Acknowledged { at, revision: Some(revision) } = write.outcome {
             self.bookmarks.push((at, revision, "an answer"));
@@ -125,7 +136,7 @@ impl<'h> ObservedTruth<'h> {
         let KnownChange { event, seen, by } = known;
         for lane in 0..LANES {
             let value = value(event, lane);
-            let written = self.sources(&event.key, lane, value).iter().any(|write| write.invoked < *seen);
+            let written = self.sources(&event.key, lane, value).any(|write| write.invoked < *seen);
             if !written {
                 let what = format!("nobody wrote {value:?} of {event:?}");
                 findings.push(RuleViolation { rule: WatchRule::Written, who: (*by).to_owned(), what });
@@ -242,17 +253,25 @@ impl<'h> ObservedTruth<'h> {
     }
 
     /// The writes that may have set a lane to this; the beginning counts as one that left nothing.
-    fn sources(&self, key: &str, lane: usize, value: Option<&str>) -> Vec<LaneSource> {
-        let own = self.writes.get(key).map_or(&[][..], Vec::as_slice);
+    fn sources<'s>(
+        &'s self,
+        key: &str,
+        lane: usize,
+        value: Option<&'s str>,
+    ) -> impl Iterator<Item = LaneSource> + 's {
+        let own = listed(&self.writes, key);
         let marked =
             value.and_then(|text| self.marks.get(text)).filter(|index| own.binary_search(index).is_ok());
-        let unmarked = if value.is_none_or(str::is_empty) { own } else { &[] };
+        let unmarked = match value {
+            None => listed(&self.deletions, key),
+            Some("") => own,
+            Some(_) => &[],
+        };
         let candidates = marked.into_iter().chain(unmarked).map(|index| &self.history.writes[*index]);
-        let about = |write: &&WriteRecord| write.change.sets(lane) == Some(value);
-        let beginning = value.is_none().then_some(LaneSource { invoked: 0, ended: 0 });
-        let writes = candidates.filter(about);
+        let writes = candidates.filter(move |write| write.change.sets(lane) == Some(value));
         let sources = writes.map(|write| LaneSource { invoked: write.invoked, ended: write.ended() });
-        sources.chain(beginning).collect()
+        let beginning = value.is_none().then_some(LaneSource { invoked: 0, ended: 0 });
+        beginning.into_iter().chain(sources)
     }
 
     /// An acknowledged write that certainly replaced a lane's present value, and was over before `before`.
@@ -264,11 +283,17 @@ impl<'h> ObservedTruth<'h> {
         before: Moment,
     ) -> Option<usize> {
         // The lane's value may have been set as late as its latest possible source ended.
-        let latest = self.sources(key, lane, value).iter().map(|source| source.ended).max()?;
-        self.writes.get(key).into_iter().flatten().copied().find(|index| {
-            let write = &self.history.writes[*index];
-            write.change.sets(lane).is_some() && write.invoked > latest && write.ended() < before
-        })
+        let latest = match value {
+            None => self.last_deletion.get(key).copied().unwrap_or_default(),
+            Some(_) => self.sources(key, lane, value).map(|source| source.ended).max()?,
+        };
+        let write = |index: &usize| &self.history.writes[*index];
+        let own = listed(&self.writes, key);
+        let later = &own[own.partition_point(|index| write(index).invoked <= latest)..];
+        let mut between = later.iter().take_while(|index| write(index).invoked < before);
+        between
+            .find(|index| write(index).change.sets(lane).is_some() && write(index).ended() < before)
+            .copied()
     }
 
     /// Returns whether a change that shows a write may be that of a later one: then the step between was never
@@ -297,7 +322,7 @@ impl<'h> ObservedTruth<'h> {
             let event = self.events[later].event;
             match event.lanes {
                 Some(_) => self.invoked(event).is_none_or(|invoked| invoked < at),
-                None => self.sources(key, 0, None).iter().any(|source| source.invoked < at),
+                None => self.sources(key, 0, None).any(|source| source.invoked < at),
             }
         })
     }
@@ -305,8 +330,8 @@ impl<'h> ObservedTruth<'h> {
     /// Returns whether a delivered change may have been followed by an undelivered deletion before a moment.
     pub(super) fn may_be_deleted(&self, event: &ComponentEvent, before: Moment) -> bool {
         let changed = self.invoked(event).unwrap_or_default();
-        let deletions = self.sources(&event.key, 0, None);
-        deletions.iter().any(|deletion| deletion.invoked < before && deletion.ended > changed)
+        let mut deletions = self.sources(&event.key, 0, None);
+        deletions.any(|deletion| deletion.invoked < before && deletion.ended > changed)
     }
 
     /// The components that changed after one revision and up to another.
@@ -351,6 +376,11 @@ type FirstSeen<'h> = HashMap<(usize, &'h str), u64>;
 struct LaneSource {
     invoked: Moment,
     ended: Moment,
+}
+
+/// Returns the writes listed for a component.
+fn listed<'w>(lists: &'w HashMap<&str, Vec<usize>>, key: &str) -> &'w [usize] {
+    lists.get(key).map_or(&[], Vec::as_slice)
 }
 
 fn value(event: &ComponentEvent, lane: usize) -> Option<&str> {
