@@ -110,7 +110,7 @@ config-coordinator: [component-registry, power-controller, simulator]
 host-provisioner: [component-registry, simulator]
 fleet-manager: [component-registry]
 insight: [component-registry, session-manager, power-controller, config-coordinator, fleet-manager]
-gateway: [component-registry, session-manager, config-coordinator, fleet-manager, insight]
+gateway: [component-registry, session-manager, status-evaluator, power-controller, config-coordinator, host-provisioner, fleet-manager, insight]
 # Its nodes report over REST.
 simulator: [gateway]
 {{- end -}}

@@ -28,10 +28,10 @@ pub mod store;
 /// Limits of texts and lists in requests, for their documentation, such as the gateway's.
 pub use domain::core::{limits, node_set};
 pub use mesh::channel::{Channel, channel, plain_channel, within};
-pub use mesh::context::{Context, bind};
+pub use mesh::context::{Context, bind, check_writable};
 pub use mesh::fault::Fault;
 pub use mesh::listener::Listener;
-pub use mesh::run::{CommandFlags, run, run_command};
+pub use mesh::run::{CommandFlags, Start, run, run_command};
 pub use mesh::serve::{Ready, STARTED, Server, serve};
 pub use process::cause::cause_first;
 pub use process::tasks::Tasks;

@@ -204,6 +204,7 @@ impl From<Status> for Fault {
             "CONFLICT" => Self::Conflict { kind, name },
             "INVALID" => Self::of_violations(violations(&details))
                 .unwrap_or_else(|| Invalid::new("", "invalid").into()),
+            "INTERNAL" => Self::Internal(status.message().to_owned()),
             _ => Self::without_details(&status),
         }
     }
@@ -216,8 +217,9 @@ impl Fault {
             Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::ResourceExhausted => {
                 Self::unavailable("service", transport_words(status))
             }
-            // No peer sent this status: the connection broke while the answer was on its way.
-            Code::Unknown if status.source().is_some() => {
+            // A service sends details with its own errors, so this status is from the transport: the answer broke off.
+            Code::Unknown | Code::Internal => {
+                tracing::warn!(code = ?status.code(), message = status.message(), "a call ended without an answer");
                 Self::unavailable("service", transport_words(status))
             }
             // Another version, or an address at which something else listens.
@@ -260,11 +262,22 @@ mod tests {
 
     #[test]
     fn an_answer_that_broke_off_may_come_another_time() {
-        let broken = std::io::Error::from_raw_os_error(32);
-        let expected = Fault::unavailable("service", "Broken pipe");
-        assert_eq!(Fault::from(Status::from_error(broken.into())), expected);
-        // A status without a source is the service's own.
-        assert!(matches!(Fault::from(Status::unknown("no idea")), Fault::Internal(_)));
+        let broken = || std::io::Error::from_raw_os_error(32).into();
+        let reset = Status::internal("h2 protocol error: stream no longer needed");
+        let empty = Status::internal("Missing response message.");
+        for (status, reason) in [
+            (Status::from_error(broken()), "Broken pipe"),
+            (reset, "h2 protocol error: stream no longer needed"),
+            (empty, "Missing response message."),
+        ] {
+            assert_eq!(Fault::from(status), Fault::unavailable("service", reason));
+        }
+    }
+
+    #[test]
+    fn defect_of_a_service_stays_one() {
+        let status = Status::from(Fault::Internal("secret".into()));
+        assert_eq!(Fault::from(status), Fault::Internal("internal error".into()));
     }
 
     #[test]

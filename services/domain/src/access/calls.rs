@@ -159,7 +159,7 @@ pub const CALL_TABLE: CallTable = CallTable {
             ],
             PEOPLE,
         ),
-        // What agents say and learn, which the gateway knows by their certificates.
+        // Messages from and to agents, which the gateway knows by their certificates.
         rule(
             "reveille.device.v1.DeviceAgentService",
             &["ReportDeviceStatus", "ReportHeartbeats", "PollRenderedDevice", "WatchRenderedDevice"],
@@ -211,7 +211,7 @@ pub const CALL_TABLE: CallTable = CallTable {
         // Power controller.
         rule(
             "reveille.power.v1.PowerService",
-            &["ListPowerStates", "WatchPowerStates", "ReadPower", "ListTransitions"],
+            &["ListPowerStates", "WatchPowerStates", "ReadPower", "ListTransitions", "ReadHolders"],
             READERS,
         ),
         rule("reveille.power.v1.PowerService", &["AbandonTransition"], PEOPLE),
@@ -255,7 +255,11 @@ pub const CALL_TABLE: CallTable = CallTable {
             READERS,
         ),
         // Insight.
-        rule("reveille.insight.v1.ExplainService", &["ExplainComponent", "ExplainSession"], READERS),
+        rule(
+            "reveille.insight.v1.ExplainService",
+            &["ExplainComponent", "ExplainSession", "ExplainHost", "ExplainDevice"],
+            READERS,
+        ),
         rule("reveille.insight.v1.TimelineService", &["ListTimeline"], READERS),
         // Several parts have events.
         rule("reveille.event.v1.EventService", &["ListEvents", "WatchEvents"], READERS),

@@ -14,15 +14,19 @@ use domain::{
     core::text::text,
     device::{
         enrolment::{ApprovalWish, CertificateRenewal},
+        report::check_size,
         selector::{EnrolmentField, FieldSelector},
     },
 };
-use proto::fleet::{
-    ApproveEnrolmentRequestRequest, ApproveEnrolmentRequestResponse, DeleteEnrolmentRequestRequest,
-    DeleteEnrolmentRequestResponse, EnrolmentRequest, GetEnrolmentRequestRequest,
-    GetEnrolmentRequestResponse, ListEnrolmentRequestsRequest, ListEnrolmentRequestsResponse,
-    RenewCertificateRequest, RenewCertificateResponse, SubmitEnrolmentRequestRequest,
-    SubmitEnrolmentRequestResponse, enrolment_service_server::EnrolmentService,
+use proto::{
+    Message as _,
+    fleet::{
+        ApproveEnrolmentRequestRequest, ApproveEnrolmentRequestResponse, DeleteEnrolmentRequestRequest,
+        DeleteEnrolmentRequestResponse, EnrolmentRequest, GetEnrolmentRequestRequest,
+        GetEnrolmentRequestResponse, ListEnrolmentRequestsRequest, ListEnrolmentRequestsResponse,
+        RenewCertificateRequest, RenewCertificateResponse, SubmitEnrolmentRequestRequest,
+        SubmitEnrolmentRequestResponse, enrolment_service_server::EnrolmentService,
+    },
 };
 use tonic::{Request, Response, Status, async_trait};
 
@@ -68,6 +72,7 @@ impl EnrolmentService for EnrolmentManager {
         request: Request<SubmitEnrolmentRequestRequest>,
     ) -> Result<Response<SubmitEnrolmentRequestResponse>, Status> {
         let written: EnrolmentRequest = request.into_inner().request.unwrap_or_default();
+        check_size("spec", written.encoded_len()).map_err(Fault::from)?;
         let request = from_wire(written, &mut Interner::default()).map_err(Fault::from)?;
         let record = self.submit(request).await?;
         Ok(Response::new(SubmitEnrolmentRequestResponse { request: Some(record.shown()) }))
@@ -93,6 +98,7 @@ impl EnrolmentService for EnrolmentManager {
         request: Request<RenewCertificateRequest>,
     ) -> Result<Response<RenewCertificateResponse>, Status> {
         let RenewCertificateRequest { name, renewal_name, csr } = request.into_inner();
+        check_size("spec.request", csr.len()).map_err(Fault::from)?;
         let renewal = CertificateRenewal { name: text(&renewal_name), csr: text(&csr), at: clock::now() };
         let record = self.renew(&name, renewal).await?;
         Ok(Response::new(RenewCertificateResponse { request: Some(record.shown()) }))

@@ -41,9 +41,9 @@ impl HostMesh {
         let mut server = Server::default();
         server.add(RackServiceServer::new(rack.clone()));
         chassis::serve(&contexts[2], "rack", rack_listener, server).await.unwrap().now();
-        crate::start(contexts[1].clone(), provisioner).await.unwrap();
-        power_controller::start(contexts[3].clone(), controller).await.unwrap();
-        status_evaluator::start(contexts[0].clone(), evaluator).await.unwrap();
+        crate::start(contexts[1].clone(), provisioner.into()).await.unwrap();
+        power_controller::start(contexts[3].clone(), controller.into()).await.unwrap();
+        status_evaluator::start(contexts[0].clone(), evaluator.into()).await.unwrap();
         Self { contexts, registry, rack, directory }
     }
 

@@ -6,13 +6,17 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow};
-use domain::core::workload::{CallerPolicy, WorkloadIdentity, identity_of};
+use domain::core::{
+    time::Timestamp,
+    workload::{CallerPolicy, WorkloadIdentity, identity_of},
+};
 use tokio_rustls::rustls::{
     RootCertStore,
     crypto::{CryptoProvider, aws_lc_rs},
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
 };
 use webpki::EndEntityCert;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::settings::TlsSettings;
 
@@ -40,6 +44,17 @@ pub(super) struct MeshContent {
 }
 
 impl CertificateFiles {
+    /// Returns the time until which the certificate is valid.
+    ///
+    /// # Errors
+    /// When the file has no certificate that can be read.
+    pub fn ends(&self) -> anyhow::Result<Timestamp> {
+        let chain = certificates(&self.certificate)?;
+        let parsed = X509Certificate::from_der(&chain[0]);
+        let (_, own) = parsed.with_context(|| format!("cannot read {}", self.certificate.display()))?;
+        Ok(Timestamp(own.validity().not_after.timestamp().saturating_mul(1000)))
+    }
+
     pub(super) fn read(&self) -> anyhow::Result<CertificateContent> {
         let chain = certificates(&self.certificate)?;
         let key = PrivateKeyDer::from_pem_file(&self.key)
