@@ -2,6 +2,7 @@
 # `tools`, the folder that takes whatever need not be installed for the whole machine.
 
 BUF_VERSION=1.75.0
+UV_VERSION=0.13.9
 
 # A browser's driver, rules of accessibility, and what compares pictures.
 PAGE_TOOLS=(playwright-core@1.65.1 axe-core@4.14.1 pixelmatch@8.0.0 pngjs@7.0.0)
@@ -97,9 +98,18 @@ install_python_packages() {
         return
     fi
     python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3 python3-venv || return
-    python3 -m venv --clear "$venv" &&
-        "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$wanted" &&
+    install_uv && python3 -m venv --clear --without-pip "$venv" &&
+        "$tools/uv/bin/uv" pip install --quiet --compile-bytecode --python "$venv/bin/python" --requirement "$wanted" &&
         cp "$wanted" "$venv/installed.txt"
+}
+
+# Installs Python packages in seconds, where pip takes minutes.
+install_uv() {
+    if [[ $("$tools/uv/bin/uv" --version 2>/dev/null) == "uv $UV_VERSION"* ]]; then
+        return
+    fi
+    python3 -m venv --clear "$tools/uv" &&
+        "$tools/uv/bin/pip" install --quiet --disable-pip-version-check "uv==$UV_VERSION"
 }
 
 # The kubectl of Debian speaks as clients did years ago. It is unpacked rather than installed, beside whatever kubectl
