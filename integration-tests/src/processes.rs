@@ -469,6 +469,9 @@ fn merge(all: &mut toml::Table, more: toml::Table) {
     }
 }
 
+/// Variable that is set once the binaries are built: cargo takes a second of each test to find out that they are.
+const ARE_BUILT: &str = "REVEILLE_TEST_BINARIES_ARE_BUILT";
+
 /// Directory of the mesh's binaries, which are built if they are not up to date.
 ///
 /// # Panics
@@ -476,12 +479,14 @@ fn merge(all: &mut toml::Table, more: toml::Table) {
 pub fn binaries() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
-        let built = std::process::Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--workspace", "--bins"])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status()
-            .expect("cargo");
-        assert!(built.success(), "the binaries cannot be built");
+        if std::env::var_os(ARE_BUILT).is_none() {
+            let built = std::process::Command::new(env!("CARGO"))
+                .args(["build", "--quiet", "--workspace", "--bins"])
+                .current_dir(env!("CARGO_MANIFEST_DIR"))
+                .status()
+                .expect("cargo");
+            assert!(built.success(), "the binaries cannot be built");
+        }
         let test = std::env::current_exe().expect("a path");
         test.ancestors().nth(2).expect("the target directory").to_owned()
     })
