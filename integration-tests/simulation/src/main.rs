@@ -21,6 +21,9 @@ struct Arguments {
     /// Break something on purpose, to see that it is found
     #[arg(long, value_parser = defect)]
     plant: Option<(&'static str, PlantedDefect)>,
+    /// Begin no further seed after one that breaks this invariant, such as I5
+    #[arg(long, value_name = "INVARIANT")]
+    until: Option<String>,
     /// Print only the outcome of the seed
     #[arg(long)]
     quiet: bool,
@@ -51,7 +54,7 @@ fn main() -> ExitCode {
         }
         None => {
             let flags = flags(&arguments.faults, arguments.plant.map(|(name, _)| name));
-            many(arguments.seeds, &flags, arguments.jobs)
+            many(arguments.seeds, &flags, arguments.jobs, arguments.until.as_deref())
         }
     };
     outcome.unwrap_or_else(|error| {
@@ -66,10 +69,15 @@ fn one(seed: u64, faults: Vec<Fault>, shown: bool) -> anyhow::Result<ExitCode> {
     Ok(if outcome.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn many(seeds: std::ops::Range<u64>, flags: &[String], jobs: Option<usize>) -> anyhow::Result<ExitCode> {
+fn many(
+    seeds: std::ops::Range<u64>,
+    flags: &[String],
+    jobs: Option<usize>,
+    until: Option<&str>,
+) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let jobs = jobs.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
-    let sum = table::run(seeds, flags, jobs)?;
+    let sum = table::run(seeds, flags, jobs, until)?;
     sum.show(began);
     Ok(if sum.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -44,16 +44,23 @@ pub fn print(outcome: &Outcome) {
     }
 }
 
-/// Runs `seeds` with these `flags`, `at_a_time` at once, and prints each that fails.
+/// Runs `seeds` with these `flags`, `at_a_time` at once, and prints each that fails. No further one begins after one that
+/// breaks the invariant `until`.
 ///
 /// # Errors
 /// When no process can be started.
-pub fn run(seeds: Range<u64>, flags: &[String], at_a_time: usize) -> anyhow::Result<Sum> {
+pub fn run(
+    seeds: Range<u64>,
+    flags: &[String],
+    at_a_time: usize,
+    until: Option<&str>,
+) -> anyhow::Result<Sum> {
     let next = AtomicU64::new(seeds.start);
     let sum = Mutex::new(Sum::default());
     std::thread::scope(|scope| {
-        let workers: Vec<_> =
-            (0..at_a_time.max(1)).map(|_| scope.spawn(|| work(&next, seeds.end, flags, &sum))).collect();
+        let workers: Vec<_> = (0..at_a_time.max(1))
+            .map(|_| scope.spawn(|| work(&next, seeds.end, flags, until, &sum)))
+            .collect();
         workers
             .into_iter()
             .try_for_each(|worker| worker.join().map_err(|_| anyhow::anyhow!("a worker panicked"))?)
@@ -61,7 +68,13 @@ pub fn run(seeds: Range<u64>, flags: &[String], at_a_time: usize) -> anyhow::Res
     Ok(sum.into_inner())
 }
 
-fn work(next: &AtomicU64, end: u64, flags: &[String], sum: &Mutex<Sum>) -> anyhow::Result<()> {
+fn work(
+    next: &AtomicU64,
+    end: u64,
+    flags: &[String],
+    until: Option<&str>,
+    sum: &Mutex<Sum>,
+) -> anyhow::Result<()> {
     let program = std::env::current_exe().context("this program")?;
     loop {
         let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -83,6 +96,9 @@ fn work(next: &AtomicU64, end: u64, flags: &[String], sum: &Mutex<Sum>) -> anyho
             let told = told.unwrap_or_else(|| errors.lines().last().unwrap_or("it ended without a word"));
             let told: String = told.chars().take(300).collect();
             println!("seed {seed} FAILED: {told}");
+            if until.is_some_and(|invariant| told.split(' ').next() == Some(invariant)) {
+                next.store(end, Ordering::Relaxed);
+            }
             sum.failed.push((seed, told));
         }
     }

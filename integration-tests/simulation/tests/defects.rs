@@ -5,7 +5,7 @@ use std::process::Command;
 /// Checks that one of `seeds` breaks `invariant` first if `defect` is planted.
 fn finds(defect: &str, invariant: &str, seeds: &str, faults: &[&str]) {
     let output = Command::new(env!("CARGO_BIN_EXE_simulation"))
-        .args(["--seeds", seeds, "--plant", defect])
+        .args(["--seeds", seeds, "--plant", defect, "--until", invariant])
         .args(faults.iter().map(|fault| format!("--fault={fault}")))
         .output()
         .expect("the simulation");
