@@ -80,7 +80,7 @@ async fn a_newer_generation_waits_for_the_transition_of_an_older_one() {
     mesh.until_delivery(Delivery::Accepted).await;
     mesh.pcs.set_power(&["x1"], "off", &now());
     mesh.assign(&["x1"], Phase::PoweringOn).await;
-    mesh.until_called("POST /power-status", 2).await;
+    mesh.until_read("x1", PowerReading::Off).await;
     mesh.until_called("GET /transitions/t-1", 5).await;
     assert_eq!(mesh.pcs.taken(), ["Soft-Off x1"]);
     // The effect of the shutdown is seen, so the power is known; only the next action waits for the end.
