@@ -21,7 +21,9 @@ use chassis::{observe::single_flight::SingleFlight, settings};
 use domain::{boot::configuration::ConfigurationObservation, core::id::ComponentId};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use http::StatusCode;
+use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{
     ConfigurationOrder, ConfigurationQuery, Failure, FailureKind, NamedObservation, PolledChanges, malformed,
@@ -48,6 +50,10 @@ const IDS_BYTES: usize = 7 * 1024;
 /// Pages that a list of ids has to save.
 const WORTH: usize = 4;
 
+/// Least time between lists of the failed components of large sessions. A failure only ends a wait, of a session or of a
+/// batch of a rollout, so it may be known later than a success.
+const FAILURES: Duration = Duration::from_secs(10);
+
 /// Most sessions whose nodes are listed session by session. With more sessions everything is listed.
 const MOST_SESSIONS: usize = 4;
 
@@ -61,6 +67,8 @@ pub(crate) struct CfsDriver {
     everything: Arc<SingleFlight<(), Arc<ComponentListing>, Failure>>,
     /// Number of answers in the last fetch of everything.
     pages: Arc<AtomicUsize>,
+    /// Time of the last lists of failed components.
+    failures: Arc<Mutex<Option<Instant>>>,
 }
 
 /// Components in the lists of the service, by id.
@@ -85,7 +93,7 @@ impl CfsDriver {
         let peer = peer("CFS", "configuration.cfs", settings)?;
         // A failure counts only for those who asked before the fetch.
         let everything = SingleFlight::new(Duration::ZERO, |_| false).gathering(MOMENT);
-        Ok(Self { peer, everything: Arc::new(everything), pages: Arc::default() })
+        Ok(Self { peer, everything: Arc::new(everything), pages: Arc::default(), failures: Arc::default() })
     }
 
     pub(crate) fn first_call(&self) -> FirstCall {
@@ -200,8 +208,8 @@ impl CfsDriver {
         about_it.ok_or_else(|| malformed(&self.peer, &format!("the answer is not about component '{id}'")))
     }
 
-    /// Lists the awaited `about` of `sessions`: all components of the sessions, or only the decided ones if there are
-    /// so many that this takes fewer calls. Once all awaited components are found, no more pages are read.
+    /// Lists the awaited `about` of `sessions`: all components of the sessions, or only those with a word that is due if
+    /// there are so many that this takes fewer calls. Once all awaited components are found, no more pages are read.
     async fn list_sessions(
         &self,
         sessions: &BTreeSet<&str>,
@@ -209,7 +217,8 @@ impl CfsDriver {
         deadline: Duration,
     ) -> Result<CountedListing, Failure> {
         let are_many = about.len() > sessions.len() * DECIDED.len() * PAGE;
-        let words: &[&str] = if are_many { &DECIDED } else { &[""] };
+        let began = Instant::now();
+        let words: &[&str] = if are_many { self.words_due(began) } else { &[""] };
         let mut listed = CountedListing::default();
         for session in sessions {
             let tag = format!("{SESSION_TAG}={session}");
@@ -221,7 +230,16 @@ impl CfsDriver {
                 listed.add(self.list(&[("tags", &tag), ("status", word)], deadline).await?);
             }
         }
+        if words == DECIDED {
+            *self.failures.lock() = Some(began);
+        }
         Ok(listed)
+    }
+
+    /// Returns the words of decided components that are due.
+    fn words_due(&self, now: Instant) -> &'static [&'static str] {
+        let is_known = self.failures.lock().is_some_and(|last| now - last < FAILURES);
+        if is_known { &DECIDED[..1] } else { &DECIDED }
     }
 
     async fn list_everything(&self, deadline: Duration) -> Result<CountedListing, Failure> {

@@ -332,7 +332,7 @@ async fn news_are_looked_for_where_they_take_few_calls() {
         format!("{count} of {session:?}, {pages} pages: {told}\n    {heard}\n")
     };
     let mut told = changes(2, "s1").await;
-    for (count, session) in [(600, "s1"), (2500, "s1"), (600, "s2"), (2600, "")] {
+    for (count, session) in [(600, "s1"), (2500, "s1"), (2500, "s1"), (600, "s2"), (2600, "")] {
         told += &changes(count, session).await;
     }
     peers.configure(ids.iter().map(|id| id.as_str().to_owned()), "base", "configured");
@@ -351,6 +351,8 @@ async fn news_are_looked_for_where_they_take_few_calls() {
         2500 of "s1", 2 pages: [("x7", Known { desired: Some("base"), status: "configured" }), ("x8", Known { desired: Some("base"), status: "failed" })]
             GET /cfs/v3/components?tags=bos_session%3Ds1&status=configured
             GET /cfs/v3/components?tags=bos_session%3Ds1&status=failed
+        2500 of "s1", 1 pages: [("x7", Known { desired: Some("base"), status: "configured" })]
+            GET /cfs/v3/components?tags=bos_session%3Ds1&status=configured
         600 of "s2", 1 pages: []
             GET /cfs/v3/components?tags=bos_session%3Ds2
         2600 of "", 3 pages: 2600 of them

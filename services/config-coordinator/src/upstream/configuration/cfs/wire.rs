@@ -9,7 +9,7 @@ use crate::upstream::configuration::{ConfigurationMode, ConfigurationOrder, Name
 /// Tag that names the session of a component.
 pub(super) const SESSION_TAG: &str = "bos_session";
 
-/// Words of components that are configured or never will be. The service filters by one word at a time.
+/// Words of components that are configured, and of those that never will be. The service filters by one word at a time.
 pub(super) const DECIDED: [&str; 2] = ["configured", "failed"];
 
 /// Components on a page, unless the service is configured otherwise.
