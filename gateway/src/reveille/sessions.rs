@@ -67,7 +67,7 @@ pub(super) fn endpoints() -> Vec<ApiEndpoint<MeshHandle>> {
                     .answers_with::<ShownSession>(StatusCode::CREATED)
                     .asks([tenant_parameter()])
                     .refuses(StatusCode::FORBIDDEN, "The tenant that asks is another one")
-                    .refuses(StatusCode::CONFLICT, "The name is taken, or the plan does not hold any more"),
+                    .refuses(StatusCode::CONFLICT, "The name is taken, the plan does not hold any more, or the number of nodes is not confirmed"),
             ),
         at("/reveille/v1/sessions/{name}").get(show, named("A session with its result")),
         at("/reveille/v1/sessions/{name}/cancel").post(

@@ -33,7 +33,12 @@ VARIANTS = {
                 "shutdown_grace_seconds": 60,
                 "log": {"filter": "debug"},
                 "compat": {"strict_bos": True},
-                "sessions": {"complete_applied": True},
+                "sessions": {
+                    "complete_applied": True,
+                    "confirm_above_nodes": 1000,
+                    "confirm_above_percent": 50,
+                    "confirm_roles": ["Management", "Compute_GPU"],
+                },
                 "gateway": {"connections": 100, "patience_seconds": 10},
             },
             "databases": {name: {"existingSecret": f"postgres.{name}"} for name in OWNERS},

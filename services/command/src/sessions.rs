@@ -49,6 +49,9 @@ pub struct StartFlags {
     /// Hash of a plan, as `reveille plan` shows it: the session is refused if the plan does not hold any more
     #[arg(long, value_name = "HASH")]
     plan: Option<String>,
+    /// Number of nodes that the session takes, where the site wants large sessions confirmed
+    #[arg(long, value_name = "COUNT")]
+    confirm: Option<u32>,
     #[command(flatten)]
     rollout: RolloutFlags,
     /// Wait for the end of the session, and end with its result
@@ -149,14 +152,18 @@ pub(crate) async fn start(operation: &str, flags: &StartFlags) -> Result<ExitRea
     Ok(ExitReason::Done)
 }
 
-/// Creates a session. BOS has no plans and no rollouts, so one with either is created at a path of Reveille's own.
+/// Creates a session. BOS has no plans, rollouts and confirmations, so a session with one of them is created at a path of
+/// Reveille's own.
 async fn create(client: &GatewayClient, flags: &StartFlags, mut body: Value) -> Result<Value, CommandError> {
     let rollout = flags.rollout.body();
-    if flags.plan.is_none() && rollout.is_none() {
+    if flags.plan.is_none() && flags.confirm.is_none() && rollout.is_none() {
         return client.send(Method::POST, "/sessions", &body).await;
     }
     if let Some(plan) = &flags.plan {
         body["plan_hash"] = json!(plan);
+    }
+    if let Some(nodes) = flags.confirm {
+        body["confirmed_nodes"] = json!(nodes);
     }
     if let Some(rollout) = rollout {
         body["rollout"] = rollout;

@@ -140,6 +140,7 @@ mod tests {
             include_disabled: false,
             retry_of: None,
             plan: None,
+            confirmed_nodes: None,
             rollout: None,
         };
         create(wish, &Default::default(), Default::default(), format!("{name}-id"), Timestamp(1)).unwrap()

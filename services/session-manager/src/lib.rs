@@ -32,6 +32,7 @@ mod rolling;
 mod sessions;
 mod setup;
 mod shared;
+mod size;
 mod staging;
 mod steering;
 mod store;
@@ -75,6 +76,7 @@ use crate::{
     sessions::SessionRpc,
     setup::SetupPeers,
     shared::ManagerState,
+    size::size_guard,
     staging::StagingService,
     templates::TemplateRpc,
     tenants::{TenantLookup, TenantRpc},
@@ -213,6 +215,7 @@ async fn open(
         compatibility,
         most_complete,
         complete_applied: settings.sessions.complete_applied,
+        guard: Arc::new(size_guard(&settings.sessions)?),
         confirmation: RegistryConfirmation::new(registry.clone()),
         release: ComponentRelease::new(registry.clone()),
         marker: PauseMarker::new(registry.clone()),

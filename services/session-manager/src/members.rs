@@ -309,6 +309,7 @@ mod tests {
             include_disabled: false,
             retry_of: None,
             plan: None,
+            confirmed_nodes: None,
             rollout: None,
         };
         let id = format!("{tenant}/{name}");

@@ -16,7 +16,7 @@ use domain::{
         },
         template::Rules,
     },
-    core::time::Timestamp,
+    core::{id::ComponentId, time::Timestamp},
 };
 use futures_util::future::join;
 use proto::session::{CreatePlanRequest, CreatePlanResponse, plan_service_server::PlanService};
@@ -30,7 +30,7 @@ use crate::{
     power_reads::{PowerAnswer, PowerReads},
     setup::{
         SetupPeers,
-        plan::{FoundMembers, FoundTargets, find, targets},
+        plan::{FoundMembers, FoundTargets, find, taken, targets},
     },
     shared::{ManagerState, SessionBasis, SessionDraft},
 };
@@ -122,6 +122,9 @@ impl PlanRpc {
         let shown = components.iter().map(|one| &**one);
         let shown = shown.filter(|one| visible.is_none_or(|nodes| nodes.contains(&one.id)));
         let planned_at = now();
+        let is_component = |id: &ComponentId| self.shared.components.get(id.as_str()).is_some();
+        let nodes = found.memberships.as_ref().map_or(0, |all| taken(all, is_component).len());
+        let unconfirmed = self.shared.guard.objection(&self.shared.size(nodes, found.guarded_roles));
         let inputs = PlanInputs {
             session: &draft.session,
             template: &draft.basis.template,
@@ -138,6 +141,7 @@ impl PlanRpc {
             visible,
             power: &power,
             outages: &plan::outages(outages, shown),
+            unconfirmed: unconfirmed.as_ref(),
             now: planned_at,
         };
         (plan::plan(inputs, |id| self.shared.components.get(id.as_str())), planned_at)

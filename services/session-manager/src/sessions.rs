@@ -250,6 +250,7 @@ impl SessionRpc {
         let SessionDraft { session: created, basis } = self.shared.draft(wish).await?;
         self.check(&created, &basis.template, &basis.options).await?;
         self.check_plan(&created).await?;
+        self.shared.check_size(&self.peers, &created).await?;
         let record = SessionRecord::new(created);
         let insert = self.shared.sessions.write_by(Actor::Client, move |draft| {
             if let Some(retried) = &record.session.retry_of

@@ -17,6 +17,7 @@ use domain::{
         component::Component,
         session::{
             self, IdleReason, NewSession, Progress, Session, SessionEnd, SessionResult, completion,
+            guard::SizeGuard,
             result::{MemberCounts, MemberStanding, result, standing},
             rollout::outcome,
             status::session_status,
@@ -76,6 +77,8 @@ pub(crate) struct ManagerState {
     pub(crate) most_complete: usize,
     /// Whether an applied stage that is kept releases its session.
     pub(crate) complete_applied: bool,
+    /// Sizes of sessions that need a confirmation.
+    pub(crate) guard: Arc<SizeGuard>,
     pub(crate) confirmation: RegistryConfirmation,
     pub(crate) release: ComponentRelease,
     pub(crate) marker: PauseMarker,

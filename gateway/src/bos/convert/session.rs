@@ -38,6 +38,7 @@ pub(crate) fn creation(wish: wire::NewSession, tenant: String) -> message::Creat
         include_disabled: wish.include_disabled,
         // BOS has no plans.
         plan_hash: String::new(),
+        confirmed_nodes: None,
         // BOS has no rollouts.
         rollout: None,
     }

@@ -82,6 +82,10 @@ fn not_created(fault: Fault, tenant: &RequestTenant) -> BosProblem {
         Fault::NotFound { kind, name } if kind != TENANT => {
             BosProblem::bad_request(format!("Session Template Name invalid: {name}"))
         }
+        // BOS confirms nothing, so its contract has no place for the number.
+        Fault::Locked { reason, .. } => BosProblem::bad_request(format!(
+            "{reason} (confirmed_nodes of POST /reveille/v1/sessions, --confirm of the command)"
+        )),
         other => BosProblem::of(other, tenant),
     }
 }

@@ -64,6 +64,10 @@ pub(super) struct NewSession {
     /// Rollout in batches; not beside `stage`. Absent: all members begin at once.
     #[serde(default)]
     rollout: Option<PolicyBody>,
+    /// Number of nodes that the session takes, where large sessions need a confirmation. The session is refused if it takes
+    /// another number.
+    #[serde(default)]
+    confirmed_nodes: Option<u32>,
 }
 
 impl NewSession {
@@ -82,6 +86,7 @@ impl NewSession {
             include_disabled: self.include_disabled,
             plan_hash: given("plan_hash", self.plan_hash)?,
             rollout: self.rollout.map(Into::into),
+            confirmed_nodes: self.confirmed_nodes,
         })
     }
 }

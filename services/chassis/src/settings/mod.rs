@@ -99,7 +99,7 @@ pub struct Settings {
     pub host_operations: HostOperationSettings,
     /// Records of edge devices and decisions about them.
     pub devices: DeviceSettings,
-    /// Conditions for the end of sessions.
+    /// Conditions for the beginning and the end of sessions.
     pub sessions: SessionSettings,
     /// Use of the database by each part.
     pub database: DatabaseSettings,
@@ -141,14 +141,20 @@ pub struct CompatSettings {
     pub strict_bos: bool,
 }
 
-/// Conditions for the end of sessions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Conditions for the beginning and the end of sessions. By default they are those of BOS.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionSettings {
     /// Complete a staged session once everything that it staged was applied and has settled, although the option
     /// `clear_stage` is off and the staged states are kept. If not, such a session runs until its staged states are
     /// overwritten or cleared, or it is deleted, as in BOS.
     pub complete_applied: bool,
+    /// Most nodes of a session that needs no confirmation; 0: any number.
+    pub confirm_above_nodes: u32,
+    /// Most percent of all components in a session that needs no confirmation; 0 or 100: any.
+    pub confirm_above_percent: u32,
+    /// Roles whose nodes make a confirmation necessary, spelled as in the inventory: `Management`, `Compute_GPU`.
+    pub confirm_roles: Vec<String>,
 }
 
 /// The HTTP gateway. It stores nothing, and authenticates callers once `identity` has a source of credentials.
@@ -326,7 +332,7 @@ impl Default for Settings {
             hosts: HostSettings::default(),
             host_operations: HostOperationSettings::default(),
             devices: DeviceSettings::default(),
-            sessions: SessionSettings { complete_applied: false },
+            sessions: SessionSettings::default(),
             database: DatabaseSettings::default(),
             leases: LeaseSettings::default(),
             limits: LimitSettings::default(),

@@ -5,6 +5,7 @@ mod create;
 pub mod event;
 mod expiry;
 mod filter;
+pub mod guard;
 pub mod inventory;
 pub mod lacking;
 pub mod limit;
@@ -117,6 +118,8 @@ pub struct Session {
     pub retry_of: Option<RetriedSession>,
     /// Hash of the plan that has to hold when the session is set up; `None`: any members and target states are right.
     pub plan: Option<PlanHash>,
+    /// Number of nodes that the client confirmed; `None`: none.
+    pub confirmed_nodes: Option<u32>,
     /// Rollout in batches; `None`: all members begin at once.
     pub rollout: Option<SessionRollout>,
 }
@@ -292,6 +295,7 @@ pub(crate) mod tests {
             pause: None,
             retry_of: None,
             plan: None,
+            confirmed_nodes: None,
             rollout: None,
         }
     }

@@ -42,6 +42,7 @@ pub(crate) fn wish_from_wire(request: wire::CreatePlanRequest) -> Result<NewSess
         include_disabled: request.include_disabled,
         retry_of: None,
         plan: None,
+        confirmed_nodes: None,
         rollout: None,
     })
 }
@@ -210,5 +211,6 @@ fn reason(reason: FindingReason) -> wire::FindingReason {
         FindingReason::PowerUnknown => wire::FindingReason::PowerUnknown,
         FindingReason::Superseded => wire::FindingReason::Superseded,
         FindingReason::PendingSessions => wire::FindingReason::PendingSessions,
+        FindingReason::Unconfirmed => wire::FindingReason::Unconfirmed,
     }
 }

@@ -43,6 +43,7 @@ pub(crate) fn from_wire(session: wire::Session) -> Result<Session, Invalid> {
         pause: session.pause.map(pause_from_wire),
         retry_of: session.retry_of.map(|one| RetriedSession { name: one.name, id: one.id }),
         plan: plan_from_wire(&session.plan_hash)?,
+        confirmed_nodes: session.confirmed_nodes,
         rollout: session.rollout.map(rollout_from_wire).transpose()?,
         trouble_begin: session.trouble_begin.map(|begin| trouble::begin_from_wire(begin, &shown).into()),
         tenant: Tenant::parse(&session.tenant)?,
@@ -79,6 +80,7 @@ pub(crate) fn to_wire(session: &Session) -> wire::Session {
         pause: session.pause.as_ref().map(pause_to_wire),
         retry_of: retry_of.map(|one| wire::RetriedSession { name: one.name.clone(), id: one.id.clone() }),
         plan_hash: session.plan.map(|plan| plan.to_string()).unwrap_or_default(),
+        confirmed_nodes: session.confirmed_nodes,
         rollout: session.rollout.as_ref().map(rollout_to_wire),
         name: session.name.clone(),
         tenant: session.tenant.as_str().to_owned(),
@@ -139,6 +141,7 @@ pub(crate) fn wish_from_wire(request: wire::CreateSessionRequest) -> Result<NewS
         include_disabled: request.include_disabled,
         retry_of: None,
         plan: plan_from_wire(&request.plan_hash)?,
+        confirmed_nodes: request.confirmed_nodes,
         rollout: request.rollout.map(policy_from_wire).transpose()?,
     })
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    mem,
     sync::Arc,
     time::Duration,
 };
@@ -12,6 +13,8 @@ use domain::{
         bos::options::Options,
         session::{
             IdleReason, Session,
+            guard::UnconfirmedSize,
+            inventory::Inventory,
             lacking::{InventoryDoubt, LackingName, lacking},
             limit::Limit,
             membership::{self, LeftOut, Memberships, NoMembers, Selection, left_out},
@@ -46,6 +49,8 @@ pub(crate) struct FoundMembers {
     pub(crate) lacking: BTreeSet<LackingName>,
     /// Nodes of the session's tenant.
     pub(crate) tenant_nodes: Nodes,
+    /// Roles of members that make a confirmation necessary.
+    pub(crate) guarded_roles: BTreeSet<String>,
 }
 
 /// Members of a session, and nodes that it leaves out.
@@ -55,6 +60,8 @@ pub(super) struct MemberChoice {
     memberships: Result<Memberships, String>,
     /// Nodes of the template that the session leaves out.
     pub(super) left_out: Arc<[LeftOut]>,
+    /// Reason why the size has to be confirmed and is not, if that is so.
+    unconfirmed: Option<UnconfirmedSize>,
     /// Hash of the plan that would be made now, if the session is bound to one.
     bound: Option<BoundPlan>,
 }
@@ -77,7 +84,10 @@ pub(super) async fn choose(
     let shown = shared.registry.wait_for_mirror(&shared.components).await;
     shown.map_err(|fault| DependencyError::from_mesh(Dependency::Registry, fault))?;
     let is_component = |id: &ComponentId| shared.components.get(id.as_str()).is_some();
+    let FoundMembers { memberships: found, guarded_roles, .. } = found;
     let members = found.as_ref().ok().map(|found| taken(found, is_component)).unwrap_or_default();
+    let size = shared.guard.concerns(session).then(|| shared.size(members.len(), guarded_roles));
+    let unconfirmed = size.and_then(|size| shared.guard.admit_late(session, &size).err());
     let (left_out, memberships) = match found {
         Ok(memberships) => (left_out(&memberships, is_component), Ok(memberships)),
         Err(nobody) => {
@@ -88,11 +98,11 @@ pub(super) async fn choose(
     };
     log_left_out(session, &left_out);
     let bound = session.plan.map(|planned| BoundPlan { planned, members });
-    Ok(MemberChoice { basis, memberships, left_out: left_out.into(), bound })
+    Ok(MemberChoice { basis, memberships, left_out: left_out.into(), unconfirmed, bound })
 }
 
 /// Returns the members that are components, with their boot sets.
-fn taken(
+pub(crate) fn taken(
     memberships: &Memberships,
     is_component: impl Fn(&ComponentId) -> bool,
 ) -> Vec<(ComponentId, String)> {
@@ -128,6 +138,9 @@ impl MemberChoice {
                 return Err(DependencyError::Idle { reason: IdleReason::NoNodes, error });
             }
         };
+        if let Some(unconfirmed) = self.unconfirmed {
+            return Err(DependencyError::Fatal(format!("session not begun: {unconfirmed}")));
+        }
         let targets = all_of(targets(peers, session.operation, template, &memberships, options).await)?;
         check_plan(self.bound, session, &self.basis, &targets)?;
         Ok(assign_session(session, assignments(&memberships, &targets)))
@@ -194,24 +207,24 @@ fn no_template(tenant: &Tenant, name: &str) -> String {
     }
 }
 
-/// Returns the members of every boot set, or the reason why there are none. An inventory may lack names of the session for
-/// a moment only: until a later answer confirms that, the setup waits, and asks for nothing.
+/// Returns the nodes that a session takes. An inventory may lack names of the session for a moment only: until a later answer
+/// confirms that, the setup waits, and asks for nothing. The lacking names are in the doubt then.
 async fn undoubted(
     shared: &ManagerState,
     peers: &SetupPeers,
     session: &Session,
     basis: &SessionBasis,
     doubt: &mut InventoryDoubt,
-) -> Result<Result<Memberships, NoMembers>, DependencyError> {
+) -> Result<FoundMembers, DependencyError> {
     if doubt.ask_in(now()).is_some_and(|wait| !wait.is_zero()) {
         check(doubt)?;
     }
-    let found = find(shared, peers, session, basis).await?;
+    let mut found = find(shared, peers, session, basis).await?;
     if let Ok(_) | Err(NoMembers::Nobody(_)) = &found.memberships {
-        *doubt = doubt.believe(found.lacking, now());
+        *doubt = doubt.believe(mem::take(&mut found.lacking), now());
         check(doubt)?;
     }
-    Ok(found.memberships)
+    Ok(found)
 }
 
 /// Returns the nodes that a session would take by the inventory of now. The inventory of the whole machine is dropped
@@ -245,7 +258,23 @@ pub(crate) async fn find(
         Ok(found) | Err(NoMembers::Nobody(found)) => lacking(template, &limit, &inventory, found),
         Err(NoMembers::Foreign(_) | NoMembers::Malformed(_)) => BTreeSet::new(),
     };
-    Ok(FoundMembers { memberships, lacking, tenant_nodes })
+    let members = memberships.as_ref().ok();
+    let guarded_roles = members.map(|found| guarded_roles(shared, &inventory, found)).unwrap_or_default();
+    Ok(FoundMembers { memberships, lacking, tenant_nodes, guarded_roles })
+}
+
+/// Returns the guarded roles of members that are components.
+fn guarded_roles(
+    shared: &ManagerState,
+    inventory: &Inventory,
+    memberships: &Memberships,
+) -> BTreeSet<String> {
+    let is_taken = |ids: &BTreeSet<ComponentId>| {
+        let members = memberships.values().flat_map(|membership| &membership.members);
+        members.filter(|id| ids.contains(*id)).any(|id| shared.components.get(id.as_str()).is_some())
+    };
+    let guarded = shared.guard.roles.iter();
+    guarded.filter(|role| inventory.roles().get(*role).is_some_and(is_taken)).cloned().collect()
 }
 
 /// Returns an outage while names are in doubt.

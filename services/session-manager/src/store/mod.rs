@@ -89,6 +89,7 @@ mod tests {
             include_disabled: true,
             retry_of: None,
             plan: None,
+            confirmed_nodes: None,
             rollout: None,
         };
         let now = Timestamp(1_732_119_012_345);

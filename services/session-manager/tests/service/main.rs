@@ -14,6 +14,7 @@ mod acknowledged;
 mod catalogue;
 mod completion;
 mod fleet;
+mod guard;
 mod images;
 mod left_out;
 mod outages;

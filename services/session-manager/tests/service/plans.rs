@@ -227,6 +227,21 @@ async fn session_by_a_plan_takes_its_nodes() {
 }
 
 #[tokio::test]
+async fn a_plan_says_that_its_size_needs_a_confirmation_and_is_one() {
+    let world = World::start_with(|settings| settings.sessions.confirm_above_percent = 10).await;
+    world.template("t", &["n0", "n1"]).await;
+    let plan = plan(&world, asked_for(Operation::Boot, "t")).await.unwrap();
+    let findings = plan.summary.findings.iter();
+    let told = findings.filter(|one| one.reason() == FindingReason::Unconfirmed).map(|one| one.text.as_str());
+    let expected = "it takes 2 nodes, and more than 10 percent of the machine need a confirmation: confirm 2, or bind the \
+                    session to this plan";
+    assert_eq!(told.collect::<Vec<_>>(), [expected]);
+    assert!(matches!(world.boot("s", "t").await, Err(Fault::Locked { .. })));
+    world.create(bound(&world, "s", "t").await).await.unwrap();
+    assert_eq!(world.running("s").await.components, ["n0", "n1"]);
+}
+
+#[tokio::test]
 async fn session_is_refused_if_its_plan_does_not_hold() {
     let world = World::start().await;
     let grouped = |group: &str| {

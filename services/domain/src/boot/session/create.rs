@@ -42,6 +42,8 @@ pub struct NewSession {
     pub retry_of: Option<RetriedSession>,
     /// Hash of the plan to which the session is bound, if there is one.
     pub plan: Option<PlanHash>,
+    /// Confirmed number of nodes, if there is one.
+    pub confirmed_nodes: Option<u32>,
     /// Policy of the rollout in batches; `None`: all members begin at once.
     pub rollout: Option<NodeRolloutPolicy>,
 }
@@ -98,6 +100,7 @@ pub fn create(
         pause: None,
         retry_of: wish.retry_of,
         plan: wish.plan,
+        confirmed_nodes: wish.confirmed_nodes,
         rollout: wish.rollout.map(SessionRollout::new),
     })
 }
@@ -141,6 +144,7 @@ mod tests {
             include_disabled: false,
             retry_of: None,
             plan: None,
+            confirmed_nodes: None,
             rollout: None,
         }
     }

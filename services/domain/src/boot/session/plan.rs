@@ -33,6 +33,7 @@ use crate::{
         power::PowerObservation,
         session::{
             Session,
+            guard::UnconfirmedSize,
             lacking::LackingName,
             membership::{LeftOut, Memberships, left_out},
         },
@@ -78,6 +79,8 @@ pub struct PlanInputs<'a> {
     pub power: &'a HashMap<String, PowerObservation>,
     /// Outages of upstreams, each in words with its begin.
     pub outages: &'a [String],
+    /// Reason why a session of that size needs a confirmation, if it does.
+    pub unconfirmed: Option<&'a UnconfirmedSize>,
     /// Time of the plan.
     pub now: Timestamp,
 }

@@ -107,6 +107,11 @@ pub fn retry(
     if ids.is_empty() && !had_no_members {
         return Err(SteerRefusal::NothingFailed);
     }
+    // A retry counts its own nodes. Without any it is the same session again.
+    let confirmed_nodes = match ids.len() {
+        0 => session.confirmed_nodes,
+        failed => u32::try_from(failed).ok(),
+    };
     Ok(NewSession {
         name: String::new(),
         tenant: Tenant::clone(&session.tenant),
@@ -118,6 +123,7 @@ pub fn retry(
         retry_of: Some(RetriedSession { name: session.name.clone(), id: session.id.clone() }),
         // A plan is about the members of the first try.
         plan: None,
+        confirmed_nodes,
         rollout: session.rollout.as_ref().map(|rollout| rollout.policy().clone()),
     })
 }

@@ -76,6 +76,8 @@ pub enum FindingReason {
     Superseded,
     /// Sessions are pending, and may take the same nodes.
     PendingSessions,
+    /// A session of that size needs a confirmation.
+    Unconfirmed,
 }
 
 impl FindingReason {
@@ -98,6 +100,7 @@ impl FindingReason {
             Self::PowerUnknown => "power_unknown",
             Self::Superseded => "superseded",
             Self::PendingSessions => "pending_sessions",
+            Self::Unconfirmed => "unconfirmed",
         }
     }
 }
@@ -155,6 +158,10 @@ pub(super) fn findings(
     );
     all.extend(of_power(nodes));
     all.extend(of_sessions(inputs, nodes));
+    all.extend(inputs.unconfirmed.map(|size| {
+        let text = format!("{size}, or bind the session to this plan");
+        PlanFinding::new(Severity::Info, FindingReason::Unconfirmed, text)
+    }));
     all.sort_by_key(|finding| finding.severity);
     all
 }

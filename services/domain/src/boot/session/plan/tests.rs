@@ -144,6 +144,7 @@ impl Scene {
             visible: None,
             power: &self.power,
             outages: &self.outages,
+            unconfirmed: None,
             now: NOW,
         };
         let known: HashMap<_, _> =
