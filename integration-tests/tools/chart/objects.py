@@ -12,7 +12,7 @@ def render(chart, release, values):
     """Every object of a release, as parsed YAML."""
     texts = chart.render(copy.deepcopy(values), name=release, namespace=NAMESPACE)
     manifests = (text for name, text in sorted(texts.items()) if name.endswith(".yaml"))
-    return [document for text in manifests for document in yaml.safe_load_all(text) if document]
+    return [document for text in manifests for document in yaml.load_all(text, yaml.CSafeLoader) if document]
 
 
 def of_kind(objects, kind):
