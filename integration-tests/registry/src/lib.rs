@@ -24,7 +24,7 @@ pub use components::SessionWish;
 pub use proxy::{CallFault, RegistryProxy};
 
 /// Longest wait for any event, far longer than it takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Registry in this process.
 pub struct TestRegistry {

@@ -32,7 +32,7 @@ use tower::ServiceExt as _;
 use crate::{http::admission::AdmissionPlaces, mesh::MeshHandle};
 
 /// Longest wait for any event, far longer than it takes on a busy machine.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Call that a poll of an agent becomes.
 pub(super) const POLL: &str = "PollRenderedDevice";

@@ -19,7 +19,7 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, QueryResult, State
 use test_databases::EmptyDatabase;
 
 /// Timeout that only a lost event exceeds.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Returns a database that replicas may share, if there is a server.
 async fn shared_database() -> Option<EmptyDatabase> {

@@ -30,7 +30,7 @@ mod staging;
 use smd::{Smd, Trouble};
 
 /// Deadline for expected events.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(150);
 
 const N0: &str = "x1c0s0b0n0";
 const N1: &str = "x1c0s0b0n1";

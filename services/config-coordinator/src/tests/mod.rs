@@ -34,7 +34,7 @@ use peers::PlayedPeers;
 use power::PlayedPower;
 
 /// Longest wait for any event, far longer than it takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Service with its surroundings.
 struct CoordinatorSite {

@@ -21,7 +21,7 @@ use test_registry::TestRegistry;
 use tokio::net::TcpListener;
 
 /// Deadline for expected events.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(150);
 
 /// A fleet manager beside the real registry.
 pub(super) struct World {

@@ -8,7 +8,7 @@ use std::{future::Future, time::Duration};
 use tokio::time::Instant;
 
 /// Longest wait for an expected event.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Waits until `look` returns a value.
 pub(crate) async fn until<T, F: Future<Output = Option<T>>>(what: &str, look: impl Fn() -> F) -> T {

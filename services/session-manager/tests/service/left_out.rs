@@ -87,7 +87,7 @@ async fn a_session_without_members_lists_all_left_out_nodes() {
 #[tokio::test]
 async fn a_whole_machine_can_be_left_out() {
     let world = World::start().await;
-    let ids: Vec<_> = (0..100_000).map(|number| format!("x{number:06}")).collect();
+    let ids: Vec<_> = (0..30_000).map(|number| format!("x{number:06}")).collect();
     world.fleet.paint_blue(&ids.iter().map(String::as_str).collect::<Vec<_>>());
     let mut template = template("", "t", &["n1"]);
     template.boot_sets.values_mut().for_each(|set| set.node_groups = list(&["blue"]));

@@ -17,7 +17,7 @@ use tonic::{Response, Status};
 use crate::{fleet::PlayedFleet, power::PlayedPower};
 
 /// Longest wait in these tests.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(150);
 
 /// A session manager that runs.
 pub struct World {
