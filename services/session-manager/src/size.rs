@@ -7,17 +7,12 @@ use chassis::{Fault, settings::SessionSettings, store::resource::Resource as _};
 use domain::boot::session::{
     Session,
     guard::{SessionSize, SizeGuard},
-    membership::{Memberships, NoMembers},
 };
 use tokio::time::timeout;
 
 use crate::{
-    dependency::{Dependency, DependencyError},
     record::SessionRecord,
-    setup::{
-        SetupPeers,
-        plan::{FoundMembers, basis, find, taken},
-    },
+    setup::{SetupPeers, plan::requested},
     shared::ManagerState,
 };
 
@@ -55,31 +50,14 @@ impl ManagerState {
         if !self.guard.concerns(session) {
             return Ok(());
         }
-        let Ok(Ok(size)) = timeout(PATIENCE, self.requested_size(peers, session)).await else {
+        let Ok(Ok(requested)) = timeout(PATIENCE, requested(self, peers, session)).await else {
             return Ok(());
         };
+        let size = self.size(requested.members.len(), requested.guarded_roles);
         self.guard.admit(session, &size).map_err(|refusal| Fault::Locked {
             kind: SessionRecord::KIND.into(),
             name: session.name.clone(),
             reason: refusal.to_string(),
         })
-    }
-
-    async fn requested_size(
-        &self,
-        peers: &SetupPeers,
-        session: &Session,
-    ) -> Result<SessionSize, DependencyError> {
-        let basis = basis(self, session).await?;
-        let FoundMembers { memberships, guarded_roles, .. } = find(self, peers, session, &basis).await?;
-        let shown = self.registry.wait_for_mirror(&self.components).await;
-        shown.map_err(|fault| DependencyError::from_mesh(Dependency::Registry, fault))?;
-        let memberships = match memberships {
-            Ok(memberships) => memberships,
-            Err(NoMembers::Nobody(_)) => Memberships::new(),
-            Err(refused) => return Err(DependencyError::Fatal(refused.to_string())),
-        };
-        let members = taken(&memberships, |id| self.components.get(id.as_str()).is_some());
-        Ok(self.size(members.len(), guarded_roles))
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// Judgement about one subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FindingVerdict {
-    /// Nothing is to be done.
+    /// Subject that needs no action.
     Good,
     /// The subject works, and may hurt later.
     Doubtful,
@@ -13,7 +13,7 @@ pub(super) enum FindingVerdict {
     Wrong,
 }
 
-/// DoctorFinding about one subject.
+/// Finding about one subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DoctorFinding {
     pub verdict: FindingVerdict,

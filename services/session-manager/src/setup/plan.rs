@@ -185,19 +185,42 @@ pub(crate) async fn change_since_plan(
     session: &Session,
 ) -> Result<Option<PlanChange>, DependencyError> {
     let Some(planned) = session.plan else { return Ok(None) };
+    let RequestedMembers { basis, memberships, members, .. } = requested(shared, peers, session).await?;
+    let SessionBasis { template, options } = &basis;
+    let targets = all_of(targets(peers, session.operation, template, &memberships, options).await)?;
+    Ok(planned.change(basis.hash(session, &targets, &members)))
+}
+
+/// Members that a requested session would have now.
+pub(crate) struct RequestedMembers {
+    basis: SessionBasis,
+    memberships: Memberships,
+    /// Members that are components, with their boot sets.
+    pub(crate) members: Vec<(ComponentId, String)>,
+    /// Roles of members that make a confirmation necessary.
+    pub(crate) guarded_roles: BTreeSet<String>,
+}
+
+/// Returns the members that a requested session would have now.
+///
+/// # Errors
+/// A dependency does not answer, or the template's nodes cannot be used.
+pub(crate) async fn requested(
+    shared: &ManagerState,
+    peers: &SetupPeers,
+    session: &Session,
+) -> Result<RequestedMembers, DependencyError> {
     let basis = basis(shared, session).await?;
-    let found = find(shared, peers, session, &basis).await?;
+    let FoundMembers { memberships, guarded_roles, .. } = find(shared, peers, session, &basis).await?;
     let shown = shared.registry.wait_for_mirror(&shared.components).await;
     shown.map_err(|fault| DependencyError::from_mesh(Dependency::Registry, fault))?;
-    let memberships = match found.memberships {
+    let memberships = match memberships {
         Ok(memberships) => memberships,
         Err(NoMembers::Nobody(_)) => Memberships::new(),
         Err(refused) => return Err(DependencyError::Fatal(refused.to_string())),
     };
-    let SessionBasis { template, options } = &basis;
-    let targets = all_of(targets(peers, session.operation, template, &memberships, options).await)?;
     let members = taken(&memberships, |id| shared.components.get(id.as_str()).is_some());
-    Ok(planned.change(basis.hash(session, &targets, &members)))
+    Ok(RequestedMembers { basis, memberships, members, guarded_roles })
 }
 
 fn no_template(tenant: &Tenant, name: &str) -> String {
