@@ -31,7 +31,7 @@ pub use mesh::channel::{Channel, channel, plain_channel, within};
 pub use mesh::context::{Context, bind, check_writable};
 pub use mesh::fault::Fault;
 pub use mesh::listener::Listener;
-pub use mesh::run::{CommandFlags, Start, run, run_command};
+pub use mesh::run::{CommandFlags, Start, keep_files_private, run, run_command};
 pub use mesh::serve::{Ready, STARTED, Server, serve};
 pub use process::cause::cause_first;
 pub use process::tasks::Tasks;

@@ -1,6 +1,6 @@
 //! The environment that a part starts in.
 
-use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use tokio::net::{TcpListener, TcpSocket};
@@ -111,7 +111,27 @@ impl Context {
         std::fs::create_dir_all(directory)
             .and_then(|()| check_writable(directory))
             .with_context(|| format!("data_dir: cannot write to {}", directory.display()))?;
-        Ok(format!("sqlite://{}?mode=rwc", directory.join(format!("{part}.sqlite")).display()))
+        let file = directory.join(format!("{part}.sqlite"));
+        make_private(&file);
+        Ok(format!("sqlite://{}?mode=rwc", file.display()))
+    }
+}
+
+/// Takes the rights to a database and its log from everybody but their owner. Earlier versions made them for everybody to
+/// read. The files of another user stay as they are.
+fn make_private(file: &Path) {
+    for ending in ["", "-wal", "-shm"] {
+        let mut path = file.as_os_str().to_owned();
+        path.push(ending);
+        let Ok(found) = fs::metadata(&path) else { continue };
+        let mode = found.permissions().mode();
+        if mode & OTHERS == 0 {
+            continue;
+        }
+        if let Err(error) = fs::set_permissions(&path, fs::Permissions::from_mode(mode & !OTHERS)) {
+            let file = path.to_string_lossy();
+            tracing::warn!(%file, %error, "others can read this file");
+        }
     }
 }
 

@@ -135,6 +135,7 @@ where
     settings.check_encryption().map_err(anyhow::Error::msg)?;
     telemetry::init(&settings.log)?;
     telemetry::record_metrics();
+    keep_files_private();
     decline_huge_pages();
     capacity::raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("runtime")?;
@@ -149,6 +150,15 @@ fn decline_huge_pages() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
         tracing::debug!(%error, "huge pages stay on");
+    }
+}
+
+/// Makes files and directories that the process creates those of its user alone: databases have tokens of boots.
+pub fn keep_files_private() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::Mode;
+        rustix::process::umask(Mode::RWXG | Mode::RWXO);
     }
 }
 
