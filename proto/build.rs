@@ -38,6 +38,7 @@ const FILES: &[&str] = &[
     "reveille/inventory/v1/inventory.proto",
     "reveille/meta/v1/trouble.proto",
     "reveille/option/v1/option.proto",
+    "reveille/peer/v1/peer.proto",
     "reveille/power/v1/host_power.proto",
     "reveille/power/v1/power.proto",
     "reveille/session/v1/plan.proto",

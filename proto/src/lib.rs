@@ -25,6 +25,7 @@ pub use reveille::insight::v1 as insight;
 pub use reveille::inventory::v1 as inventory;
 pub use reveille::meta::v1 as meta;
 pub use reveille::option::v1 as option;
+pub use reveille::peer::v1 as peer;
 pub use reveille::power::v1 as power;
 pub use reveille::session::v1 as session;
 pub use reveille::simulation::v1 as simulation;

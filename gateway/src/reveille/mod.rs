@@ -1,5 +1,5 @@
 //! Reveille's own paths: events, the timeline, live changes, explanations, plans, sessions with their results, power
-//! transitions, probes, metrics, and the description of everything that the common port serves.
+//! transitions, peers, probes, metrics, and the description of everything that the common port serves.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +16,7 @@ mod explain;
 mod history;
 mod instant;
 mod live;
+mod peers;
 mod plans;
 mod probes;
 mod sessions;
@@ -38,6 +39,7 @@ pub(crate) fn class_of(method: &Method, path: &str) -> Option<CallClass> {
         .or_else(|| timeline::class_of(method, path))
         .or_else(|| transitions::class_of(method, path))
         .or_else(|| live::class_of(method, path))
+        .or_else(|| peers::class_of(method, path))
 }
 
 /// Returns the paths of this face. The description is also found under `prefix`, beside the contract that it describes.
@@ -66,6 +68,7 @@ pub(crate) fn endpoints(prefix: &'static str) -> Vec<ApiEndpoint<MeshHandle>> {
     ];
     paths.extend(sessions::endpoints());
     paths.extend(transitions::endpoints());
+    paths.extend(peers::endpoints());
     paths
 }
 

@@ -10,12 +10,14 @@ use axum::{
 use chassis::{STARTED, process::telemetry};
 use futures_util::future::join_all;
 use http::{Request, StatusCode, header::CONTENT_TYPE};
+use proto::peer::{Peer, PeerState};
 use tonic::{Code, Status};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
 use tower::ServiceExt;
 
+use super::{instant, peers};
 use crate::{
     http::{
         answer::json,
@@ -29,6 +31,9 @@ use crate::{
 
 /// Deadline of a service for its answer. Probes give up after a second or two, and a later answer is of no use.
 const PROBE_DEADLINE: Duration = Duration::from_secs(1);
+
+/// State of what works.
+const READY: &str = "ready";
 
 /// Name of a service as a whole in checks of health.
 const WHOLE: &str = "";
@@ -51,7 +56,7 @@ const VERBOSE: &str = "verbose";
 const LONGEST_VERBOSE: usize = 5;
 
 pub(super) fn ready_operation() -> ApiOperation {
-    let about = "Given: shows every part, and not only what is needed";
+    let about = "Given: shows every part, and not only what is needed, and every system outside the mesh";
     let verbose = query::<BoundedText<0, LONGEST_VERBOSE>>(VERBOSE, about);
     ApiOperation::new("What is needed is ready").answers::<BTreeMap<String, String>>().asks([verbose])
 }
@@ -63,33 +68,64 @@ pub(super) async fn ready(
 ) -> Result<Response, RequestProblem> {
     let is_verbose = query.text(VERBOSE, 0..=LONGEST_VERBOSE)?.is_some();
     let asked = mesh.parts.iter().filter(|part| part.is_needed || is_verbose);
-    check_all(asked, WHOLE).await
+    let (mut health, peers) = tokio::join!(check_all(asked, WHOLE), async {
+        if is_verbose { peers::read(&mesh).await.0 } else { Vec::new() }
+    });
+    for peer in &peers {
+        let Some(state) = peer_state(peer) else { continue };
+        // A system at several addresses is as ready as the worst of them.
+        let shown = health.shown.entry(peer.name.clone()).or_insert_with(|| state.clone());
+        if shown == READY {
+            *shown = state;
+        }
+    }
+    health.answer()
+}
+
+/// Returns the state of a peer without its error, which may name what not everybody may know. `None`: it was not called yet.
+fn peer_state(peer: &Peer) -> Option<String> {
+    let since = peer.since.map(instant::text).unwrap_or_default();
+    match peer.state() {
+        PeerState::Fails => Some(format!("fails since {since}")),
+        PeerState::Works => Some(READY.to_owned()),
+        PeerState::NotCalled | PeerState::Unspecified => None,
+    }
 }
 
 /// Succeeds if every service that the contract needs has started, whatever the state of its database. Load balancers
 /// use it: while a database fails, another gateway could do no more, and this one still answers firmware.
 pub(super) async fn started(State(mesh): State<MeshHandle>) -> Result<Response, RequestProblem> {
-    check_all(mesh.parts.iter().filter(|part| part.is_needed), STARTED).await
+    check_all(mesh.parts.iter().filter(|part| part.is_needed), STARTED).await.answer()
+}
+
+/// Health of parts, as the answer shows it.
+struct MeshHealth {
+    is_ready: bool,
+    /// State of each part, by its name.
+    shown: BTreeMap<String, String>,
+}
+
+impl MeshHealth {
+    fn answer(&self) -> Result<Response, RequestProblem> {
+        let status = if self.is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        json(status, &self.shown)
+    }
 }
 
 /// Checks parts beside one another.
-async fn check_all(
-    parts: impl Iterator<Item = &MeshPart>,
-    what: &'static str,
-) -> Result<Response, RequestProblem> {
+async fn check_all(parts: impl Iterator<Item = &MeshPart>, what: &'static str) -> MeshHealth {
     let checked = join_all(parts.map(|part| async move {
         let outcome = check(part.name, part.channel.clone(), what).await;
         (part, outcome)
     }))
     .await;
     let is_ready = checked.iter().all(|(part, outcome)| outcome.is_ok() || !part.is_needed);
-    let shown: BTreeMap<_, _> =
-        checked.into_iter().map(|(part, outcome)| (part.name, shown(outcome))).collect();
-    json(if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, &shown)
+    let shown = checked.into_iter().map(|(part, outcome)| (part.name.to_owned(), shown(outcome)));
+    MeshHealth { is_ready, shown: shown.collect() }
 }
 
 fn shown(outcome: Result<(), String>) -> String {
-    outcome.err().unwrap_or_else(|| "ready".to_owned())
+    outcome.err().unwrap_or_else(|| READY.to_owned())
 }
 
 async fn check(part: &'static str, channel: MeshChannel, what: &'static str) -> Result<(), String> {

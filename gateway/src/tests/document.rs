@@ -69,6 +69,7 @@ fn the_document_lists_the_contract() {
         /reveille/v1/explain/hosts/{namespace}/{name} GET
         /reveille/v1/explain/sessions/{name} GET
         /reveille/v1/live GET
+        /reveille/v1/peers GET
         /reveille/v1/plans POST
         /reveille/v1/sessions GET POST
         /reveille/v1/sessions/{name} GET
@@ -167,6 +168,7 @@ fn operations_say_what_they_take_and_may_answer() {
         get /reveille/v1/explain/hosts/{namespace}/{name} (namespace name) -> 200 400 403 404 500 503
         get /reveille/v1/explain/sessions/{name} (name tenant) -> 200 400 403 404 414 431 500 503
         get /reveille/v1/live (kind component session tenant Last-Event-ID) -> 200 400 403 414 431 500 503
+        get /reveille/v1/peers () -> 200 403 500 503
         post /reveille/v1/plans (tenant) -> 200 400 403 408 413 414 415 431 500 503 {"$ref":"#/components/schemas/NewPlan"}
         get /reveille/v1/sessions (tenant) -> 200 400 403 414 431 500 503
         post /reveille/v1/sessions (tenant) -> 201 400 403 408 409 413 414 415 431 500 503 {"$ref":"#/components/schemas/PlannedSession"}

@@ -146,6 +146,7 @@ fn methods_take_calls_of_these_callers() {
         option.v1.OptionsService/GetOptions: all
         option.v1.OptionsService/UpdateOptions: gateway administrator
         option.v1.OptionsService/WatchOptions: all
+        peer.v1.PeerService/ListPeers: all
         power.v1.HostPowerService/ListHostPowers: all
         power.v1.HostPowerService/WatchHostPowers: all
         power.v1.PowerService/AbandonTransition: gateway administrator

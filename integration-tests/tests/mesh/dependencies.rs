@@ -70,6 +70,7 @@ fn generic_modules_know_no_nouns() {
         proto::Message
         proto::WatchRequest
         proto::event
+        proto::peer
         proto::{Encoded, Message}
         proto::{Encoded, WatchedMessage}
         proto::{Message, WatchBatch, watch}

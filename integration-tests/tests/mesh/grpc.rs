@@ -28,7 +28,8 @@ use tonic_reflection::pb::v1::{
 use tonic_types::StatusExt;
 
 /// Services of every part besides its own.
-const COMMON: [&str; 2] = ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"];
+const COMMON: [&str; 3] =
+    ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "reveille.peer.v1.PeerService"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_part_lists_its_services_as_serving() {

@@ -24,6 +24,17 @@ pub(crate) struct ComponentRecord {
     pub event_stats: BTreeMap<String, u32>,
 }
 
+/// System outside the mesh.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PeerRecord {
+    pub name: String,
+    pub address: String,
+    pub state: String,
+    pub since: String,
+    pub error: String,
+}
+
 /// Status of a component.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use clap::Args;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::{
@@ -10,10 +11,14 @@ use crate::{
     connection::ConnectionFlags,
     error::{CommandError, ExitReason},
     output::{OutputFlags, print, show},
-    record::{ComponentRecord, SessionRecord},
+    record::{ComponentRecord, PeerRecord, SessionRecord},
     session_table,
     table::{Cell, Table, TableForm, Tone},
+    terminal::note,
 };
+
+/// Path of the systems outside the mesh.
+const PEERS: &str = "/reveille/v1/peers";
 
 /// Most reasons that are shown.
 const MOST_REASONS: usize = 10;
@@ -33,6 +38,7 @@ struct MachineStatus {
     is_ready: bool,
     /// State of each part that the gateway needs.
     parts: BTreeMap<String, String>,
+    peer_documents: Vec<Value>,
     nodes: NodeTally,
     /// Sessions that have not ended.
     sessions: Vec<SessionRecord>,
@@ -89,6 +95,7 @@ impl MachineStatus {
     async fn read(client: &GatewayClient) -> Result<Self, CommandError> {
         let (is_ready, parts) = client.readiness().await?;
         let parts = parsed("/readyz", parts)?;
+        let peer_documents = peers(client).await;
         let mut nodes = NodeTally::default();
         for component in client.components(&[]).await? {
             nodes.count(&parsed("/components", component)?);
@@ -97,7 +104,7 @@ impl MachineStatus {
         session_documents.retain(|session| session["status"]["status"] != "complete");
         let sessions = parsed("/sessions", Value::Array(session_documents.clone()))?;
         let url = client.url().to_owned();
-        Ok(Self { url, is_ready, parts, nodes, sessions, session_documents })
+        Ok(Self { url, is_ready, parts, peer_documents, nodes, sessions, session_documents })
     }
 
     fn text(&self, form: TableForm, wide: bool) -> String {
@@ -106,6 +113,9 @@ impl MachineStatus {
         add(&format!("gateway {} is {}", self.url, if self.is_ready { "ready" } else { "not ready" }));
         for (part, state) in self.parts.iter().filter(|(_, state)| *state != "ready") {
             add(&format!("  {part}: {state}"));
+        }
+        for peer in self.peer_documents.iter().filter_map(failing_peer) {
+            add(&format!("  {peer}"));
         }
         add(&format!("\nnodes: {}, of which {} are acted on", self.nodes.all, self.nodes.enabled));
         if self.nodes.all > 0 {
@@ -151,6 +161,7 @@ impl MachineStatus {
             "gateway": self.url,
             "ready": self.is_ready,
             "parts": self.parts,
+            "peers": self.peer_documents,
             "components": {"count": self.nodes.all, "enabled": self.nodes.enabled, "by_status": statuses},
             "errors": errors,
             "sessions": self.session_documents,
@@ -161,6 +172,26 @@ impl MachineStatus {
     fn names(&self) -> Vec<String> {
         self.sessions.iter().map(|session| session.name.clone()).collect()
     }
+}
+
+/// Returns what the gateway tells about systems outside the mesh; nothing, if it knows no such path or does not tell this
+/// client. The status is wanted most while something fails, so a failure is noted alone.
+async fn peers(client: &GatewayClient) -> Vec<Value> {
+    let answer = client.get_own(PEERS, &[]).await;
+    match answer.and_then(|peers| parsed(PEERS, peers)) {
+        Ok(peers) => peers,
+        Err(CommandError::Refused { status: 403 | 404, .. }) => Vec::new(),
+        Err(error) => {
+            note(&format!("systems around the machine are not shown: {error}"));
+            Vec::new()
+        }
+    }
+}
+
+/// Returns the line about a peer that fails.
+fn failing_peer(document: &Value) -> Option<String> {
+    let PeerRecord { name, address, state, since, error } = PeerRecord::deserialize(document).ok()?;
+    (state == "fails").then(|| format!("{name} at {address} fails since {since}: {error}"))
 }
 
 fn error_document((text, count): (&str, usize)) -> Value {
@@ -195,6 +226,10 @@ mod tests {
             parts: [("registry", "ready"), ("manager", "no answer")]
                 .map(|(part, state)| (part.to_owned(), state.to_owned()))
                 .into(),
+            peer_documents: vec![
+                json!({"name": "PCS", "address": "pcs:443", "state": "fails", "since": "noon", "error": "no answer"}),
+                json!({"name": "HSM", "address": "hsm:443", "state": "works", "since": "noon"}),
+            ],
             nodes,
             sessions: vec![serde_json::from_value(session.clone()).unwrap()],
             session_documents: vec![session],
@@ -203,6 +238,7 @@ mod tests {
         expect![[r#"
             gateway http://gateway is not ready
               manager: no answer
+              PCS at pcs:443 fails since noon: no answer
 
             nodes: 5, of which 2 are acted on
             STATUS            NODES
@@ -218,7 +254,7 @@ mod tests {
             NODES  REASON
             2      waiting for PCS at https://pcs (failing since noon: …
             1      PCS: no such node
-            {"components":{"by_status":{"failed":1,"power_on_pending":2,"stable":2},"count":5,"enabled":2},"errors":[{"components":2,"text":"waiting for PCS at https://pcs (failing since noon: no answer)"},{"components":1,"text":"PCS: no such node"}],"gateway":"http://gateway","parts":{"manager":"no answer","registry":"ready"},"ready":false,"sessions":[{"name":"night","operation":"boot","status":{"status":"pending","waiting_for":"HSM"},"template_name":"t"}]}
+            {"components":{"by_status":{"failed":1,"power_on_pending":2,"stable":2},"count":5,"enabled":2},"errors":[{"components":2,"text":"waiting for PCS at https://pcs (failing since noon: no answer)"},{"components":1,"text":"PCS: no such node"}],"gateway":"http://gateway","parts":{"manager":"no answer","registry":"ready"},"peers":[{"address":"pcs:443","error":"no answer","name":"PCS","since":"noon","state":"fails"},{"address":"hsm:443","name":"HSM","since":"noon","state":"works"}],"ready":false,"sessions":[{"name":"night","operation":"boot","status":{"status":"pending","waiting_for":"HSM"},"template_name":"t"}]}
         "#]].assert_eq(&format!("{text}{}\n", status.document()));
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use chassis::process::{clock, failpoint};
+use chassis::process::{clock, failpoint, peers::PeerState};
 use domain::core::{bos_time, clock_offset::ClockOffset, time::Timestamp};
 use http::{HeaderMap, StatusCode, header::DATE};
 use parking_lot::Mutex;
@@ -50,6 +50,11 @@ impl PeerCalls {
     /// Offset of the system's clock from ours, as far as the dates of its answers show.
     pub(crate) fn clock(&self) -> Option<ClockOffset> {
         *self.clock.lock()
+    }
+
+    /// Returns whether the system works, and since when.
+    pub(crate) fn peer_state(&self) -> PeerState {
+        self.circuits.peer_state()
     }
 
     /// Returns when a call that begins now has to be over.

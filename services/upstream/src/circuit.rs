@@ -118,7 +118,7 @@ impl OperationCircuit {
     /// Logs a call that was not made because of this process.
     pub(crate) fn not_made(&self, reason: &str) {
         let mut state = self.state.lock();
-        self.failed(&mut state, Instant::now());
+        self.failed(&mut state, Instant::now(), reason);
         self.log_error(&mut state, reason.to_owned(), reason);
     }
 
@@ -138,7 +138,7 @@ impl OperationCircuit {
             (true, true) | (false, false) => {}
         }
         let trouble = trouble?;
-        self.failed(&mut state, Instant::now());
+        self.failed(&mut state, Instant::now(), &trouble.error);
         let kind = trouble.status.map_or_else(|| trouble.error.clone(), |status| status.to_string());
         self.log_error(&mut state, kind, &trouble.error);
         Some(state.add(trouble, &self.outage))
@@ -162,13 +162,13 @@ impl OperationCircuit {
 
     /// Notes a call that failed at `now`. An outage that was over by then, but of which no later call showed that, ends
     /// first.
-    fn failed(&self, state: &mut CircuitHistory, now: Instant) {
+    fn failed(&self, state: &mut CircuitHistory, now: Instant, error: &str) {
         if state.has_worked && state.is_quiet(now) {
             self.end_outage(state, now);
         }
         state.failed_at = Some(now);
         (state.has_worked, state.end_is_awaited) = (false, false);
-        self.outage.fails(self.number, now);
+        self.outage.fails(self.number, now, error);
     }
 
     /// Ends the outage at `now`, unless calls failed just before.
@@ -263,8 +263,9 @@ impl OperationPermit<'_> {
             self.circuit.release(permit, CallVerdict::Works, None);
         }
         let mut state = self.circuit.state.lock();
-        self.circuit.failed(&mut state, Instant::now());
-        self.circuit.log_error(&mut state, status.to_string(), &format!("{status}: {words}"));
+        let error = format!("{status}: {words}");
+        self.circuit.failed(&mut state, Instant::now(), &error);
+        self.circuit.log_error(&mut state, status.to_string(), &error);
         state.deny(status, words, &self.circuit.outage)
     }
 

@@ -3,6 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Instant};
 
+use chassis::process::peers::PeerState;
 use http::StatusCode;
 use parking_lot::Mutex;
 
@@ -52,6 +53,11 @@ impl PeerCircuits {
             operations: Mutex::default(),
             subjects: Mutex::default(),
         }
+    }
+
+    /// Returns the state of the peer.
+    pub(crate) fn peer_state(&self) -> PeerState {
+        self.outage.peer_state()
     }
 
     /// Returns the circuits of a call of `operation` about `subject`.

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chassis::process::clock;
+use chassis::process::{clock, peers::PeerState};
 use domain::core::time::Timestamp;
 use parking_lot::Mutex;
 
@@ -32,6 +32,10 @@ pub(crate) struct PeerOutage {
 struct OutageState {
     circuits: u64,
     since: Option<Timestamp>,
+    /// Error of the last failed or denied call of the outage.
+    error: String,
+    /// Beginning of the time without an outage; `None`: there is one, or no call was made yet.
+    works_since: Option<Timestamp>,
     /// Circuits whose calls fail or are denied, each with the time of its last such call.
     failing: HashMap<CircuitNumber, Instant>,
     logged: Vec<String>,
@@ -46,10 +50,24 @@ impl PeerOutage {
     }
 
     /// Notes a failed or denied call of the circuit at `now`, with which the outage begins if there is none.
-    pub(crate) fn fails(&self, circuit: CircuitNumber, now: Instant) {
+    pub(crate) fn fails(&self, circuit: CircuitNumber, now: Instant, error: &str) {
         let mut state = self.state.lock();
         state.failing.insert(circuit, now);
         state.since.get_or_insert_with(clock::now);
+        state.works_since = None;
+        if state.error != error {
+            error.clone_into(&mut state.error);
+        }
+    }
+
+    /// Returns the state of the peer.
+    pub(crate) fn peer_state(&self) -> PeerState {
+        let state = self.state.lock();
+        match (state.since, state.works_since) {
+            (Some(since), _) => PeerState::Fails { since, error: state.error.clone() },
+            (None, Some(since)) => PeerState::Works(since),
+            (None, None) => PeerState::NotCalled,
+        }
     }
 
     /// Returns the beginning of the outage, which begins now if there is none.
@@ -76,6 +94,8 @@ impl PeerOutage {
         if !state.failing.is_empty() {
             return None;
         }
+        state.works_since.get_or_insert_with(clock::now);
+        state.error.clear();
         let logged = !std::mem::take(&mut state.logged).is_empty();
         state.since.take().filter(|_| logged)
     }
@@ -85,6 +105,8 @@ impl PeerOutage {
         let mut state = self.state.lock();
         if state.failing.remove(&circuit).is_some() && state.failing.is_empty() {
             state.since = None;
+            state.works_since.get_or_insert_with(clock::now);
+            state.error.clear();
             state.logged.clear();
         }
     }
@@ -99,21 +121,42 @@ mod tests {
         let outage = PeerOutage::default();
         let (rare, other) = (outage.join(), outage.join());
         let began = Instant::now();
-        outage.fails(rare, began);
+        outage.fails(rare, began, "refused");
         let since = outage.since();
         outage.is_new("refused");
-        outage.fails(other, began);
+        outage.fails(other, began, "refused");
         let later = began + SILENT;
         assert_eq!(outage.recovers(other, later.checked_sub(Duration::from_secs(1)).unwrap()), None);
-        outage.fails(other, later);
+        outage.fails(other, later, "reset");
         assert_eq!(outage.recovers(other, later), Some(since));
+    }
+
+    #[test]
+    fn peer_works_since_its_last_outage() {
+        let outage = PeerOutage::default();
+        let (one, other) = (outage.join(), outage.join());
+        assert_eq!(outage.peer_state(), PeerState::NotCalled);
+        let began = clock::now();
+        outage.recovers(one, Instant::now());
+        let PeerState::Works(since) = outage.peer_state() else { panic!("{:?}", outage.peer_state()) };
+        assert!(since >= began);
+        outage.fails(one, Instant::now(), "refused");
+        outage.fails(other, Instant::now(), "reset");
+        outage.recovers(one, Instant::now());
+        let PeerState::Fails { since, error } = outage.peer_state() else { panic!("the other still fails") };
+        assert_eq!((since, error.as_str()), (outage.since(), "reset"));
+        outage.recovers(other, Instant::now());
+        let PeerState::Works(again) = outage.peer_state() else { panic!("{:?}", outage.peer_state()) };
+        assert!(again >= since);
+        outage.recovers(other, Instant::now());
+        assert_eq!(outage.peer_state(), PeerState::Works(again), "it has worked since then");
     }
 
     #[test]
     fn dropped_circuit_ends_its_outage() {
         let outage = PeerOutage::default();
         let [one, other] = [outage.join(), outage.join()];
-        outage.fails(one, Instant::now());
+        outage.fails(one, Instant::now(), "refused");
         assert!(outage.is_new("refused"));
         outage.leave(other);
         assert!(!outage.is_new("refused"), "the outage goes on");

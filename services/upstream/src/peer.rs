@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use chassis::settings;
+use chassis::{
+    process::peers::{self, KnownPeer, PeerStanding},
+    settings,
+};
 use domain::core::clock_offset::ClockOffset;
 use http::StatusCode;
 use serde::de::DeserializeOwned;
@@ -29,15 +32,25 @@ struct PeerInner {
     keyring: PeerKeyring,
 }
 
+impl KnownPeer for PeerInner {
+    fn standing(&self) -> PeerStanding {
+        let Self { calls, .. } = self;
+        let address = calls.wire.base.host_port().to_owned();
+        PeerStanding { name: calls.name.clone(), address, state: calls.peer_state() }
+    }
+}
+
 impl Peer {
-    /// Creates the peer called `name` in texts and metrics, such as `HSM`.
+    /// Creates the peer called `name` in texts and metrics, such as `HSM`. It is among the peers that the part lists.
     ///
     /// # Errors
     /// Names the setting that cannot be used. The peer is not called.
     pub fn new(name: impl Into<String>, settings: &settings::Peer) -> Result<Self, PeerError> {
         let name = name.into();
         warn_if_unverified(&name, settings);
-        Self::of(CallSettings::new(&name, settings)?, name, &settings.url, &settings.credentials)
+        let peer = Self::of(CallSettings::new(&name, settings)?, name, &settings.url, &settings.credentials)?;
+        peers::register(&peer.inner);
+        Ok(peer)
     }
 
     /// Creates the peer at `url`, with credentials from the place `credentials`.

@@ -10,6 +10,7 @@ pub(crate) mod context;
 pub(crate) mod fault;
 pub mod health;
 pub(crate) mod listener;
+mod peers;
 pub mod request_id;
 pub(crate) mod run;
 pub(crate) mod serve;

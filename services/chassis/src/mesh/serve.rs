@@ -39,7 +39,7 @@ use crate::{
     mesh::{
         admission,
         health::PartHealth,
-        request_id,
+        peers, request_id,
         streams::StreamBudget,
         tls::{CallerVerdict, ServerTls},
     },
@@ -182,8 +182,9 @@ async fn serve_routes(
     context: &Context,
     name: &'static str,
     listener: Listener,
-    server: Server,
+    mut server: Server,
 ) -> anyhow::Result<Ready> {
+    server.add(peers::service());
     let Server { mut routes, health, names, rules } = server;
     let settings = &context.settings.tls;
     let tls = ServerTls::for_parts(settings, rules)?;

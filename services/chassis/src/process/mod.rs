@@ -8,6 +8,7 @@ pub mod failpoint;
 pub mod memory;
 pub mod packed;
 pub mod pause;
+pub mod peers;
 pub(crate) mod shared_values;
 pub(crate) mod tasks;
 pub mod telemetry;

@@ -261,7 +261,8 @@ pub const CALL_TABLE: CallTable = CallTable {
             READERS,
         ),
         rule("reveille.insight.v1.TimelineService", &["ListTimeline"], READERS),
-        // Several parts have events.
+        // Every part has peers, and several have events.
+        rule("reveille.peer.v1.PeerService", &["ListPeers"], READERS),
         rule("reveille.event.v1.EventService", &["ListEvents", "WatchEvents"], READERS),
         // Simulator: the hardware that the drivers of a part would reach elsewhere.
         rule(
