@@ -26,9 +26,11 @@ fn every_outgoing_connection_is_listed() {
     }
     found.sort();
     // The simulator's reporter plays the nodes, and its port of agents the devices; `moving`, `demo` and `command` are clients of the gateway like
-    // any other. The gateway fetches the keys of issuers, which changes nothing there.
+    // any other. `backup` reads addresses and tries whether parts listen. The gateway fetches the keys of issuers, which changes nothing there.
     expect![[r#"
         gateway/src/identity/fetch.rs
+        services/all-in-one/src/backup/postgres.rs
+        services/all-in-one/src/backup/restore.rs
         services/all-in-one/src/demo/rest.rs
         services/all-in-one/src/doctor/peers.rs
         services/all-in-one/src/moving/site.rs

@@ -5,11 +5,13 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use reveille::mesh;
 
+mod backup;
 mod certificates;
 mod demo;
 mod doctor;
 mod moving;
 mod pages;
+mod parts;
 mod version;
 
 #[derive(Parser)]
@@ -31,12 +33,18 @@ enum ReveilleSubcommand {
     /// Check that the settings fit the machine around them: files, databases, ports, and the systems that are asked
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(Box<chassis::CommandFlags>),
-    /// Bring a backup of BOS, or of another Reveille, to a running Reveille
+    /// Bring the export of a BOS, or of another Reveille, to a running Reveille
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(moving::ImportFlags),
-    /// Write a backup of a running Reveille or BOS
+    /// Write components, templates and options of a running Reveille or BOS
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(moving::ExportFlags),
+    /// Copy everything that a mesh keeps, while it runs: databases, keys and certificates
+    #[command(after_help = BACKUP_EXAMPLES)]
+    Backup(Box<backup::BackupFlags>),
+    /// Put a backup in the place of what a stopped mesh keeps
+    #[command(after_help = RESTORE_EXAMPLES)]
+    Restore(Box<backup::RestoreFlags>),
     /// Make certificates for TLS between the parts and to the gateway
     #[command(after_help = CERTIFICATE_EXAMPLES)]
     Certificates(certificates::CertificateFlags),
@@ -108,10 +116,27 @@ skipped, and 1 otherwise.";
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:
-  reveille export backup
-  reveille export backup --url http://cray-bos    from BOS itself
+  reveille export bos-export
+  reveille export bos-export --url http://cray-bos    from BOS itself
 
 Writes options.json, sessiontemplates.json and components.json in the folder v2 of the directory.";
+
+const BACKUP_EXAMPLES: &str = "\
+Examples:
+  reveille backup /backup/$(date +%F) --config /etc/reveille/reveille.toml
+  reveille backup backup --data-dir /var/lib/reveille
+
+Settings are read as by `reveille serve`. Every database that they name or that is in the data directory is copied while
+it is used, each as it is at a moment of its own, with the keys and certificates that are there. Databases of PostgreSQL are
+copied whole, by pg_dump. The directory appears once everything is in it. The exit code is 0 if it does.";
+
+const RESTORE_EXAMPLES: &str = "\
+Examples:
+  reveille restore /backup/2026-02-06 --config /etc/reveille/reveille.toml
+
+The backup is checked first, and nothing is done while a part runs or somebody uses a database. What the mesh has until then is
+put into a directory `before-restore-...` beside it. Files belong to the user of the data directory afterwards. After an
+interruption no part starts until a restore has ended.";
 
 const CERTIFICATE_EXAMPLES: &str = "\
 Examples:
@@ -137,6 +162,8 @@ fn main() -> ExitCode {
         ReveilleSubcommand::Demo(arguments) => demo::run(*arguments),
         ReveilleSubcommand::Import(flags) => moving::import(&flags),
         ReveilleSubcommand::Export(flags) => moving::export(&flags),
+        ReveilleSubcommand::Backup(flags) => backup::backup(&flags),
+        ReveilleSubcommand::Restore(flags) => backup::restore(&flags),
         ReveilleSubcommand::Certificates(flags) => certificates::run(&flags),
         ReveilleSubcommand::Operator(operator) => command::run(&operator),
         ReveilleSubcommand::Completions { shell } => pages::completions(ReveilleArguments::command(), shell),

@@ -28,7 +28,7 @@ pub mod store;
 /// Limits of texts and lists in requests, for their documentation, such as the gateway's.
 pub use domain::core::{limits, node_set};
 pub use mesh::channel::{Channel, channel, plain_channel, within};
-pub use mesh::context::{Context, bind, check_writable};
+pub use mesh::context::{Context, RESTORE_MARK, bind, check_writable};
 pub use mesh::fault::Fault;
 pub use mesh::listener::Listener;
 pub use mesh::run::{CommandFlags, Start, keep_files_private, run, run_command};

@@ -19,39 +19,10 @@ use domain::access::calls::CALL_TABLE;
 use upstream::machine::MachineFile;
 
 use super::finding::DoctorFinding;
+use crate::parts::{PartPlace, parts};
 
 /// Time before the end of a certificate from which it should have been renewed: a holiday with its weekends.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
-
-/// Part with its settings.
-struct PartPlace<'a> {
-    /// Section of the settings.
-    section: &'static str,
-    listen: SocketAddr,
-    /// Database; empty: a file in the data directory, or none.
-    database_url: &'a str,
-}
-
-fn parts(settings: &Settings) -> Vec<PartPlace<'_>> {
-    let of = |section, listen, database_url| PartPlace { section, listen, database_url };
-    let mut parts = vec![of("gateway", settings.gateway.listen, "")];
-    for (section, owner) in [
-        ("component_registry", &settings.component_registry),
-        ("session_manager", &settings.session_manager),
-        ("status_evaluator", &settings.status_evaluator),
-        ("power_controller", &settings.power_controller),
-        ("config_coordinator", &settings.config_coordinator),
-        ("host_provisioner", &settings.host_provisioner),
-        ("fleet_manager", &settings.fleet_manager),
-    ] {
-        parts.push(of(section, owner.listen, &owner.database_url));
-    }
-    parts.push(of("insight", settings.insight.listen, ""));
-    if settings.is_simulated() {
-        parts.push(of("simulator", settings.simulator.listen, ""));
-    }
-    parts
-}
 
 /// Checks the data directory and every file that the settings name.
 pub(super) fn files(settings: &Settings) -> Vec<DoctorFinding> {

@@ -11,6 +11,13 @@ use crate::{
     process::{audit::AuditLog, capacity::ProcessCapacity, shared_values::SharedValues},
 };
 
+/// Name of the file in the data directory that is there while a backup is put in the place of the databases. No part starts
+/// with a part of them.
+pub const RESTORE_MARK: &str = "restore-in-progress";
+
+/// Rights of a file that are not those of its owner.
+const OTHERS: u32 = 0o077;
+
 /// The settings in force and the tasks to join.
 #[derive(Clone)]
 pub struct Context {
@@ -96,6 +103,12 @@ impl Context {
     /// # Errors
     /// When `set` is no address of a database, or the directory cannot be created or written.
     pub fn database_url(&self, part: &str, set: &str) -> anyhow::Result<String> {
+        let mark = self.settings.data_dir.join(RESTORE_MARK);
+        anyhow::ensure!(
+            !mark.exists(),
+            "data_dir: a restore was interrupted, and not everything is from one backup: repeat `reveille restore` ({})",
+            mark.display()
+        );
         if !set.is_empty() {
             // The error omits `set`, which may hold a password.
             let known =
