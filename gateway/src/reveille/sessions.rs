@@ -149,7 +149,7 @@ async fn show(
     let request = GetSessionRequest { name: name.into_text(), tenant };
     let answer = answer(SESSIONS, mesh.sessions.clone().get_session(call(request))).await.map_err(refused)?;
     let session = promised(answer.session).map_err(refused)?;
-    json(StatusCode::OK, &ShownSession::with_standing(session, answer.rollout))
+    json(StatusCode::OK, &ShownSession::single(session, answer.rollout, answer.estimate))
 }
 
 async fn cancel(

@@ -7,6 +7,7 @@ mod call_rules;
 mod command_line;
 mod crashes;
 mod dependencies;
+mod estimates;
 mod evaluation;
 mod explain;
 mod grpc;

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use chrono::Utc;
 use clap::Args;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -99,9 +100,11 @@ async fn follow_to_end(
                 if let Some(outcome) = SessionOutcome::of(&view.session, &view.nodes, &view.end) {
                     return Ok(Ok((view, outcome)));
                 }
-                display.show(began.elapsed(), &progress(&view.session, &view.nodes, &view.end));
+                let expectation = view.end.estimate.as_ref().map(|one| one.text(Utc::now()));
+                let text = progress(&view.session, &view.nodes, &view.end);
+                display.show(began.elapsed(), &text, &expectation.unwrap_or_default());
             }
-            Err(error) if error.is_passing() => display.show(began.elapsed(), &error.to_string()),
+            Err(error) if error.is_passing() => display.show(began.elapsed(), &error.to_string(), ""),
             Err(error) => return Err(error),
         }
         if wait.timeout.is_some_and(|timeout| began.elapsed() + wait.interval > timeout) {
@@ -176,12 +179,14 @@ impl ProgressDisplay {
         Self { columns: error_columns(), last: String::new() }
     }
 
-    fn show(&mut self, elapsed: Duration, text: &str) {
+    /// Shows a progress, and on a terminal an `expectation` too: it changes all the time.
+    fn show(&mut self, elapsed: Duration, text: &str, expectation: &str) {
         let text = text.replace(char::is_control, " ");
         let elapsed = span(i64::try_from(elapsed.as_secs()).unwrap_or(i64::MAX));
         match self.columns {
             Some(columns) => {
-                let line = cut(&format!("{elapsed:>5}  {text}"), columns.saturating_sub(1));
+                let expectation = [if expectation.is_empty() { "" } else { "; " }, expectation].concat();
+                let line = cut(&format!("{elapsed:>5}  {text}{expectation}"), columns.saturating_sub(1));
                 write_error(&format!("\r\u{1b}[2K{line}"));
             }
             None if text != self.last => note(&format!("{elapsed:>5}  {text}")),

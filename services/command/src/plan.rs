@@ -12,6 +12,7 @@ use crate::{
     connection::ConnectionFlags,
     error::{CommandError, ExitReason},
     output::{OutputFlags, print, show_to_programs},
+    record::span,
     sessions::node_set,
     table::{Cell, Table, TableForm, Tone},
 };
@@ -89,6 +90,16 @@ struct PlanRecord {
     changes: Vec<ChangeRecord>,
     nodes: Vec<NodeRecord>,
     left_out: Vec<LeftOutRecord>,
+    expected: Option<ExpectedDuration>,
+}
+
+/// Seconds that the session would take.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ExpectedDuration {
+    likely: f64,
+    late: f64,
+    learned_from: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -225,7 +236,19 @@ impl PlanRecord {
                 write!(text, "{gap}{title}{}", table.render(form)).expect("a text can always be written to");
             }
         }
-        text
+        text + &self.expectation()
+    }
+
+    /// Returns the line about the duration.
+    fn expectation(&self) -> String {
+        let Some(ExpectedDuration { likely, late, learned_from }) = self.expected else {
+            return String::new();
+        };
+        // Durations are far below the limit of the type.
+        let [likely, late] = [likely, late].map(|seconds| span(seconds.ceil() as i64));
+        format!(
+            "\ntakes likely {likely}, in nine of ten cases at most {late} ({learned_from} nodes before)\n"
+        )
     }
 
     fn finding_table(&self) -> Table {

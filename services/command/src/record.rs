@@ -96,6 +96,39 @@ pub(crate) struct SessionEnd {
     pub result: String,
     pub pause: Option<SessionPause>,
     pub rollout: Option<SessionRollout>,
+    pub estimate: Option<SessionEstimate>,
+}
+
+/// Expected end of a session.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SessionEstimate {
+    pub likely_end: String,
+    pub late_end: String,
+    pub slow: Vec<String>,
+    pub slow_count: usize,
+}
+
+impl SessionEstimate {
+    /// Returns the expectation in words, as seen at `now`.
+    pub(crate) fn text(&self, now: DateTime<Utc>) -> String {
+        let left =
+            |end: &str| Some(span((DateTime::parse_from_rfc3339(end).ok()?.to_utc() - now).num_seconds()));
+        let mut text = match left(&self.likely_end).zip(left(&self.late_end)) {
+            Some((likely, late)) if likely == late => format!("likely done in {likely}"),
+            Some((likely, late)) => format!("likely done in {likely}, late in {late}"),
+            None => "takes longer than before".to_owned(),
+        };
+        if let Some(first) = self.slow.first() {
+            let more = if self.slow_count > 1 {
+                format!(" and {} more", self.slow_count - 1)
+            } else {
+                String::new()
+            };
+            text += &format!("; slow: {first}{more}");
+        }
+        text
+    }
 }
 
 /// Pause of a session.
@@ -353,6 +386,25 @@ pub(crate) fn span(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn expectation_has_its_spread_and_the_slow_nodes() {
+        let now = "2026-01-02T00:00:00Z".parse().unwrap();
+        for (document, expected) in [
+            (
+                r#"{"likely_end": "2026-01-02T00:04:10.000Z", "late_end": "2026-01-02T00:07:00.000Z"}"#,
+                "likely done in 4m, late in 7m",
+            ),
+            (
+                r#"{"likely_end": "2026-01-02T00:00:09Z", "late_end": "2026-01-02T00:00:09Z", "slow": ["x1", "x2"], "slow_count": 7}"#,
+                "likely done in 9s; slow: x1 and 6 more",
+            ),
+            (r#"{"slow": ["x1"], "slow_count": 1}"#, "takes longer than before; slow: x1"),
+        ] {
+            let estimate: SessionEstimate = serde_json::from_str(document).unwrap();
+            assert_eq!(estimate.text(now), expected);
+        }
+    }
 
     #[test]
     fn ages_are_short() {

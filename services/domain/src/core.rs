@@ -9,6 +9,7 @@ pub mod clock_offset;
 pub mod condition;
 pub mod confirmed_set;
 pub mod decision;
+pub mod durations;
 pub mod event;
 pub mod explanation;
 pub mod id;

@@ -14,9 +14,11 @@ mod confirmation;
 mod convert;
 mod departures;
 mod dependency;
+mod durations;
 mod feed;
 pub mod images;
 mod inventories;
+mod learning;
 mod lookup;
 mod marking;
 mod members;
@@ -185,6 +187,7 @@ async fn open(
     let left_out = store::LeftOutMembers::new(database.clone());
     let sessions = Ledger::open(context, database.clone()).await.context("sessions")?;
     let templates = Ledger::open(context, database.clone()).await.context("session templates")?;
+    let durations = Ledger::open(context, database.clone()).await.context("session durations")?;
     let role = Role::start(context, "session-manager", &database).await?;
 
     let members = Arc::new(SessionMembers::new(settings.sessions.complete_applied));
@@ -207,6 +210,7 @@ async fn open(
         sessions,
         left_out,
         templates,
+        durations,
         options,
         components,
         registry: RegistryClient::new(registry.clone()),

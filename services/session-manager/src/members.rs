@@ -7,18 +7,19 @@ use std::{
     sync::Arc,
 };
 
-use chassis::observe::mirror::Change;
+use chassis::{observe::mirror::Change, process::clock::now};
 use domain::{
     boot::{
         component::Component,
         session::{
             Session,
             completion::{Stake, Stakes, owns, stages, stake},
+            estimate::learned_duration,
             pause::{MarkChange, mark_change},
             rollout::outcome,
         },
     },
-    core::id::ComponentId,
+    core::{durations::DurationProfile, id::ComponentId, rollout::MemberOutcome, time::Timestamp},
 };
 use parking_lot::Mutex;
 
@@ -49,6 +50,21 @@ struct MemberIndex {
 struct RunningSession {
     session: Session,
     stakes: Stakes,
+    /// Time that members took until they were as wanted, while the session was followed.
+    durations: DurationProfile,
+}
+
+impl RunningSession {
+    /// Counts how long a member took that has become as wanted at `now`.
+    fn note_success(&mut self, before: &Component, after: &Component, now: Timestamp) {
+        let succeeded = |one| outcome(&self.session, Some(one)) == MemberOutcome::Succeeded;
+        if succeeded(before) || !succeeded(after) {
+            return;
+        }
+        if let Some(took) = learned_duration(&self.session, after, now) {
+            self.durations.add(took);
+        }
+    }
 }
 
 impl SessionMembers {
@@ -82,8 +98,15 @@ impl SessionMembers {
     /// Follows a running session, and replaces the entry of its key.
     pub(crate) fn follow(&self, record: &SessionRecord) {
         let mut index = self.index.lock();
-        index.forget(&record.key);
-        index.follow(record);
+        let known = index.forget(&record.key).filter(|known| known.session.id == record.session.id);
+        index.follow(record, known.map(|known| known.durations).unwrap_or_default());
+    }
+
+    /// Returns how long the members took that became as wanted while the session of that key was followed.
+    pub(crate) fn durations(&self, key: &str) -> DurationProfile {
+        let index = self.index.lock();
+        let running = index.names.get(key).and_then(|name| index.running.get(name)?.get(key));
+        running.map(|running| running.durations.clone()).unwrap_or_default()
     }
 
     /// Stops following the session of that key.
@@ -206,6 +229,9 @@ impl MemberIndex {
                 let old = before.and_then(|one| stake(one, session, complete_applied));
                 let new = after.and_then(|one| stake(one, session, complete_applied));
                 running.stakes.change(old, new);
+                if let (Some(before), Some(after)) = (before, after) {
+                    running.note_success(before, after, now());
+                }
                 if was_kept && running.stakes.is_complete() {
                     over.push(Arc::clone(key));
                 }
@@ -241,23 +267,25 @@ impl MemberIndex {
     }
 
     /// Counts the stakes in this index; the mirror may already include the next change to this index.
-    fn follow(&mut self, record: &SessionRecord) {
+    fn follow(&mut self, record: &SessionRecord, durations: DurationProfile) {
         let session = record.session.clone();
         let components = self.named.get(&session.name).into_iter().flat_map(HashMap::values);
         let stakes =
             components.filter_map(|component| stake(component, &session, self.complete_applied)).collect();
         self.names.insert(Arc::clone(&record.key), session.name.clone());
         let namesakes = self.running.entry(session.name.clone()).or_default();
-        namesakes.insert(Arc::clone(&record.key), RunningSession { session, stakes });
+        namesakes.insert(Arc::clone(&record.key), RunningSession { session, stakes, durations });
     }
 
-    fn forget(&mut self, key: &str) {
-        let Some(name) = self.names.remove(key) else { return };
-        let Some(running) = self.running.get_mut(&name) else { return };
-        running.remove(key);
+    /// Removes the running session of that key.
+    fn forget(&mut self, key: &str) -> Option<RunningSession> {
+        let name = self.names.remove(key)?;
+        let running = self.running.get_mut(&name)?;
+        let forgotten = running.remove(key);
         if running.is_empty() {
             self.running.remove(&name);
         }
+        forgotten
     }
 }
 
@@ -269,10 +297,14 @@ fn sessions(component: &Component) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use domain::{
         boot::{
-            component::{ComponentWish, StagedState},
-            session::{NewSession, create},
+            component::{
+                Action, ComponentEvaluation, ComponentPower, ComponentWish, LastAction, StagedState, Status,
+            },
+            session::{NewSession, Progress, create},
             template::Operation,
         },
         core::id::Tenant,
@@ -377,6 +409,72 @@ mod tests {
         ));
         assert_eq!(members.named("other").len(), 2);
         assert!(members.index.lock().named.len() == 1, "unused session names are kept");
+    }
+
+    /// A node of session `s` that was switched on a minute after it began, in that status.
+    fn switched(id: &str, enabled: bool, status: Option<Status>) -> Arc<Component> {
+        let component = component(id, enabled, "s", "/s", "");
+        let last = LastAction {
+            action: Some(Action::PoweringOn),
+            failed: None,
+            last_updated: Some(BEGAN.plus(Duration::from_secs(60))),
+        };
+        let power = ComponentPower { last_action: Some(last), ..ComponentPower::default() };
+        let evaluation = ComponentEvaluation { status, ..ComponentEvaluation::default() };
+        Arc::new(Component {
+            power: power.into(),
+            evaluation: evaluation.into(),
+            ..Component::clone(&component)
+        })
+    }
+
+    const BEGAN: Timestamp = Timestamp(1_700_000_000_000);
+
+    fn running(undisturbed_since: Option<Timestamp>) -> SessionRecord {
+        let record = record("", "s");
+        let session = Session { progress: Progress::Running, undisturbed_since, ..record.session.clone() };
+        SessionRecord { session, ..record }
+    }
+
+    #[test]
+    fn times_of_successes_are_counted_once_and_belong_to_one_session() {
+        let members = SessionMembers::default();
+        let learned = || members.durations("\ts").total();
+        let apply = |previous: &Arc<Component>, current: &Arc<Component>| {
+            let [previous, current] = [previous, current].map(|one| Some(Arc::clone(one)));
+            members.apply(&[Change { previous, current }]);
+        };
+        let under_way = |id| switched(id, true, None);
+        let stable = |id| switched(id, false, Some(Status::default()));
+        let failed = |id| {
+            let failed = Status { status_override: Some("failed".into()), ..Status::default() };
+            switched(id, false, Some(failed))
+        };
+        members.follow(&running(Some(BEGAN)));
+        apply(&under_way("n0"), &stable("n0"));
+        assert_eq!(learned(), 1);
+        apply(&stable("n0"), &stable("n0"));
+        apply(&under_way("n1"), &failed("n1"));
+        // It was as wanted, and was not switched.
+        let idle = |status| {
+            let evaluation = ComponentEvaluation { status, ..ComponentEvaluation::default() };
+            let bare = component("n2", false, "s", "/s", "");
+            Arc::new(Component { evaluation: evaluation.into(), ..Component::clone(&bare) })
+        };
+        apply(&idle(None), &idle(Some(Status::default())));
+        assert_eq!(learned(), 1);
+        members.follow(&running(Some(BEGAN)));
+        assert_eq!(learned(), 1, "another change of the session");
+        members.follow(&running(None));
+        apply(&under_way("n3"), &stable("n3"));
+        assert_eq!(learned(), 1, "a pause is no time of a node");
+        let later = running(Some(BEGAN));
+        let later =
+            SessionRecord { session: Session { id: "later".into(), ..later.session.clone() }, ..later };
+        members.follow(&later);
+        assert_eq!(learned(), 0, "another session of that name");
+        members.forget("\ts");
+        assert_eq!(learned(), 0);
     }
 
     #[test]

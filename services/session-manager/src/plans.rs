@@ -12,7 +12,7 @@ use domain::{
         session::{
             NewSession, Progress, Session,
             membership::{Memberships, NoMembers},
-            plan::{self, PlanInputs, SessionPlan, Targets, TemplateJudgement},
+            plan::{self, PlanInputs, PlannedAction, SessionPlan, Targets, TemplateJudgement},
         },
         template::Rules,
     },
@@ -67,8 +67,10 @@ impl PlanService for PlanRpc {
         let _place = self.place()?;
         let wish = convert::plan::wish_from_wire(request.into_inner()).map_err(Fault::Invalid)?;
         let evidence = self.read(wish).await?;
+        let session = evidence.draft.session.clone();
         let (plan, planned_at) = self.judge(evidence);
-        Ok(self.shared.sessions.respond(convert::plan::to_wire(plan, planned_at)))
+        let expected = self.shared.expectation(&session, switched(&plan));
+        Ok(self.shared.sessions.respond(convert::plan::to_wire(plan, expected, planned_at)))
     }
 }
 
@@ -155,6 +157,18 @@ impl PlanRpc {
         let seen = open.filter(|one| planned.tenant.is_none() || one.tenant == planned.tenant);
         seen.cloned().collect()
     }
+}
+
+/// Returns the number of nodes that the session would switch at once.
+fn switched(plan: &SessionPlan) -> usize {
+    let is_switched = |action| match action {
+        PlannedAction::PowerOn
+        | PlannedAction::PowerOff
+        | PlannedAction::Restart
+        | PlannedAction::Unknown => true,
+        PlannedAction::Nothing | PlannedAction::Configure | PlannedAction::Stage => false,
+    };
+    plan.nodes.iter().filter(|node| is_switched(node.action)).count()
 }
 
 /// Returns the targets with errors as texts.

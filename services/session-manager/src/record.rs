@@ -23,7 +23,7 @@ use proto::{
     session::{self as wire, SessionStatus},
 };
 
-use crate::convert;
+use crate::{convert, durations::LearnedDurations};
 
 /// Returns the key of a record of that tenant, or of no tenant.
 pub(crate) fn key(tenant: &Tenant, name: &str) -> Arc<str> {
@@ -121,6 +121,51 @@ impl WireForm for SessionRecord {
 
     fn from_wire(message: wire::Session, (): &mut ()) -> Result<Self, Invalid> {
         Ok(Self::new(convert::session::from_wire(message)?))
+    }
+}
+
+/// Time that nodes took in sessions of one operation and template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DurationRecord {
+    /// Key within the kind.
+    pub(crate) key: Arc<str>,
+    /// The durations.
+    pub(crate) learned: LearnedDurations,
+}
+
+impl DurationRecord {
+    /// Creates the record of durations.
+    pub(crate) fn new(learned: LearnedDurations) -> Self {
+        Self { key: learned.key(), learned }
+    }
+}
+
+impl Resource for DurationRecord {
+    const KIND: &'static str = "session_durations";
+
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn revision(&self) -> u64 {
+        self.learned.revision
+    }
+
+    fn set_revision(&mut self, revision: u64) {
+        self.learned.revision = revision;
+    }
+}
+
+impl WireForm for DurationRecord {
+    type Message = wire::SessionDurations;
+    type Pool = ();
+
+    fn to_wire(&self) -> Cow<'_, wire::SessionDurations> {
+        Cow::Owned(convert::durations::to_wire(&self.learned))
+    }
+
+    fn from_wire(message: wire::SessionDurations, (): &mut ()) -> Result<Self, Invalid> {
+        Ok(Self::new(convert::durations::from_wire(message)?))
     }
 }
 

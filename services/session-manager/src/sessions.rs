@@ -80,8 +80,10 @@ impl SessionService for SessionRpc {
             }
         };
         let rollout = standing.as_ref().map(convert::rollout::standing_to_wire);
+        let estimate = self.shared.estimate(session);
         let session = Some(convert::session::to_wire(session));
-        Ok(Response::new(wire::GetSessionResponse { session, rollout }))
+        let estimate = estimate.map(convert::durations::estimate_to_wire);
+        Ok(Response::new(wire::GetSessionResponse { session, rollout, estimate }))
     }
 
     async fn watch_sessions(

@@ -40,7 +40,7 @@ use crate::{
     record::{SessionRecord, TemplateRecord, key},
     registry::RegistryClient,
     release::ComponentRelease,
-    store::{LeftOutMembers, SessionTable, TemplateTable},
+    store::{DurationTable, LeftOutMembers, SessionTable, TemplateTable},
     tenants::{Nodes, TenantLookup},
 };
 
@@ -66,6 +66,8 @@ pub(crate) struct ManagerState {
     pub(crate) sessions: Ledger<SessionTable>,
     pub(crate) left_out: LeftOutMembers,
     pub(crate) templates: Ledger<TemplateTable>,
+    /// How long nodes took in earlier sessions.
+    pub(crate) durations: Ledger<DurationTable>,
     pub(crate) options: Mirror<OptionsRecord>,
     pub(crate) components: Mirror<Component>,
     /// Client of the registry, for requests that must not rely on a lagging mirror.
@@ -234,8 +236,9 @@ impl ManagerState {
     ) -> Result<(), Fault> {
         let key = Arc::clone(&seen.key);
         let id = seen.session.id.clone();
+        let seen_durations = self.members.durations(&key);
         let shared = self.clone();
-        let write = self.sessions.write_fenced(fence, move |draft| {
+        let write = self.sessions.write_fenced(fence.clone(), move |draft| {
             let record = draft.get(&key).filter(|record| record.is_still(&id, from));
             let Some(record) = record else { return Ok(None) };
             if from == Progress::Running && shared.is_just_restored() {
@@ -259,6 +262,7 @@ impl ManagerState {
         let (ended, _revision) = write.await?;
         if let Some(ended) = ended {
             ended.log();
+            self.learn(&ended.session, seen_durations, ended.members.reached, fence).await;
         }
         Ok(())
     }

@@ -108,11 +108,12 @@ impl SessionRpc {
                 return Err(Fault::Conflict { kind: SessionRecord::KIND.into(), name });
             }
             let session = change(record.session.clone()).map_err(|refusal| refused(&name, &refusal))?;
-            let answer = convert::session::to_wire(&session);
             if session == record.session {
-                return Ok(answer);
+                return Ok(convert::session::to_wire(&session));
             }
-            draft.put(Arc::unwrap_or_clone(record).with(session));
+            let record = Arc::unwrap_or_clone(record).with(session);
+            let answer = convert::session::to_wire(&record.session);
+            draft.put(record);
             Ok(wire::Session { revision: 0, ..answer })
         });
         let (session, revision) = write.await?;

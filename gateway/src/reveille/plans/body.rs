@@ -176,6 +176,9 @@ mod tests {
                 text: "no console".into(),
                 ..PlanFinding::default()
             }],
+            likely_duration: Some(prost_types::Duration { seconds: 240, nanos: 0 }),
+            late_duration: Some(prost_types::Duration { seconds: 300, nanos: 540_000_000 }),
+            learned_from: 512,
         };
         CreatePlanResponse { summary: Some(summary), ..CreatePlanResponse::default() }
     }
@@ -222,6 +225,7 @@ mod tests {
             "findings": [{
                 "severity": "warning", "reason": "no_console", "boot_set": "compute", "text": "no console", "count": 0,
             }],
+            "expected": {"likely": 240.0, "late": 300.5, "learned_from": 512},
             "changes": [{"boot_set": "compute", "nodes": 1, "members": [{
                 "member": "kernel_parameters", "before": "quiet", "after": "console=ttyS0",
                 "removed": ["quiet"], "added": ["console=ttyS0"],

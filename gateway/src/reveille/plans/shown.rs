@@ -45,6 +45,32 @@ pub(super) struct ShownSummary {
     left_out_counts: BTreeMap<String, u32>,
     /// Facts about the session as a whole, the gravest first.
     findings: Vec<ShownFinding>,
+    /// Expected duration. Absent: no node would be acted on, or too few nodes were brought up by the template before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<ShownDuration>,
+}
+
+/// Expected duration of a session, if its nodes begin together.
+#[derive(Serialize, JsonSchema)]
+struct ShownDuration {
+    /// Seconds within which all nodes are as wanted as likely as not.
+    likely: f64,
+    /// Seconds within which they are in nine of ten cases.
+    late: f64,
+    /// Number of nodes of earlier sessions that both rest on.
+    learned_from: u64,
+}
+
+impl ShownDuration {
+    fn of(summary: &PlanSummary) -> Option<Self> {
+        let seconds =
+            |time: prost_types::Duration| time.seconds as f64 + (f64::from(time.nanos) / 1e8).round() / 10.0;
+        Some(Self {
+            likely: seconds(summary.likely_duration?),
+            late: seconds(summary.late_duration?),
+            learned_from: summary.learned_from,
+        })
+    }
 }
 
 /// Fact about a planned session.
@@ -127,6 +153,7 @@ pub(super) struct ShownLeftOut {
 
 impl From<PlanSummary> for ShownSummary {
     fn from(summary: PlanSummary) -> Self {
+        let expected = ShownDuration::of(&summary);
         let actions = summary.actions.into_iter();
         let left_out = summary.left_out.into_iter();
         Self {
@@ -140,6 +167,7 @@ impl From<PlanSummary> for ShownSummary {
                 .map(|one| (EnumWord::<LeftOutReason>::of(one.reason).into_text(), one.count))
                 .collect(),
             findings: summary.findings.into_iter().map(ShownFinding::from).collect(),
+            expected,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Sessions as the answer shows them.
 
 use proto::session::{
-    IdleReason, Operation, Progress, RolloutStanding, Session, SessionPause, SessionResult,
+    IdleReason, Operation, Progress, RolloutStanding, Session, SessionEstimate, SessionPause, SessionResult,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,6 +48,9 @@ pub(in crate::reveille) struct ShownSession {
     /// Rollout in batches. Absent: all members begin at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     rollout: Option<ShownRollout>,
+    /// Expected end. Absent: the session does not run or is paused, too little is known, or it is one of a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate: Option<ShownEstimate>,
     /// Session whose failed components this one retries.
     #[serde(skip_serializing_if = "String::is_empty")]
     retry_of: String,
@@ -62,6 +65,37 @@ pub(in crate::reveille) struct ShownSession {
     /// Reason why the session waits.
     #[serde(skip_serializing_if = "String::is_empty")]
     waiting_for: String,
+}
+
+/// Expected end of a session, from how long nodes took in earlier sessions of its operation and template.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SessionEstimate")]
+struct ShownEstimate {
+    /// Time before which the session ends as likely as not. Absent: every node under way has taken longer than any before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    likely_end: Option<String>,
+    /// Time before which it ends in nine of ten cases. Absent: as `likely_end`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    late_end: Option<String>,
+    /// Number of nodes of earlier sessions that the estimate rests on.
+    learned_from: u64,
+    /// Number of nodes that have taken longer than 99 of 100 before.
+    slow_count: u32,
+    /// The first ones of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    slow: Vec<String>,
+}
+
+impl From<SessionEstimate> for ShownEstimate {
+    fn from(estimate: SessionEstimate) -> Self {
+        Self {
+            likely_end: estimate.likely_end.map(instant::text),
+            late_end: estimate.late_end.map(instant::text),
+            learned_from: estimate.learned_from,
+            slow_count: estimate.slow,
+            slow: estimate.slow_ids,
+        }
+    }
 }
 
 /// Wish of an operator that the session ends.
@@ -91,13 +125,17 @@ impl ShownPause {
 
 impl From<Session> for ShownSession {
     fn from(session: Session) -> Self {
-        Self::with_standing(session, None)
+        Self::single(session, None, None)
     }
 }
 
 impl ShownSession {
-    /// Shows a session, with the standing of its rollout where it is known.
-    pub(super) fn with_standing(session: Session, standing: Option<RolloutStanding>) -> Self {
+    /// Shows a session, with the standing of its rollout and its expected end where they are known.
+    pub(super) fn single(
+        session: Session,
+        standing: Option<RolloutStanding>,
+        estimate: Option<SessionEstimate>,
+    ) -> Self {
         Self {
             operation: operation(session.operation()),
             progress: progress(session.progress()),
@@ -113,6 +151,7 @@ impl ShownSession {
             cancellation: session.cancellation.map(|one| ShownCancellation { reason: one.reason }),
             pause: session.pause.map(ShownPause::new),
             rollout: session.rollout.map(|rollout| ShownRollout::new(rollout, standing)),
+            estimate: estimate.map(ShownEstimate::from),
             retry_of: session.retry_of.map(|one| one.name).unwrap_or_default(),
             start_time: session.start_time,
             end_time: session.end_time,
@@ -210,8 +249,15 @@ mod tests {
             ..RolloutStanding::default()
         };
         let rolling = Session { rollout: Some(rollout), ..running.clone() };
-        let mut rows =
-            serde_json::to_string(&ShownSession::with_standing(rolling, Some(standing))).unwrap() + "\n";
+        let estimate = SessionEstimate {
+            likely_end: at(90),
+            late_end: None,
+            learned_from: 512,
+            slow_ids: vec!["n1".into()],
+            slow: 1,
+        };
+        let single = ShownSession::single(rolling, Some(standing), Some(estimate));
+        let mut rows = serde_json::to_string(&single).unwrap() + "\n";
         for session in [
             Session { cancellation: Some(Cancellation { reason: "wrong image".into() }), ..running.clone() },
             Session { pause: Some(pause), ..running.clone() },
@@ -232,7 +278,7 @@ mod tests {
             rows += "\n";
         }
         expect![[r#"
-            {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"running","rollout":{"policy":{"batch_count":1,"soak":60,"on_miss":"pause"},"batch":1,"batches":[{"members":1,"progress":"met","opened_at":"1970-01-01T00:00:07.000Z"},{"members":1,"progress":"closed"}],"standing":{"under_way":0,"succeeded":1,"failed":0,"in_flight":0,"waits_for":"soak","until":"1970-01-01T00:01:07.000Z","text":"batch 1 of 2 is open"}},"start_time":""}
+            {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"running","rollout":{"policy":{"batch_count":1,"soak":60,"on_miss":"pause"},"batch":1,"batches":[{"members":1,"progress":"met","opened_at":"1970-01-01T00:00:07.000Z"},{"members":1,"progress":"closed"}],"standing":{"under_way":0,"succeeded":1,"failed":0,"in_flight":0,"waits_for":"soak","until":"1970-01-01T00:01:07.000Z","text":"batch 1 of 2 is open"}},"estimate":{"likely_end":"1970-01-01T00:01:30.000Z","learned_from":512,"slow_count":1,"slow":["n1"]},"start_time":""}
             {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"running","cancellation":{"reason":"wrong image"},"start_time":""}
             {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"running","pause":{"by":"alice","since":"1970-01-01T00:00:07.000Z","reason":"power cap"},"start_time":""}
             {"name":"s","operation":"boot","template_name":"","limit":"","stage":false,"members":1,"progress":"complete","result":"succeeded","start_time":""}

@@ -2,6 +2,7 @@
 
 pub mod completion;
 mod create;
+pub mod estimate;
 pub mod event;
 mod expiry;
 mod filter;
@@ -122,6 +123,8 @@ pub struct Session {
     pub confirmed_nodes: Option<u32>,
     /// Rollout in batches; `None`: all members begin at once.
     pub rollout: Option<SessionRollout>,
+    /// Time since which the session runs without ever having been paused; `None`: it does not, or an earlier version began it.
+    pub undisturbed_since: Option<Timestamp>,
 }
 
 impl Session {
@@ -158,12 +161,15 @@ impl Session {
         Some(RecordedTrouble::new(&self.trouble()?, self.trouble_begin.as_deref()))
     }
 
-    /// Notes when the trouble began that the session shows after a change at `now`.
+    /// Notes at `now`, after a change, when the session began to run, and the trouble that it shows.
     #[must_use]
     pub fn with_begin(self, before: &Self, now: Timestamp) -> Self {
         let (shown, begin) = (before.trouble(), before.trouble_begin.as_ref());
         let trouble_begin = TroubleBegin::after(shown.as_ref(), begin, self.trouble().as_ref(), now);
-        Self { trouble_begin, ..self }
+        let begins = before.progress != Progress::Running;
+        let is_undisturbed = self.progress == Progress::Running && self.pause.is_none();
+        let undisturbed_since = if begins { Some(now) } else { before.undisturbed_since };
+        Self { trouble_begin, undisturbed_since: undisturbed_since.filter(|_| is_undisturbed), ..self }
     }
 }
 
@@ -297,6 +303,7 @@ pub(crate) mod tests {
             plan: None,
             confirmed_nodes: None,
             rollout: None,
+            undisturbed_since: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Conversion between messages and domain types. No other module of this service knows both.
 
+pub(crate) mod durations;
 pub(crate) mod inventory;
 mod outcome;
 pub(crate) mod plan;

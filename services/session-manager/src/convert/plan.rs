@@ -20,6 +20,7 @@ use domain::{
 use proto::session as wire;
 
 use super::session::{left_out_to_wire, operation_from_wire, reason_to_wire};
+use crate::durations::ExpectedDuration;
 
 /// Nodes in one message.
 const NODES: usize = 2_000;
@@ -50,10 +51,11 @@ pub(crate) fn wish_from_wire(request: wire::CreatePlanRequest) -> Result<NewSess
 /// Converts a plan to the messages of an answer.
 pub(crate) fn to_wire(
     plan: SessionPlan,
+    expected: Option<ExpectedDuration>,
     planned_at: Timestamp,
 ) -> impl Iterator<Item = wire::CreatePlanResponse> + Send {
     let summary = wire::CreatePlanResponse {
-        summary: Some(summary(&plan, planned_at)),
+        summary: Some(summary(&plan, expected, planned_at)),
         ..wire::CreatePlanResponse::default()
     };
     let SessionPlan { nodes, changes, left_out, .. } = plan;
@@ -85,8 +87,13 @@ fn pages<T>(
     })
 }
 
-fn summary(plan: &SessionPlan, planned_at: Timestamp) -> wire::PlanSummary {
+fn summary(
+    plan: &SessionPlan,
+    expected: Option<ExpectedDuration>,
+    planned_at: Timestamp,
+) -> wire::PlanSummary {
     let actions = plan.actions.iter();
+    let duration = |time| prost_types::Duration::try_from(time).ok();
     wire::PlanSummary {
         hash: plan.hash.map(|hash| hash.to_string()).unwrap_or_default(),
         planned_at: Some(time::to_wire(planned_at)),
@@ -96,6 +103,9 @@ fn summary(plan: &SessionPlan, planned_at: Timestamp) -> wire::PlanSummary {
             .collect(),
         left_out: left_out_counts(&plan.left_out),
         findings: plan.findings.iter().map(finding).collect(),
+        likely_duration: expected.as_ref().and_then(|expected| duration(expected.likely)),
+        late_duration: expected.as_ref().and_then(|expected| duration(expected.late)),
+        learned_from: expected.map_or(0, |expected| expected.learned_from),
     }
 }
 

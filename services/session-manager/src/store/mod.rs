@@ -1,5 +1,6 @@
 //! Tables of this service. No other module knows SQL.
 
+mod durations;
 mod left_out;
 mod sessions;
 mod templates;
@@ -7,6 +8,7 @@ mod templates;
 use chassis::{lease, store::ledger::Migrations};
 use sea_orm_migration::{MigrationTrait, MigratorTrait};
 
+pub(crate) use durations::DurationTable;
 pub(crate) use left_out::LeftOutMembers;
 pub(crate) use sessions::SessionTable;
 pub(crate) use templates::TemplateTable;
@@ -20,6 +22,7 @@ impl MigratorTrait for SessionMigrator {
             .replacing(&["migration", "session_intent", "left_out", "revision_indexes"])
             .kind::<SessionTable>()
             .kind::<TemplateTable>()
+            .kind::<DurationTable>()
             .side_table::<left_out::Entity>(&["session_key", "session_id"])
             .with(lease::Migration)
             .with(lease::RoleMigration)

@@ -102,6 +102,7 @@ pub fn create(
         plan: wish.plan,
         confirmed_nodes: wish.confirmed_nodes,
         rollout: wish.rollout.map(SessionRollout::new),
+        undisturbed_since: None,
     })
 }
 
