@@ -28,7 +28,7 @@ const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Files of the page: name, media type, content.
-const FILES: [(&str, &str, &str); 14] = [
+const FILES: [(&str, &str, &str); 16] = [
     (INDEX, HTML, include_str!("assets/index.html")),
     ("style.css", "text/css; charset=utf-8", include_str!("assets/style.css")),
     ("icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
@@ -39,6 +39,8 @@ const FILES: [(&str, &str, &str); 14] = [
     ("layout.js", SCRIPT, include_str!("assets/layout.js")),
     ("map.js", SCRIPT, include_str!("assets/map.js")),
     ("node.js", SCRIPT, include_str!("assets/node.js")),
+    ("readings.js", SCRIPT, include_str!("assets/readings.js")),
+    ("rollout.js", SCRIPT, include_str!("assets/rollout.js")),
     ("sessions.js", SCRIPT, include_str!("assets/sessions.js")),
     ("stream.js", SCRIPT, include_str!("assets/stream.js")),
     ("tables.js", SCRIPT, include_str!("assets/tables.js")),

@@ -49,6 +49,10 @@ const FLAGS = [
 ];
 
 const NODE = "x1000c0s0b0n0";
+const NEXT_NODE = "x1000c0s0b0n1";
+
+/** Seconds between two batches: longer than the page rests between two readings of a standing. */
+const SOAK = 6;
 
 const troubles = [];
 
@@ -189,9 +193,26 @@ async function pictureOfMap(page) {
   throw new Error("the map does not come to rest");
 }
 
-async function confirm(page, reason) {
+/** Reboots two nodes, of which each is a batch. Returns the card of the session. */
+async function rollOut(page, name, policy = {}) {
+  const rollout = { batch_count: 1, ...policy };
+  await gateway("POST", "/reveille/v1/sessions", { name, operation: "reboot", template_name: "page", limit: `${NODE},${NEXT_NODE}`, rollout });
+  return page.locator(`[data-session="${name}"]`);
+}
+
+/** Waits until the cells of the batches are as expected, in their order. */
+async function batches(card, expected) {
+  let seen;
+  await eventually(`batches are ${expected}`, () => `they are ${seen}`, async () => {
+    seen = await card.locator(".batches i").evaluateAll(cells => cells.map(cell => cell.dataset.progress).join(" "));
+    return seen === expected;
+  });
+}
+
+async function confirm(page, reason, text = "") {
   const dialog = page.locator("#confirm");
   await dialog.waitFor();
+  await dialog.locator("p", { hasText: text }).waitFor();
   if (reason) await dialog.locator("input").fill(reason);
   await dialog.locator("button.strong").click();
 }
@@ -320,6 +341,44 @@ const STEPS = {
     await card.getByRole("button", { name: "Resume" }).click();
     await confirm(page);
     await card.locator(".row", { hasText: "succeeded" }).waitFor();
+    await page.close();
+  },
+
+  async "rollout shows its batches as they open and are met"(browser) {
+    const page = await open(browser);
+    let readings = 0;
+    page.on("request", request => { readings += Number(request.url().endsWith("/sessions/page-roll")); });
+    const card = await rollOut(page, "page-roll", { soak: SOAK });
+    await batches(card, "open closed");
+    await card.getByText("batch 1 of 2 is open, 0 of 1 nodes as wanted, 1 under way").waitFor();
+    await batches(card, "met closed");
+    await card.getByText(/^batch 1 of 2 is met, 1 as wanted; the next one follows at .+ after the soak$/).waitFor();
+    await batches(card, "met open");
+    await card.locator(".row", { hasText: "succeeded" }).waitFor();
+    await batches(card, "met met");
+    assert.equal(await card.getByRole("img", { name: "2 batches: 2 met" }).count(), 1);
+    const before = readings;
+    await page.waitForTimeout(1000 * SOAK);
+    assert.deepEqual([before > 0, readings], [true, before], "a complete session is not read");
+    await page.close();
+  },
+
+  async "missed batch asks for a decision and the next one follows"(browser) {
+    const page = await open(browser);
+    const card = await rollOut(page, "page-miss");
+    await batches(card, "open closed");
+    await gateway("PATCH", `/v2/components/${NODE}`, { status: { status_override: "failed" } });
+    await card.getByRole("alert").filter({ hasText: "Resume lets the next batch follow" }).waitFor();
+    await card.locator(".row", { hasText: "waits for a decision" }).waitFor();
+    await batches(card, "missed closed");
+    await card.getByText("1 failed; missed its threshold, and a person decides").waitFor();
+    await card.getByRole("button", { name: "Resume" }).click();
+    await confirm(page, "", "The next batch follows, although nodes of batch 1 failed.");
+    await batches(card, "waived open");
+    assert.equal(await card.getByRole("alert").count(), 0);
+    await card.locator(".row", { hasText: "succeeded for some nodes" }).waitFor();
+    await gateway("PATCH", `/v2/components/${NODE}`, { enabled: true, status: { status_override: "" } });
+    await count(page, "stable", (await gateway("GET", "/v2/components")).length);
     await page.close();
   },
 
