@@ -84,6 +84,11 @@ fn power_off_is_asked_for_and_then_forced() {
         ("forced, none left", off(Force, 300_001, [0, 1, 3]), exhausted),
         ("asked before it was off and on again", off(Ask, 300_001, [0, 0, 0]), act(Ask, 1)),
         ("forced before it was off and on again", off(Force, 0, [0, 0, 0]), act(Ask, 1)),
+        (
+            "seen off since it was asked",
+            off(Ask, 300_001, [0, 1, 0]).with(|one| one.power.acted_before = true),
+            act(Ask, 2),
+        ),
     ];
     for (name, component, expected) in rows {
         assert_eq!(decide(&component, &PowerObservation::On, &Options::default(), NOW), expected, "{name}");
