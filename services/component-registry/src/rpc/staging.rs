@@ -27,6 +27,8 @@ impl RegistryState {
     /// The request cannot be read, or the write fails.
     pub(super) async fn apply(&self, request: ApplyStagedRequest) -> Result<ApplyStagedResponse, Fault> {
         let ApplyStagedRequest { ids, tenant, sessions } = request;
+        // Another replica may have changed the options just now.
+        self.options.fresh().await?;
         let terms = Terms {
             tenant: domain::core::id::Tenant::parse(&tenant)?,
             clear_stage: self.options_in_force().clear_stage,
