@@ -11,7 +11,7 @@ use domain::{
         component::{Action, Component},
         power::{
             self, OrphanedWait, Reach, Shown,
-            transition::{PowerTransition, TaskOutcome, TransitionDelivery, TransitionMember},
+            transition::{NO_GENERATION, PowerTransition, TaskOutcome, TransitionDelivery, TransitionMember},
         },
     },
     core::{
@@ -23,7 +23,7 @@ use domain::{
 };
 use proto::{
     component::ActionReport,
-    power::{PowerReading, PowerState},
+    power::{PowerReading, PowerState, SeenOff},
 };
 use uuid::Uuid;
 
@@ -50,6 +50,7 @@ pub(crate) fn power_state(
         begun_actions: asked_for.begun_actions,
         action_waits_for: String::new(),
         newer_than_report: None,
+        seen_off: None,
     }
 }
 
@@ -377,6 +378,16 @@ pub(crate) fn shown(action: Action, member: &TransitionMember, at: Timestamp) ->
     })
 }
 
+/// Returns the state with the last moment at which the node was seen off: by the state itself, as it says, or before it.
+pub(crate) fn with_seen_off(state: PowerState, before: Option<&PowerState>) -> PowerState {
+    let PowerState { generation, begun_actions, .. } = state;
+    let is_off = state.reading() == PowerReading::Off && generation != NO_GENERATION && begun_actions > 0;
+    let now = is_off.then_some(SeenOff { generation, begun_actions });
+    let seen = [now, state.seen_off, before.and_then(|before| before.seen_off)].into_iter().flatten();
+    let seen_off = seen.max_by_key(|seen| (seen.generation, seen.begun_actions));
+    PowerState { seen_off, ..state }
+}
+
 /// Returns the state in the form of the rules.
 pub(crate) fn as_shown(state: &PowerState) -> Shown {
     Shown { power: rule_reading(state.reading()), at: observed_at(state) }
@@ -401,6 +412,40 @@ pub(crate) fn rule_reading(reading: PowerReading) -> power::PowerReading {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn last_time_off_stays_until_a_later_one() {
+        let state = |reading: PowerReading, generation, begun_actions| PowerState {
+            reading: reading.into(),
+            generation,
+            begun_actions,
+            ..PowerState::default()
+        };
+        let seen = |generation, begun_actions| Some(SeenOff { generation, begun_actions });
+        let known = PowerState { seen_off: seen(7, 1), ..state(PowerReading::Off, 7, 1) };
+        let rows = [
+            ("on", state(PowerReading::On, 7, 1), seen(7, 1)),
+            (
+                "withdrawn",
+                PowerState { reading: PowerReading::Unspecified.into(), ..known.clone() },
+                seen(7, 1),
+            ),
+            ("off after another action", state(PowerReading::Off, 7, 2), seen(7, 2)),
+            ("off in the next generation, before any action", state(PowerReading::Off, 8, 0), seen(7, 1)),
+            ("off in the next generation", state(PowerReading::Off, 8, 1), seen(8, 1)),
+            ("off by an older reading", state(PowerReading::Off, 6, 9), seen(7, 1)),
+            ("off for no generation", state(PowerReading::Off, NO_GENERATION, 0), seen(7, 1)),
+            (
+                "was off, by a result",
+                PowerState { seen_off: seen(7, 2), ..state(PowerReading::On, 7, 2) },
+                seen(7, 2),
+            ),
+        ];
+        for (name, state, expected) in rows {
+            assert_eq!(with_seen_off(state, Some(&known)).seen_off, expected, "{name}");
+        }
+        assert_eq!(with_seen_off(state(PowerReading::On, 7, 1), None).seen_off, None);
+    }
 
     #[test]
     fn words_of_the_upstream_are_no_wait() {

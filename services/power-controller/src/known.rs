@@ -17,7 +17,7 @@ use domain::{
 use proto::power::{PowerReading, PowerState};
 use tokio::time::Instant;
 
-use crate::store::PowerStateTable;
+use crate::{convert, store::PowerStateTable};
 
 /// Data that decisions rest on. Clones share it.
 #[derive(Clone)]
@@ -71,13 +71,16 @@ impl DecisionData {
         self.freshness.has_lapsed(self.states.view().since_loss())
     }
 
-    /// Stores power states.
+    /// Stores power states, each with the moment at which its node was last seen off.
     ///
     /// # Errors
     /// When the term is over, or the write is not taken or may not have been.
     pub(crate) async fn store(&self, states: Vec<PowerState>) -> Result<(), Fault> {
         let put = self.states.write_fenced(self.term.fence(), move |draft| {
-            states.into_iter().for_each(|state| draft.put(NodeState::of(state)));
+            for state in states {
+                let before = draft.get(&state.id).map(|before| before.message());
+                draft.put(NodeState::of(convert::with_seen_off(state, before.as_ref())));
+            }
             Ok(())
         });
         put.await.map(drop)

@@ -5,7 +5,7 @@ use domain::{
         component::Component,
         configuration::{ConfigurationObservation, preparation::PowerEvidence},
         evaluation::Evidence,
-        power::{self, PowerObservation},
+        power::{self, PowerObservation, SeenOff},
     },
     core::{
         bos_time,
@@ -15,7 +15,7 @@ use domain::{
 };
 use proto::{
     configuration::{ConfigurationReading, ConfigurationState},
-    power::{PowerReading, PowerState},
+    power::{self as wire, PowerReading, PowerState},
 };
 
 use super::trouble;
@@ -62,8 +62,8 @@ pub fn power(state: Option<&PowerState>, generation: u64) -> PowerObservation {
     PowerObservation::of(reading_from_wire(state.reading()), &state.error, state.generation, generation)
 }
 
-/// The observation of power in `state` for a component: that of its generation, and "off" only by a reading from after its
-/// last report.
+/// The observation of power in `state` for a component: that of its generation, "off" only by a reading from after its last
+/// report, and "on again" if the node was off since the last shutdown of that generation began.
 pub fn power_of(component: &Component, state: Option<&PowerState>) -> PowerObservation {
     let newer_than = state.and_then(|state| state.newer_than_report).map(time::from_wire);
     power(state, component.generation).against_report(component.reported.running_report, newer_than)

@@ -131,7 +131,7 @@ pub fn can_wait(
     now: Timestamp,
 ) -> bool {
     let is_known = known_at.is_some_and(|at| now.since(at) <= KNOWN_FOR);
-    is_known && component.kernel_wanted() && !component.runs_wanted() && *power != PowerObservation::On
+    is_known && component.kernel_wanted() && !component.runs_wanted() && !power.is_on()
 }
 
 /// Returns the time between audits of `nodes` nodes whose configuration decides about them: in an audit the upstream is

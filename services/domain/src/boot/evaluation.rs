@@ -324,7 +324,7 @@ fn give_up_when_exhausted(
             exhausted(Action::PoweringOffGracefully)
         }
         ComponentProgress::PowerOffGracefullyCalled | ComponentProgress::PowerOffForcefullyCalled
-            if !component.was_asked_to_shut_down() =>
+            if !component.was_asked_to_shut_down() || evidence.power == PowerObservation::OnAgain =>
         {
             exhausted(Action::PoweringOffForcefully).or_else(|| exhausted(Action::PoweringOffGracefully))
         }

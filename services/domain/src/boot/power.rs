@@ -24,8 +24,8 @@ pub mod transition;
 
 pub use orphan::{AttemptFate, OrphanedWait, orphaned_wait};
 pub use reading::{
-    PowerObservation, PowerReading, ReadingSource, SAMPLED, Shown, doubt_ends, is_after_report, is_newer,
-    is_outdated,
+    PowerObservation, PowerReading, ReadingSource, SAMPLED, SeenOff, Shown, doubt_ends, is_after_report,
+    is_newer, is_outdated,
 };
 
 /// Decision about the power of a component now. An unresolved earlier action is not part of the record: the caller
@@ -92,7 +92,7 @@ pub fn decide(
     options: &Options,
     now: Timestamp,
 ) -> PowerDecision {
-    match due(component, options, now) {
+    match due(component, power, options, now) {
         PowerDecision::Act { action, .. } if !would_change(action, power) => {
             nothing(PowerIdle::AwaitingPower)
         }
@@ -107,7 +107,7 @@ pub fn decide(
 pub fn would_change(action: Action, power: &PowerObservation) -> bool {
     match action {
         Action::PoweringOn => *power == PowerObservation::Off,
-        Action::PoweringOffGracefully | Action::PoweringOffForcefully => *power == PowerObservation::On,
+        Action::PoweringOffGracefully | Action::PoweringOffForcefully => power.is_on(),
         Action::ActualStateCleanup | Action::ApplyStaged | Action::NewlyDiscovered | Action::SessionSetup => {
             false
         }
@@ -253,8 +253,8 @@ pub fn effect_due(component: &Component, options: &Options) -> Option<Timestamp>
     component.last_action_wait_ends(wait)
 }
 
-/// Action that is due by the record alone.
-fn due(component: &Component, options: &Options, now: Timestamp) -> PowerDecision {
+/// Action that is due, if it would change the `power`.
+fn due(component: &Component, power: &PowerObservation, options: &Options, now: Timestamp) -> PowerDecision {
     if !component.is_enabled() {
         return nothing(PowerIdle::NotEnabled);
     }
@@ -277,7 +277,7 @@ fn due(component: &Component, options: &Options, now: Timestamp) -> PowerDecisio
         ComponentProgress::PowerOnPending => power_on(component, options, now),
         ComponentProgress::PowerOffPending => again(component, Action::PoweringOffGracefully, options, now),
         ComponentProgress::PowerOffGracefullyCalled | ComponentProgress::PowerOffForcefullyCalled => {
-            force_off(component, options, now)
+            force_off(component, power, options, now)
         }
         ComponentProgress::PowerOnCalled | ComponentProgress::Configuring | ComponentProgress::Stable => {
             nothing(PowerIdle::NotWanted)
@@ -318,9 +318,18 @@ fn retry_at(component: &Component, action: Action, options: &Options) -> Option<
 }
 
 /// Decides about a power-off that had its time without effect: it is forced, again and again. A power-off from before
-/// the node was as wanted, or from before the present wish, belongs to the past, so a running node is asked first, where
-/// BOS cuts it off. A node is also asked first if the upstream refused to ask it or [failed](has_failed) at it.
-fn force_off(component: &Component, options: &Options, now: Timestamp) -> PowerDecision {
+/// the node was as wanted, or from before the present wish, belongs to the past, and one that was followed by "off" has had
+/// its effect, so a running node is asked first, where BOS cuts it off. A node is also asked first if the upstream refused
+/// to ask it or [failed](has_failed) at it.
+fn force_off(
+    component: &Component,
+    power: &PowerObservation,
+    options: &Options,
+    now: Timestamp,
+) -> PowerDecision {
+    if *power == PowerObservation::OnAgain {
+        return again(component, Action::PoweringOffGracefully, options, now);
+    }
     if !component.was_asked_to_shut_down() {
         return match attempt(component, Action::PoweringOffForcefully, options) {
             PowerDecision::Act { .. } => attempt(component, Action::PoweringOffGracefully, options),

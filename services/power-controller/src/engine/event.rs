@@ -10,9 +10,12 @@ use domain::{
     boot::{component::Action, power::transition::PowerTransition},
     core::{clock_offset::ClockOffset, id::ComponentId, time::Timestamp},
 };
-use proto::{component::ActionReport, power::PowerState};
+use proto::component::ActionReport;
 
-use super::{deliver::AttemptAnnouncement, results::PolledTransition};
+use super::{
+    deliver::AttemptAnnouncement,
+    results::{PolledTransition, ShownPower},
+};
 use crate::{
     driver::{
         DriverFailure, ForeignAnswer, FoundTransitions, UpstreamSearch, UpstreamTransition,
@@ -142,7 +145,7 @@ pub(crate) enum EngineCommand {
     /// Queues components whose power may have to be read.
     Read(Vec<ComponentId>),
     /// Stores the power that results show.
-    ShowPower(Vec<PowerState>),
+    ShowPower(Vec<ShownPower>),
     /// Drops a transition of the upstream that an operator has abandoned.
     GiveUp(String),
 }

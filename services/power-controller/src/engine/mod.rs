@@ -64,6 +64,7 @@ pub(crate) use self::{
     nodes::{AttemptOpening, NodeHolder, NodeRecords, OpenAction, PowerAttempt, attempts},
     polls::PollSchedule,
     records::{FailureStreak, TransitionRecords},
+    results::ShownPower,
 };
 use crate::{convert, journal::is_open};
 

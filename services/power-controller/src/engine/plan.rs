@@ -80,11 +80,18 @@ pub(crate) fn attempt_step(
     let stands_in_the_way =
         !component.may_be_switched() || component.is_paused() || !component.status_override().is_empty();
     match power {
-        PowerObservation::On | PowerObservation::Off if !power::would_change(action, power) => {
+        PowerObservation::On | PowerObservation::OnAgain | PowerObservation::Off
+            if !power::would_change(action, power) =>
+        {
             AttemptStep::Gone
         }
-        PowerObservation::On | PowerObservation::Off if !stands_in_the_way => AttemptStep::Due,
+        // The node was off after it was counted. It is asked to shut down again first.
+        PowerObservation::OnAgain if action == Action::PoweringOffForcefully => AttemptStep::Gone,
+        PowerObservation::On | PowerObservation::OnAgain | PowerObservation::Off if !stands_in_the_way => {
+            AttemptStep::Due
+        }
         PowerObservation::On
+        | PowerObservation::OnAgain
         | PowerObservation::Off
         | PowerObservation::OffInDoubt
         | PowerObservation::Unknown

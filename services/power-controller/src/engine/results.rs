@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use domain::{
-    boot::power::transition::{NO_GENERATION, PowerTransition, TransitionDelivery},
+    boot::power::transition::{PowerTransition, TransitionDelivery},
     core::{
         time::Timestamp,
         trouble::{Trouble, TroubleKind},
@@ -33,6 +33,16 @@ pub(crate) struct PolledTransition {
     is_inherited: bool,
     results: NewResults,
     ended: bool,
+}
+
+/// Power of a node that the result of an action shows.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ShownPower {
+    /// State for the generation of the action.
+    pub(crate) state: PowerState,
+    /// Whether the result may be of any time since the action began: then the node had the power once, and readings from
+    /// before the action are older.
+    pub(crate) is_inherited: bool,
 }
 
 impl PowerEngine {
@@ -252,16 +262,13 @@ impl PolledTransition {
         reports
     }
 
-    /// Returns the power states that results show. A result that may be of any time since the action began is evidence
-    /// for no generation: its power was that of the node once, and readings from before the action are older.
-    fn shown(&self) -> impl Iterator<Item = PowerState> {
+    /// Returns the power that results show.
+    fn shown(&self) -> impl Iterator<Item = ShownPower> {
         let Self { transition, results, asked_at, is_inherited, .. } = self;
         let at = if *is_inherited { convert::begun_at(transition) } else { *asked_at };
         let succeeded = results.succeeded.iter();
         let states = succeeded.filter_map(move |member| convert::shown(transition.action?, member, at));
-        states.map(
-            |state| if *is_inherited { PowerState { generation: NO_GENERATION, ..state } } else { state },
-        )
+        states.map(|state| ShownPower { state, is_inherited: *is_inherited })
     }
 }
 

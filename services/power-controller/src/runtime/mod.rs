@@ -12,7 +12,6 @@ use domain::{
     boot::{bos::options::Options, component::Component, power::PowerObservation},
     core::id::ComponentId,
 };
-use proto::power::PowerState;
 use tokio::{
     sync::{Semaphore, mpsc},
     task::JoinSet,
@@ -28,7 +27,7 @@ use self::{
 use crate::{
     driver::PowerUpstream,
     engine::{
-        EngineCommand, EngineEvent, PointInTime, PollAnswer, PowerFacts, SharedEngine, StepPause,
+        EngineCommand, EngineEvent, PointInTime, PollAnswer, PowerFacts, SharedEngine, ShownPower, StepPause,
         TransitionId, UpstreamCall,
     },
     journal::{RoleLost, TransitionJournal},
@@ -58,8 +57,8 @@ pub(crate) struct PowerRuntime {
     pub(crate) driver: PowerUpstream,
     pub(crate) reporter: ActionReporter,
     pub(crate) engine: SharedEngine,
-    /// Channel for power states that results of actions show.
-    pub(crate) results: mpsc::Sender<Vec<PowerState>>,
+    /// Channel for the power that results of actions show.
+    pub(crate) results: mpsc::Sender<Vec<ShownPower>>,
     pub(crate) outbox: PowerOutbox,
     /// Newest look at the transitions that are not on record.
     pub(crate) latest_look: LatestLook,

@@ -48,7 +48,7 @@ pub(crate) use self::guard::ReadingGuard;
 use crate::{
     convert::AskedFor,
     driver::{DriverFailure, NodeReading, PowerUpstream},
-    engine::{ForeignListing, SharedEngine},
+    engine::{ForeignListing, SharedEngine, ShownPower},
     known::DecisionData,
     queues::EngineQueues,
 };
@@ -74,8 +74,8 @@ pub(crate) struct PowerPoller {
     queues: EngineQueues,
     engine: SharedEngine,
     guard: ReadingGuard,
-    /// Power states that results of actions show.
-    results: mpsc::Receiver<Vec<PowerState>>,
+    /// Power that results of actions show.
+    results: mpsc::Receiver<Vec<ShownPower>>,
     /// Moments of polls.
     beats: PollBeats,
     /// Least time between polls of a node.
@@ -129,7 +129,7 @@ impl PowerPoller {
     pub(crate) fn new(
         guard: ReadingGuard,
         queues: EngineQueues,
-        results: mpsc::Receiver<Vec<PowerState>>,
+        results: mpsc::Receiver<Vec<ShownPower>>,
         pause: Duration,
     ) -> Self {
         let ReadingGuard { known, driver, engine, .. } = guard.clone();
@@ -326,6 +326,7 @@ impl PowerPoller {
             | PowerObservation::Missing
             | PowerObservation::Undefined { .. }
             | PowerObservation::On
+            | PowerObservation::OnAgain
             | PowerObservation::Off => None,
         }
     }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use chassis::{
     mesh::time,
     observe::{listen::PushEvent, reading_clock::LogicalTime},
-    process::clock,
+    process::{clock, pause},
 };
 use domain::{
     boot::{
@@ -14,18 +14,19 @@ use domain::{
         power::{
             self, Outlook,
             standing::{ArrivingAnswer, ReadingStanding, RecordedReading, answer_standing, result_standing},
+            transition::NO_GENERATION,
         },
     },
     core::{id::ComponentId, time::Timestamp, trouble::Trouble},
 };
-use proto::power::{PowerReading, PowerState};
+use proto::power::{PowerReading, PowerState, SeenOff};
 use tokio::time::Instant;
 
 use super::{NodeQuery, NodeQueryAnswer, NodeQueryBatch, PowerPoller, PowerPush, ReadingOrigin, is_doubtful};
 use crate::{
     convert::{self, AskedFor},
     driver::{DriverFailure, NodeReading},
-    engine::OpenAction,
+    engine::{OpenAction, ShownPower},
 };
 
 /// Pause before polling a node again whose reading may be from before the end of an action.
@@ -218,12 +219,12 @@ impl PowerPoller {
     }
 
     /// Stores the power that results of actions show. A result belongs to the generation of its action; if a newer
-    /// generation has been read meanwhile, its power is read again.
-    pub(super) async fn take_results(&mut self, results: Vec<PowerState>) {
+    /// generation has been read meanwhile, its power is read again. An inherited result is evidence for no generation.
+    pub(super) async fn take_results(&mut self, results: Vec<ShownPower>) {
         let (options, now) = (self.known.options.in_force(), clock::now());
         let (time, origin) = (self.readings.tick(), ReadingOrigin::now());
-        let mut standing = Vec::new();
-        for state in results {
+        let (mut standing, mut shut_down) = (Vec::new(), Vec::new());
+        for ShownPower { state, is_inherited } in results {
             let Some(component) = self.known.components.get(&state.id) else { continue };
             let id = component.id.clone();
             let shown = convert::as_shown(&state);
@@ -231,9 +232,15 @@ impl PowerPoller {
             // The action began after every earlier power-on attempt was over.
             let asked_for = AskedFor::of(&component);
             let same = asked_for.generation == state.generation;
-            let AskedFor { spent_power_ons, begun_actions, .. } =
-                if same { asked_for } else { AskedFor::default() };
-            let state = PowerState { spent_power_ons, begun_actions, ..state };
+            let seen_off = (same && state.reading() == PowerReading::Off)
+                .then_some(SeenOff { generation: state.generation, begun_actions: asked_for.begun_actions });
+            let AskedFor { generation, spent_power_ons, begun_actions } = match (is_inherited, same) {
+                (true, _) => AskedFor { generation: NO_GENERATION, ..AskedFor::default() },
+                (false, true) => asked_for,
+                (false, false) => AskedFor { generation: state.generation, ..AskedFor::default() },
+            };
+            let state = PowerState { generation, spent_power_ons, begun_actions, ..state };
+            shut_down.extend(seen_off.map(|seen_off| (id.clone(), seen_off)));
             let recorded = self.recorded(&id, &state);
             if result_standing(shown, state.generation, recorded, now) == ReadingStanding::Stands {
                 standing.push(ArrivedReading { id, state, time, origin });
@@ -244,6 +251,26 @@ impl PowerPoller {
             }
         }
         self.store(standing).await;
+        self.note_seen_off(&shut_down).await;
+    }
+
+    /// Notes when nodes were off by the results of shutdowns, where no reading shows that: a later one may show another power.
+    /// The write is retried until it is on record, because no result comes twice.
+    async fn note_seen_off(&self, shut_down: &[(ComponentId, SeenOff)]) {
+        let note = async || {
+            let states = shut_down.iter().filter_map(|(id, seen_off)| {
+                let known = self.known.state(id.as_str())?;
+                let state = convert::with_seen_off(
+                    PowerState { seen_off: Some(*seen_off), ..known.clone() },
+                    Some(&known),
+                );
+                (state.seen_off != known.seen_off).then_some(state)
+            });
+            let states: Vec<_> = states.collect();
+            if states.is_empty() { Ok(()) } else { self.known.store(states).await }
+        };
+        let warn = |fault, _| tracing::warn!(%fault, "cannot record that nodes were off, trying again");
+        pause::until_done(note, warn).await;
     }
 
     /// Returns the reading on record beside the `result` of an action.

@@ -5,6 +5,7 @@
 //! - `motion`: transitions of other clients that begin meanwhile
 //! - `evidence`: which readings count; `replicas`: two replicas on one database
 //! - `redfish`: BMCs as the upstream; `abandonment`: operators give up transitions of other clients
+//! - `shutdown`: nodes that were off since they were asked, while nobody judged them
 
 mod abandonment;
 mod crossing;
@@ -13,6 +14,7 @@ mod follow;
 mod motion;
 mod redfish;
 mod replicas;
+mod shutdown;
 mod telling;
 mod trouble;
 

@@ -141,7 +141,7 @@ fn node(node: PlannedNode) -> wire::PlannedNode {
 fn power(power: &PowerObservation) -> wire::PlannedPower {
     match power {
         PowerObservation::Unknown => wire::PlannedPower::Unspecified,
-        PowerObservation::On => wire::PlannedPower::On,
+        PowerObservation::On | PowerObservation::OnAgain => wire::PlannedPower::On,
         PowerObservation::Off | PowerObservation::OffInDoubt => wire::PlannedPower::Off,
         PowerObservation::Undefined { .. } => wire::PlannedPower::Undefined,
         PowerObservation::Missing => wire::PlannedPower::Missing,

@@ -117,7 +117,7 @@ pub struct ComponentPower {
     pub trouble: Option<Arc<Trouble>>,
     /// Number of turns of the power for the current wish.
     pub turns: PowerTurns,
-    /// Whether the last action on the power began before this generation, or was a shutdown that has had its effect.
+    /// Whether the last action on the power began before this generation.
     pub acted_before: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Memory of a shutdown, which counts only for the generation in which the node was asked, and until the node was seen off.
+//! Memory of a shutdown, which counts only for the generation in which the node was asked.
 //!
 //! A component that is enabled again, or that gets another wish, keeps its phase, its last action and its attempts, as
 //! in BOS. The node may have run for days since that shutdown, so nothing follows from it: not its time, after which a
@@ -9,7 +9,7 @@ use crate::boot::component::{
     status::{ComponentProgress, ComponentStatus, computed_progress, computed_status},
 };
 
-/// Returns whether the node was asked to shut down, or its power was cut, in the generation of `component` and since it was off.
+/// Returns whether the node was asked to shut down, or its power was cut, in the generation of `component`.
 pub(crate) fn was_asked_to_shut_down(component: &Component) -> bool {
     let actions = [Action::PoweringOffGracefully, Action::PoweringOffForcefully];
     !component.power.acted_before && actions.into_iter().any(|action| component.attempts(action) > 0)

@@ -46,7 +46,7 @@ pub(super) fn judge(
         PowerObservation::Undefined { error } => undefined(component, error),
         PowerObservation::OffInDoubt => stay(component, Reason::OffAgainstReport),
         PowerObservation::Off => off(component, evidence, options, now),
-        PowerObservation::On => on(component, evidence, options, now),
+        PowerObservation::On | PowerObservation::OnAgain => on(component, evidence, options, now),
     }
 }
 
@@ -67,7 +67,10 @@ fn proven_on(
         PowerObservation::Unknown | PowerObservation::Undefined { .. } | PowerObservation::OffInDoubt => {
             Some(on(component, evidence, options, now))
         }
-        PowerObservation::On | PowerObservation::Off | PowerObservation::Missing => None,
+        PowerObservation::On
+        | PowerObservation::OnAgain
+        | PowerObservation::Off
+        | PowerObservation::Missing => None,
     }
 }
 

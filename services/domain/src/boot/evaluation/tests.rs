@@ -24,7 +24,7 @@ mod phases;
 const NOW: Timestamp = Timestamp(10_000_000);
 
 /// Returns an enabled component of generation 7 and the evidence about it, from words:
-/// `read-before` the actions of the generation; `on`, `off`, `power:doubted`, `power:missing`, `power:undefined`, `power:undefined:why` (else power is unknown);
+/// `read-before` the actions of the generation; `on`, `on-again`, `off`, `power:doubted`, `power:missing`, `power:undefined`, `power:undefined:why` (else power is unknown);
 /// `want` a kernel, `match` it; `token:name` prepared, `reported:token:age in ms`;
 /// `boot:generation.attempt` begun under the token `begun`, `+` behind it when its actual state was reported; `cfg:name` wanted, `cfg:-` missing (else empty);
 /// `cfs:desired:status`, `cfs:-:status`, `cfs:missing` (else configuration is unknown);
@@ -66,7 +66,7 @@ fn scene(words: &str) -> (Component, Evidence) {
     for word in words.split_whitespace() {
         let (name, value) = word.split_once(':').unwrap_or((word, ""));
         match name {
-            "on" | "off" | "power" => evidence.power = power(name, value),
+            "on" | "on-again" | "off" | "power" => evidence.power = power(name, value),
             "read-before" => evidence.begun_actions = 0,
             "cfs" => evidence.configuration = configuration(value),
             "silent" => evidence.power_trouble = Some(Trouble::waiting_for(value)),
@@ -80,6 +80,7 @@ fn scene(words: &str) -> (Component, Evidence) {
 fn power(name: &str, value: &str) -> PowerObservation {
     match (name, value.split_once(':').unwrap_or((value, ""))) {
         ("on", _) => PowerObservation::On,
+        ("on-again", _) => PowerObservation::OnAgain,
         ("off", _) => PowerObservation::Off,
         (_, ("missing", _)) => PowerObservation::Missing,
         (_, ("doubted", _)) => PowerObservation::OffInDoubt,

@@ -63,8 +63,7 @@ pub fn orphaned_wait(
         AttemptFate::Taken => true,
         AttemptFate::Dropped => was_told,
     };
-    let has_effect =
-        matches!(power, PowerObservation::On | PowerObservation::Off) && !would_change(action, power);
+    let has_effect = (power.is_on() || *power == PowerObservation::Off) && !would_change(action, power);
     let is_unasked = action == Action::PoweringOffGracefully && !was_taken && !has_effect;
     Some(OrphanedWait { action, attempt, has_failed: is_unasked || component.last_action_failed() })
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::boot::component::{Action, Component};
 use crate::core::{
     clock_offset::ClockOffset,
     time::{SKEW, Timestamp},
@@ -37,6 +38,8 @@ pub enum PowerObservation {
     },
     /// The node has power.
     On,
+    /// The node has power, and was without it at some time after its last shutdown had begun: somebody else switched it on.
+    OnAgain,
     /// The node has no power.
     Off,
     /// The node had no power at a moment that may be earlier than its last report, which shows that it ran.
@@ -76,9 +79,56 @@ impl PowerObservation {
             | Self::Missing
             | Self::Undefined { .. }
             | Self::On
+            | Self::OnAgain
             | Self::Off
             | Self::OffInDoubt => self,
         }
+    }
+
+    /// Returns the observation of `component`, which was last `seen_off` then.
+    #[must_use]
+    pub fn after_shutdown(self, component: &Component, seen_off: Option<SeenOff>) -> Self {
+        match self {
+            Self::On if seen_off.is_some_and(|seen| seen.is_since_shutdown(component)) => Self::OnAgain,
+            Self::Unknown
+            | Self::Missing
+            | Self::Undefined { .. }
+            | Self::On
+            | Self::OnAgain
+            | Self::Off
+            | Self::OffInDoubt => self,
+        }
+    }
+
+    /// Returns whether the node has power.
+    pub fn is_on(&self) -> bool {
+        match self {
+            Self::On | Self::OnAgain => true,
+            Self::Unknown | Self::Missing | Self::Undefined { .. } | Self::Off | Self::OffInDoubt => false,
+        }
+    }
+}
+
+/// Moment at which a node was last seen without power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeenOff {
+    /// Generation of the component.
+    pub generation: u64,
+    /// Number of power actions of that generation that had begun.
+    pub begun_actions: u32,
+}
+
+impl SeenOff {
+    /// Returns whether the last action on the component is a shutdown of its generation, and the node was off since that began.
+    fn is_since_shutdown(self, component: &Component) -> bool {
+        let is_shutdown = matches!(
+            component.last_action(),
+            Some(Action::PoweringOffGracefully | Action::PoweringOffForcefully)
+        );
+        is_shutdown
+            && self.generation == component.generation
+            && self.begun_actions > 0
+            && self.begun_actions >= component.begun_actions()
     }
 }
 
@@ -164,6 +214,7 @@ pub fn doubt_ends(reported: Timestamp, source: ReadingSource) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::boot::component::{EventStats, LastAction, view::bare};
 
     const NOW: Timestamp = Timestamp(1_000_000);
 
@@ -185,6 +236,46 @@ mod tests {
         ];
         for (reading, error, observed, expected) in rows {
             assert_eq!(PowerObservation::of(reading, error, observed, 7), expected, "{reading:?} {observed}");
+        }
+    }
+
+    #[test]
+    fn node_is_on_again_if_it_was_off_since_its_last_shutdown_began() {
+        use PowerObservation::{Off, On, OnAgain};
+        let of = |last: Action, tries: [u32; 3]| {
+            let [on, asked, forced] = tries.map(Some);
+            let stats = EventStats {
+                power_on_attempts: on,
+                power_off_graceful_attempts: asked,
+                power_off_forceful_attempts: forced,
+            };
+            bare().with(|one| {
+                one.generation = 7;
+                one.power.event_stats = Some(stats);
+                one.power.last_action = Some(LastAction { action: Some(last), ..LastAction::default() });
+            })
+        };
+        let asked = || of(Action::PoweringOffGracefully, [1, 1, 0]);
+        let seen = |generation, begun_actions| Some(SeenOff { generation, begun_actions });
+        let rows = [
+            ("never seen off", asked(), None, On, On),
+            ("seen off since it was asked", asked(), seen(7, 2), On, OnAgain),
+            ("seen off before it was asked", asked(), seen(7, 1), On, On),
+            ("seen off in an earlier generation", asked(), seen(6, 9), On, On),
+            ("forced since", of(Action::PoweringOffForcefully, [1, 1, 1]), seen(7, 2), On, On),
+            (
+                "seen off since it was forced",
+                of(Action::PoweringOffForcefully, [1, 1, 1]),
+                seen(7, 3),
+                On,
+                OnAgain,
+            ),
+            ("switched on by us", of(Action::PoweringOn, [1, 1, 0]), seen(7, 2), On, On),
+            ("no action", of(Action::PoweringOffGracefully, [0, 0, 0]), seen(7, 0), On, On),
+            ("off", asked(), seen(7, 2), Off, Off),
+        ];
+        for (name, component, seen_off, power, expected) in rows {
+            assert_eq!(power.after_shutdown(&component, seen_off), expected, "{name}");
         }
     }
 

@@ -84,11 +84,6 @@ fn power_off_is_asked_for_and_then_forced() {
         ("forced, none left", off(Force, 300_001, [0, 1, 3]), exhausted),
         ("asked before it was off and on again", off(Ask, 300_001, [0, 0, 0]), act(Ask, 1)),
         ("forced before it was off and on again", off(Force, 0, [0, 0, 0]), act(Ask, 1)),
-        (
-            "seen off since it was asked",
-            off(Ask, 300_001, [0, 1, 0]).with(|one| one.power.acted_before = true),
-            act(Ask, 2),
-        ),
     ];
     for (name, component, expected) in rows {
         assert_eq!(decide(&component, &PowerObservation::On, &Options::default(), NOW), expected, "{name}");
@@ -97,6 +92,22 @@ fn power_off_is_asked_for_and_then_forced() {
     undated.power.last_action =
         Some(LastAction { last_updated: None, ..undated.power.last_action.clone().expect("given") });
     assert_eq!(decide(&undated, &PowerObservation::On, &Options::default(), NOW), act(Force, 1));
+}
+
+#[test]
+fn node_that_was_off_since_it_was_asked_is_asked_again() {
+    use Action::{PoweringOffForcefully as Force, PoweringOffGracefully as Ask};
+    let off = |last, age, tries| component(Phase::PoweringOff, last, age, tries);
+    let rows = [
+        ("just asked", off(Ask, 0, [0, 1, 0]), act(Ask, 2)),
+        ("asked longer ago than allowed", off(Ask, 300_001, [0, 1, 0]), act(Ask, 2)),
+        ("forced", off(Force, 300_001, [0, 1, 1]), act(Ask, 2)),
+        ("it cannot be asked again", off(Ask, 300_001, [0, 3, 0]), nothing(PowerIdle::Exhausted)),
+    ];
+    for (name, component, expected) in rows {
+        let decision = decide(&component, &PowerObservation::OnAgain, &Options::default(), NOW);
+        assert_eq!(decision, expected, "{name}");
+    }
 }
 
 #[test]

@@ -286,8 +286,11 @@ impl EngineScene {
                 format!("decide on {} in {} s", list(ids), pause.as_secs_f64())
             }
             EngineCommand::Read(ids) => format!("read {}", list(ids)),
-            EngineCommand::ShowPower(states) => {
-                let shown = states.iter().map(|state| format!("{} is {:?}", state.id, state.reading()));
+            EngineCommand::ShowPower(shown) => {
+                let shown = shown.iter().map(|ShownPower { state, is_inherited }| {
+                    let once = if *is_inherited { ", or was once" } else { "" };
+                    format!("{} is {:?}{once}", state.id, state.reading())
+                });
                 shown.collect::<Vec<_>>().join(", ")
             }
             EngineCommand::GiveUp(upstream_id) => format!("give up {upstream_id}"),

@@ -38,8 +38,6 @@ pub enum Consequence {
     },
     /// An attempt at a power-off begins: the last report does not show any more that the node runs.
     ShutdownBegan,
-    /// The shutdown has had its effect. A node that runs later, because somebody switched it on, is asked again before it is cut off.
-    ShutdownSpent,
     /// A refusal has spent an attempt at a power-on.
     PowerOnSpent {
         /// Number of the attempt, counted from 1.
@@ -83,7 +81,6 @@ impl Consequence {
                 component.reported.running_report = None;
             }
             Self::ShutdownBegan => component.reported.running_report = None,
-            Self::ShutdownSpent => component.power.acted_before = true,
             Self::PowerOnSpent { attempt } => {
                 component.power.event_stats.get_or_insert_default().power_on_attempts = Some(attempt);
             }

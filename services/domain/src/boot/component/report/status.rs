@@ -76,7 +76,6 @@ impl StatusReport {
 
 /// Writes the decision about a component, with the consequences of BOS reference 5.3.2: a finished phase zeroes the
 /// counters of attempts, and leaving `powering_off` forgets the reported boot, unless nobody had asked the node to shut down.
-/// A node that is off has spent its shutdown.
 /// Where a finished component stays enabled a generation begins: later work on it is separate from the work before.
 ///
 /// A decision is stale when the component has changed in any way since it was evaluated, or was decided on by newer
@@ -114,10 +113,8 @@ impl AuthorReport for StatusReport {
         let has_moved = self.phase != before.phase();
         let has_finished = has_moved && self.phase == Phase::None;
         let has_failed = self.action_failed && !before.last_action_failed();
-        let has_gone_off = before.phase() == Phase::PoweringOff && self.phase == Phase::PoweringOn;
         let consequences = [
             (self.outdates_report(before), Consequence::ReportForgotten),
-            (has_gone_off, Consequence::ShutdownSpent),
             (has_finished, Consequence::AttemptsForgotten),
             (has_failed, Consequence::ActionFailed),
             (self.settled, Consequence::Disabled),

@@ -266,18 +266,6 @@ fn status_report(phase: Phase) -> StatusReport {
 }
 
 #[test]
-fn shutdown_is_spent_once_the_node_was_seen_off() {
-    let off = stored(Phase::PoweringOff, Action::PoweringOffGracefully);
-    assert!(off.was_asked_to_shut_down());
-    let seen_off = record(&off, &status_report(Phase::PoweringOn), NOW).unwrap().expect("a change");
-    assert!(!seen_off.was_asked_to_shut_down(), "somebody else may switch it on");
-    // The next power-on is an action of this generation again.
-    let on = stored(Phase::PoweringOn, Action::PoweringOn);
-    let running = record(&on, &status_report(Phase::PoweringOff), NOW).unwrap().expect("a change");
-    assert!(running.was_asked_to_shut_down(), "attempts of the generation count until the node was off");
-}
-
-#[test]
 fn statuses_have_consequences() {
     let off = stored(Phase::PoweringOff, Action::PoweringOffGracefully);
     let on = stored(Phase::PoweringOn, Action::PoweringOn);

@@ -195,6 +195,8 @@ fn nodes_without_attempts_left_are_given_up() {
             "on want tries:3/3/0 last:powering_on:1200001 phase:powering_on cfs:-:",
             "on tries:0/3/0 last:powering_off_gracefully:1 phase:powering_off",
             "on tries:0/1/3 last:powering_off_gracefully:300001 phase:powering_off",
+            "on-again tries:0/2/0 last:powering_off_gracefully:1 phase:powering_off",
+            "on-again tries:0/3/0 last:powering_off_gracefully:1 phase:powering_off",
             "on tries:0/1/2 last:powering_off_forcefully:300001 phase:powering_off",
             "on tries:0/1/3 last:powering_off_forcefully:300000 phase:powering_off",
             "on tries:0/1/3 last:powering_off_forcefully:300001 phase:powering_off",
@@ -231,6 +233,10 @@ fn nodes_without_attempts_left_are_given_up() {
                 power_off_needed: 'powering_off' error ''
             on tries:0/1/3 last:powering_off_gracefully:300001 phase:powering_off
                 retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached: the node is on (forced power-offs: 3), and no service reported a failure'
+            on-again tries:0/2/0 last:powering_off_gracefully:1 phase:powering_off
+                power_off_needed: 'powering_off' error ''
+            on-again tries:0/3/0 last:powering_off_gracefully:1 phase:powering_off
+                retries_exhausted: 'powering_off' failed settled error 'the retry limit was reached: the node is on (requests to shut down: 3), and no service reported a failure'
             on tries:0/1/2 last:powering_off_forcefully:300001 phase:powering_off
                 power_off_needed: 'powering_off' error ''
             on tries:0/1/3 last:powering_off_forcefully:300000 phase:powering_off

@@ -88,7 +88,7 @@ impl PlannedNode {
     /// Returns whether the power of the node is known.
     pub fn is_known(&self) -> bool {
         match self.power {
-            PowerObservation::On | PowerObservation::Off => true,
+            PowerObservation::On | PowerObservation::OnAgain | PowerObservation::Off => true,
             PowerObservation::OffInDoubt
             | PowerObservation::Unknown
             | PowerObservation::Missing
