@@ -174,6 +174,12 @@ pub fn last_look(caller: Caller, longest_call: Duration) -> Duration {
     }
 }
 
+/// Returns until when the upstream can take a call that was recorded as made at `sent_at`, and that waits no longer than
+/// `longest_call` for its answer.
+pub fn call_is_over(sent_at: Timestamp, longest_call: Duration) -> Timestamp {
+    sent_at.plus(longest_call + QUIET)
+}
+
 /// Judges by the newest reading whether `action` may still have its effect. The action has the time of the options (BOS
 /// reference 4, `max_power_on_wait_time` and `max_power_off_wait_time`); when the upstream is done with it, only an
 /// operating system that was asked to shut down still may take as long.

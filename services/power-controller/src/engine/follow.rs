@@ -180,7 +180,7 @@ impl PowerEngine {
 /// Returns the time in which the upstream took an accepted transition.
 fn taken_within(transition: &PowerTransition, clock: Option<ClockOffset>) -> SearchWindow {
     let until = transition.accepted_at.unwrap_or(Timestamp(i64::MAX));
-    SearchWindow { from: convert::earliest(transition), until, clock }
+    SearchWindow { from: convert::earliest(transition), ours_until: Some(until), until, clock }
 }
 
 /// Returns whether the answer has the first results of the transition, or its end: then others that were sent with the

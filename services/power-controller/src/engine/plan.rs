@@ -145,6 +145,9 @@ pub(crate) enum TransitionEvidence<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SearchWindow {
     pub(crate) from: Timestamp,
+    /// Latest time at which a transition with the same request is taken for ours. A later one may be another client's.
+    /// `None`: the time of our call is not on record, so nothing is taken for ours.
+    pub(crate) ours_until: Option<Timestamp>,
     pub(crate) until: Timestamp,
     /// Offset of the upstream's clock; `None`: unknown.
     pub(crate) clock: Option<ClockOffset>,
@@ -163,22 +166,32 @@ impl SearchWindow {
         self.from.minus(AHEAD)
     }
 
-    /// Returns whether the window allows the upstream's time of the transition; `None`: undecidable. A time in whole seconds
+    /// Returns whether the upstream took the transition after our call was over, whatever our clock was.
+    fn is_after_call(&self, one: &UpstreamTransition) -> bool {
+        let clock = self.clock.filter(|_| one.at < Timestamp(i64::MAX));
+        let window = clock.zip(self.ours_until);
+        window.is_some_and(|(clock, until)| {
+            !clock.may_be_within(one.at, one.resolution, self.earliest(), until.plus(AHEAD))
+        })
+    }
+
+    /// Returns whether the upstream's time of the transition is that of ours; `None`: undecidable. A time in whole seconds
     /// that may lie in the window is that of any transition of the same second.
     fn allows(&self, one: &UpstreamTransition) -> Option<bool> {
         let clock = self.clock.filter(|_| one.at < Timestamp(i64::MAX))?;
-        let may_be_from = |from| clock.may_be_within(one.at, one.resolution, from, self.until);
-        match may_be_from(self.from) {
+        let may_be_within = |from, until| clock.may_be_within(one.at, one.resolution, from, until);
+        match self.ours_until.is_some_and(|until| may_be_within(self.from, until)) {
             true if one.resolution >= COARSE => None,
             true => Some(true),
-            false => (!may_be_from(self.earliest())).then_some(false),
+            false => (!may_be_within(self.earliest(), self.until)).then_some(false),
         }
     }
 }
 
 /// Searches the upstream's records for `transition`: the one with the same action on the same nodes that the upstream
-/// took within the `window`. A record that began seconds earlier belongs to another client, and a record that
-/// `is_claimed` belongs to another transition of ours.
+/// took while our call can have been under way. A record that began seconds earlier belongs to another client, and a record
+/// that `is_claimed` belongs to another transition of ours. A record from after the call that the `window` still allows may be
+/// either.
 pub(crate) fn evidence<'a>(
     transition: &PowerTransition,
     accepted: &'a [UpstreamTransition],
@@ -203,7 +216,9 @@ pub(crate) fn evidence<'a>(
     if candidates().any(may_become) {
         return TransitionEvidence::Perhaps;
     }
-    match same().max_by_key(|one| (one.open, one.at)) {
+    // One that began after our call and is over was another client's, or was not needed any more.
+    let undated = same().filter(|one| one.open || !window.is_after_call(one));
+    match undated.max_by_key(|one| (one.open, one.at)) {
         Some(undated) => TransitionEvidence::Undated { id: &undated.id, open: undated.open },
         None => TransitionEvidence::Missing,
     }

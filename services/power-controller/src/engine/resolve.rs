@@ -2,8 +2,9 @@
 //!
 //! A transition is recognised by its action, its nodes and the time at which the upstream took it, by the upstream's
 //! clock as far as that was measured. A transition that began seconds before ours was sent belongs to another client. A
-//! transition that began just before is undecidable, since our clock may have been ahead. An upstream that loses its
-//! records when it restarts is asked again: that cannot be distinguished from a call that never arrived.
+//! transition that began just before is undecidable, since our clock may have been ahead, and so is one that began after
+//! our call was over. An upstream that loses its records when it restarts is asked again: that cannot be distinguished from
+//! a call that never arrived.
 
 use std::{
     collections::HashSet,
@@ -52,7 +53,8 @@ impl PowerEngine {
     }
 
     /// Returns the time in which the upstream can have taken a transition in doubt: from the moment at which its call
-    /// was recorded until its caller was gone for good.
+    /// was recorded until its caller was gone for good. After a restart that may be hours, in which others may have requested
+    /// the same; ours is one from the time that a single call takes.
     fn window(
         &mut self,
         transition: &PowerTransition,
@@ -61,10 +63,12 @@ impl PowerEngine {
         seen: EventContext<'_>,
     ) -> SearchWindow {
         let (since, caller) = self.transitions.doubt(&transition.id, asked_at);
-        let last = power::last_look(caller, seen.upstream_deadline());
+        let longest_call = seen.upstream_deadline();
         let doubted = seen.now.instant.saturating_duration_since(since);
-        let until = Timestamp(seen.now.at.0 - millis(doubted)).plus(last);
-        SearchWindow { from: convert::earliest(transition), until, clock }
+        let until = Timestamp(seen.now.at.0 - millis(doubted)).plus(power::last_look(caller, longest_call));
+        let ours_until =
+            transition.sent_at.map(|sent_at| power::call_is_over(sent_at, longest_call).min(until));
+        SearchWindow { from: convert::earliest(transition), ours_until, until, clock }
     }
 
     /// Concludes from a search about transitions in doubt.

@@ -215,6 +215,50 @@ async fn a_foreign_transition_that_began_before_ours_is_not_adopted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_foreign_transition_that_began_while_ours_was_in_doubt_is_not_adopted() {
+    let mut mesh = ControllerMesh::started().await;
+    mesh.pcs.trouble("create", Some(PcsTrouble::Hangs));
+    mesh.power_on(&["x1"]).await;
+    let sent = mesh.until_delivery(Delivery::Unknown).await;
+    mesh.stop().await;
+    mesh.age(&sent, Duration::from_secs(60)).await;
+    mesh.pcs.add_transition(foreign("admin", "On", "x1"));
+    mesh.pcs.trouble("create", None);
+    mesh.start().await;
+    mesh.until_called("GET /transitions/admin", 3).await;
+    let ours = mesh.transitions().await.pop().unwrap();
+    assert_eq!((ours.delivery(), ours.upstream_id.as_str()), (Delivery::Unknown, ""));
+    mesh.pcs.set_power(&["x1"], "on", &later());
+    mesh.pcs.complete_all();
+    mesh.until_read("x1", PowerReading::On).await;
+    let is_over = || async { mesh.transitions().await.is_empty().then_some(()) };
+    until("nothing to be done any more", is_over).await;
+    assert_eq!((mesh.pcs.taken(), mesh.pcs.count("DELETE")), (vec!["On x1".to_owned()], 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transition_with_which_the_upstream_begins_again_is_waited_for_until_it_is_given_up() {
+    let mut mesh = ControllerMesh::started().await;
+    mesh.power_off(&["x1"]).await;
+    mesh.until_taken(1).await;
+    mesh.pcs.set_tasks(&["x1"], "succeeded", "", "");
+    mesh.pcs.set_status("completed");
+    let over = mesh.until_delivery(Delivery::Finished).await;
+    mesh.stop().await;
+    mesh.pcs.set_tasks(&["x1"], "in-progress", "Applying transition", "");
+    mesh.pcs.set_status("in-progress");
+    mesh.pcs.set_power(&["x1"], "off", &later());
+    mesh.assign(&["x1"], Phase::PoweringOn).await;
+    mesh.start().await;
+    mesh.until_waiting_for("x1", "t-1").await;
+    let id = over.id;
+    let request = AbandonTransitionRequest { id, request_id: "r1".to_owned(), ..Default::default() };
+    mesh.client().abandon_transition(request).await.unwrap();
+    mesh.pcs.set_power(&["x1"], "off", &later());
+    assert_eq!(mesh.until_taken(2).await[1], "On x1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn shutdown_that_ended_before_the_start_may_have_its_effect() {
     let mut mesh = ControllerMesh::new(Options::default()).await;
     mesh.pcs.add_transition(foreign("admin", "Soft-Off", "x1"));

@@ -269,8 +269,8 @@ impl ControllerMesh {
             chassis::store::ledger::Ledger::<crate::TransitionTable>::open(&context, database.clone());
         let ledger = ledger.await.unwrap();
         let mut aged = transition_from_wire(transition.clone());
-        for at in [&mut aged.sent_at, &mut aged.accepted_at] {
-            at.as_mut().unwrap().0 -= i64::try_from(age.as_millis()).unwrap();
+        for at in [&mut aged.sent_at, &mut aged.accepted_at].into_iter().flatten() {
+            at.0 -= i64::try_from(age.as_millis()).unwrap();
         }
         let write = ledger.write(move |draft| {
             draft.put(aged);

@@ -271,11 +271,12 @@ fn ours() -> PowerTransition {
     }
 }
 
-/// Returns a window between 49 and 52 s by a clock that agrees with ours.
+/// Returns a window between 49 and 60 s by a clock that agrees with ours, in which the call was over at 52 s.
 fn window() -> SearchWindow {
     let at = Timestamp(50_000);
     let clock = ClockOffset::measure(at, at, at, Duration::from_millis(1));
-    SearchWindow { from: Timestamp(49_000), until: Timestamp(52_000), clock }
+    let ours_until = Some(Timestamp(52_000));
+    SearchWindow { from: Timestamp(49_000), ours_until, until: Timestamp(60_000), clock }
 }
 
 #[test]
@@ -326,7 +327,22 @@ fn a_lost_transition_is_recognised_by_action_nodes_and_time() {
             TransitionEvidence::Undated { id: "t1", open: true },
         ),
         ("it began seconds before", vec![cut(45_000)], TransitionEvidence::Missing),
-        ("it began after our caller had gone", vec![at(52_200, &same)], TransitionEvidence::Missing),
+        ("it began after our caller had gone", vec![at(60_200, &same)], TransitionEvidence::Missing),
+        (
+            "it began after our call was over",
+            vec![at(55_000, &same)],
+            TransitionEvidence::Undated { id: "t1", open: true },
+        ),
+        (
+            "it began after our call was over, and is over",
+            vec![UpstreamTransition { open: false, ..at(55_000, &same) }],
+            TransitionEvidence::Missing,
+        ),
+        (
+            "ours is there beside one that began later",
+            vec![at(55_000, &theirs("t2", Some(OFF), &["x1", "x2"])), same.clone()],
+            TransitionEvidence::Found("t1"),
+        ),
         (
             "another of ours was taken under the id",
             vec![theirs("old", Some(OFF), &["x1", "x2"])],
@@ -370,6 +386,13 @@ fn a_lost_transition_is_recognised_by_action_nodes_and_time() {
         unknown,
         TransitionEvidence::Undated { id: "t1", open: true },
         "a clock that is not known adopts nothing"
+    );
+    let unsent = SearchWindow { ours_until: None, ..window() };
+    let unknown = evidence(&ours(), std::slice::from_ref(&same), &unsent, |_| false);
+    assert_eq!(
+        unknown,
+        TransitionEvidence::Undated { id: "t1", open: true },
+        "without the time of our call nothing is adopted"
     );
     let nameless = PowerTransition { action: None, ..ours() };
     assert_eq!(evidence(&nameless, &[same], &window(), |_| false), TransitionEvidence::Missing);
