@@ -10,7 +10,10 @@ use std::{sync::Arc, time::Duration};
 
 use chassis::{
     Context, Fault, Settings,
-    store::ledger::{Draft, Ledger, ResumeToken, Selection},
+    store::{
+        backup,
+        ledger::{Draft, Ledger, ResumeToken, Selection},
+    },
 };
 use expect_test::expect;
 use futures_util::{FutureExt, StreamExt, future::join_all};
@@ -430,6 +433,40 @@ async fn restored_file_refuses_watches_of_the_lost_history() {
     assert_eq!(watched(&ledger, lost).await, Err(Fault::ResumeExpired(2)));
     assert!(watched(&ledger, kept).await.is_ok(), "both histories have it");
     close(context, connection).await;
+}
+
+#[tokio::test]
+async fn backup_begins_another_incarnation_when_it_is_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let [file, backup] = ["notes.db", "backup.db"].map(|name| directory.path().join(name));
+    let [database, restored] = [&file, &backup]
+        .map(|file| test_databases::EmptyDatabase::at(format!("sqlite://{}?mode=rwc", file.display())));
+    let context = Context::new(Settings::default());
+    let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(&database).await).await.unwrap();
+    put(&ledger, "a", "one").await;
+    put(&ledger, "b", note::DOUBTFUL).await;
+    let kept = watched(&ledger, ResumeToken::default()).await.unwrap();
+    backup::copy_database(&file, &backup).await.unwrap();
+    stop(context).await;
+
+    let again = directory.path().join("again.db");
+    std::fs::copy(&backup, &again).unwrap();
+    let again = test_databases::EmptyDatabase::at(format!("sqlite://{}", again.display()));
+    let reopened = async |database: &test_databases::EmptyDatabase| {
+        let context = Context::new(Settings::default());
+        let ledger: Ledger<Notes> = Ledger::open(&context, note::connect(database).await).await.unwrap();
+        let watch = watched(&ledger, kept).await;
+        let found = (texts(&ledger), ledger.view().revision());
+        stop(context).await;
+        (found, watch)
+    };
+    let ((texts, revision), watch) = reopened(&restored).await;
+    assert_eq!(texts, ["a=one@1".to_owned(), format!("b=as of {}@{revision}", revision - 1)]);
+    assert_eq!(watch, Err(Fault::ResumeExpired(2)));
+    let ((_, same), _) = reopened(&restored).await;
+    assert_eq!(same, revision, "it is a database like any other from then on");
+    let ((_, other), _) = reopened(&again).await;
+    assert!(other > revision, "what followed the same backup before has other revisions");
 }
 
 #[tokio::test]

@@ -13,6 +13,8 @@ use sea_orm::sqlx::{
     sqlite::SqliteConnectOptions,
 };
 
+use crate::store::ledger::COPY;
+
 /// Wait for a lock of SQLite: commits take milliseconds.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -29,7 +31,7 @@ pub fn file_of(url: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// Copies the database `file` to `copy`, which is created. The part that has it open may write meanwhile: the copy has
-/// every commit before its begin, and none after it.
+/// every commit before its begin, and none after it. A part that opens the copy knows that later commits are missing.
 ///
 /// # Errors
 /// There is no database, `copy` exists, or the disk is full.
@@ -42,7 +44,19 @@ pub async fn copy_database(file: &Path, copy: &Path) -> anyhow::Result<()> {
     let target = copy.to_str().context("the path is no text")?;
     query("VACUUM INTO ?").bind(target).execute(&mut database).await.with_context(unreadable)?;
     database.close().await?;
+    mark(copy).await.with_context(|| format!("cannot mark {} as a copy", copy.display()))?;
     created.sync_all().with_context(|| format!("cannot sync {}", copy.display()))
+}
+
+/// Marks the database `copy` as one from which later commits are missing. One without a ledger, or of a version that knew no
+/// mark, gets none.
+async fn mark(copy: &Path) -> Result<(), sqlx::Error> {
+    let mut database = open(copy).await?;
+    let marks = "SELECT count(*) FROM pragma_table_info('revisions') WHERE name = 'lineage'";
+    if query_scalar::<_, i64>(marks).fetch_one(&mut database).await? > 0 {
+        query("UPDATE revisions SET lineage = ?").bind(COPY).execute(&mut database).await?;
+    }
+    database.close().await
 }
 
 /// Returns whether a process has the database `file` open. If none has, its log is written into it.

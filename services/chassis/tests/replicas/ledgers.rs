@@ -245,13 +245,15 @@ async fn what_commits_may_be_lost_of_becomes_what_it_has_to_be_then() {
     .await;
     let revision = one.put("new", "").await;
     two.ledger.fresh().await.unwrap();
+    // After the break there is one commit for what is doubted, and one for what is new.
+    let since_break = format!("as of {}", revision - 2);
     for replica in [&one, &two] {
         assert_eq!(replica.text("kept").as_deref(), Some("text"));
-        assert_eq!(replica.text("doubted").as_deref(), Some("as of 1000003"));
+        assert_eq!(replica.text("doubted"), Some(since_break.clone()));
     }
-    assert_eq!(revision, 1_000_005, "after the break one for what is doubted, and one for what is new");
+    assert!(revision > 1_000_000_000_000, "{revision} may have been given before");
     let again = Replica::start(&database).await;
-    assert_eq!(again.text("doubted").as_deref(), Some("as of 1000003"));
+    assert_eq!(again.text("doubted"), Some(since_break));
     for replica in [one, two, again] {
         replica.stop().await;
     }
@@ -304,14 +306,11 @@ async fn a_copy_of_a_database_goes_on_above_what_nobody_can_know_that_it_lost() 
     first.sql("UPDATE revisions SET lineage = '1/00000001' WHERE kind = 'note'").await;
     first.stop().await;
     let (one, two) = (Replica::start(&database).await, Replica::start(&database).await);
-    assert_eq!(
-        one.put("new", "").await,
-        1_000_003,
-        "after the break one for what is doubted, and one for what is new"
-    );
+    let revision = one.put("new", "").await;
     two.ledger.fresh().await.unwrap();
-    assert_eq!(two.text("doubted").as_deref(), Some("as of 1000001"));
-    assert_eq!(two.put("next", "").await, 1_000_004, "it is known where this database comes from");
+    // After the break there is one commit for what is doubted, and one for what is new.
+    assert_eq!(two.text("doubted"), Some(format!("as of {}", revision - 2)));
+    assert_eq!(two.put("next", "").await, revision + 1, "it is known where this database comes from");
     for replica in [one, two] {
         replica.stop().await;
     }

@@ -6,7 +6,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::lineage::{LineageComparison, LineageSource};
+use super::lineage::{COPY, LineageComparison, LineageSource};
 use crate::store::{hints::CHANNEL, resource::ResourceDeletion};
 
 pub(super) mod revision {
@@ -80,6 +80,8 @@ pub(super) struct LedgerPosition {
     pub(super) compacted: u64,
     /// Nil in a database from before there were any.
     pub(super) incarnation: Uuid,
+    /// Whether this is a backup, which lacks later commits.
+    pub(super) is_copy: bool,
 }
 
 /// The row of a kind, locked until the end of the transaction.
@@ -128,7 +130,12 @@ pub(super) async fn position(on: &impl ConnectionTrait, kind: &str) -> Result<Le
     let found = revision::Entity::find_by_id(kind).one(on).await?;
     let found = found.ok_or_else(|| DbErr::RecordNotFound(format!("revision of {kind}")))?;
     let last = LedgerCommit { revision: unsigned(found.revision), id: id(&found.last_commit) };
-    Ok(LedgerPosition { last, compacted: unsigned(found.compacted), incarnation: id(&found.incarnation) })
+    Ok(LedgerPosition {
+        last,
+        compacted: unsigned(found.compacted),
+        incarnation: id(&found.incarnation),
+        is_copy: found.lineage == COPY,
+    })
 }
 
 /// Locks `kind` for this transaction, after any other holder.
@@ -150,7 +157,7 @@ pub(super) async fn lock(
     let last = LedgerCommit { revision: unsigned(row.try_get("", "revision")?), id: id(&last_commit) };
     let incarnation: String = row.try_get("", "incarnation")?;
     let compacted = unsigned(row.try_get("", "compacted")?);
-    let position = LedgerPosition { last, compacted, incarnation: id(&incarnation) };
+    let position = LedgerPosition { last, compacted, incarnation: id(&incarnation), is_copy: false };
     let lineage = LineageComparison { written: row.try_get("", "lineage")?, now: row.try_get("", "of_now")? };
     Ok(LockedRow { position, lineage, transaction: row.try_get("", "transaction")? })
 }
@@ -226,6 +233,7 @@ pub(super) async fn advance(
     let moved = revision::Entity::update_many()
         .col_expr(revision::Column::Revision, Expr::value(revision))
         .col_expr(revision::Column::LastCommit, Expr::value(id))
+        .col_expr(revision::Column::Lineage, Expr::value(lineage))
         .col_expr(revision::Column::Incarnation, Expr::value(incarnation))
         .filter(revision::Column::Kind.eq(kind))
         .filter(revision::Column::Revision.eq(signed(from)))

@@ -1,9 +1,9 @@
 //! Incarnations of a ledger: the histories between which revisions must not be compared.
 //!
-//! An incarnation begins with an empty store and with each detected loss of commits. A restored SQLite file is
-//! indistinguishable from the file that it replaced, so on SQLite each start begins an incarnation too; that one names
-//! the incarnation of the file and the revision at which it took over, so that watchers resume across an ordinary
-//! restart, and only revisions beyond that one belong to a lost history.
+//! An incarnation begins with an empty store and with each detected loss of commits. Where a SQLite file was copied by other
+//! means than a backup, nothing tells it from the file that it replaced, so on SQLite each start begins an incarnation too;
+//! that one names the incarnation of the file and the revision at which it took over, so that watchers resume across an
+//! ordinary restart, and only revisions beyond that one belong to a lost history.
 
 use proto::WatchRequest;
 use tonic::{

@@ -6,11 +6,15 @@
 //! PostgreSQL changes with every promotion and every recovery to a point in time, and the number of the table, which
 //! changes when a dump is loaded.
 //!
-//! Files that were put back unchanged while the server was stopped cannot be detected.
+//! Files that were put back unchanged while the server was stopped cannot be detected. A file of SQLite has no lineage; its
+//! backups are marked as copies.
 
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, Statement};
 
 use crate::store::database;
+
+/// Lineage in a backup of a SQLite file, until a ledger has begun another incarnation in it.
+pub(crate) const COPY: &str = "copy";
 
 /// Constant while a server runs. Read once, because PostgreSQL reads it from a file.
 const IDENTITY: &str = "SELECT system_identifier AS identity FROM pg_control_system()";

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use sea_orm::DbErr;
 
 use super::{
-    LedgerTransaction, Table,
+    LedgerStore, LedgerTransaction, Table,
     bookkeeping::LedgerCommit,
     draft::{DraftChanges, number},
     showing::show,
     state::LoadedState,
     store::CommitsSince,
 };
-use crate::store::resource::Resource;
+use crate::{process::clock, store::resource::Resource};
 
 /// Distance of the new revisions above the shown ones: other replicas may have shown more, but never by so much.
 const MARGIN: u64 = 1_000_000;
@@ -21,6 +21,9 @@ const MARGIN: u64 = 1_000_000;
 /// commits, would reuse their revisions for other changes. So revisions continue above all that any replica has shown,
 /// of which this one has shown up to `shown`; watches start over; and every resource passes through
 /// `Table::after_loss`, because changes to it may be missing.
+///
+/// The same backup may be restored again, and nobody knows the revisions that followed it before. They were below the time at
+/// which they were given, in microseconds since 1970: a kind has fewer commits than that.
 pub(super) async fn mend<T: Table>(
     transaction: &mut LedgerTransaction<T>,
     since: CommitsSince<T::Kind>,
@@ -36,10 +39,27 @@ pub(super) async fn mend<T: Table>(
         shown,
         "the database has lost commits or may have; every watch starts over"
     );
-    let commit = transaction.break_off(revision, shown + MARGIN).await?;
+    let microseconds = clock::now().0.saturating_mul(1_000);
+    let now = u64::try_from(microseconds).unwrap_or_default();
+    let commit = transaction.break_off(revision, now.max(shown + MARGIN)).await?;
     match since.moved_to(commit) {
         CommitsSince::Anew(everything) => Ok(CommitsSince::Anew(begin_anew(transaction, everything).await?)),
         changes @ CommitsSince::Changes { .. } => Ok(changes),
+    }
+}
+
+/// Begins another incarnation of a kind with `everything` of a database that is a backup.
+pub(super) async fn mend_copy<T: Table>(
+    store: &LedgerStore<T>,
+    everything: LoadedState<T::Kind>,
+) -> Result<LoadedState<T::Kind>, DbErr> {
+    let shown = everything.last.revision;
+    let mut transaction = store.begin().await?;
+    let since = mend(&mut transaction, CommitsSince::Anew(everything), shown).await?;
+    transaction.commit().await?;
+    match since {
+        CommitsSince::Anew(everything) => Ok(everything),
+        CommitsSince::Changes { .. } => store.read_everything().await,
     }
 }
 

@@ -57,6 +57,7 @@ pub use events::EventRule;
 pub use facets::OneOf;
 pub use history::EventHistories;
 pub use incarnation::{ResumeToken, named as named_incarnation};
+pub(crate) use lineage::COPY;
 pub use migrations::Migrations;
 pub(crate) use owner::OwnerView;
 pub use serving::{Responses, Selection, WatchResponse};
@@ -120,7 +121,10 @@ impl<T: Table> Ledger<T> {
         let heard =
             store.others().map_or_else(|| watch::channel(0).1, |others| others.subscribe(T::Kind::KIND));
         let fresh = FreshnessCheck::new(&store);
-        let everything = store.read_everything().await?;
+        let mut everything = store.read_everything().await?;
+        if store.is_copy().await? {
+            everything = loss::mend_copy(&store, everything).await?;
+        }
         let last = everything.last;
         let view = Arc::new(LedgerView::new(everything));
         context.shared.of::<OwnerView<_>>().set(&view);

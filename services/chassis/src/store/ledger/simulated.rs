@@ -85,6 +85,14 @@ impl<T: Table> LedgerStore<T> {
         }
     }
 
+    pub(super) async fn is_copy(&self) -> Result<bool, DbErr> {
+        match self {
+            Self::Database(store) => store.is_copy().await,
+            Self::Disk(disk, None) => Ok(disk.read(position::<T::Kind>).await?.is_copy),
+            Self::Disk(_, Some(_)) => Ok(false),
+        }
+    }
+
     pub(super) async fn read_since(&self, held: LedgerCommit) -> Result<CommitsSince<T::Kind>, DbErr> {
         match self {
             Self::Database(store) => store.read_since(held).await,
@@ -273,7 +281,12 @@ fn last<R>(table: &DiskTable<R>) -> LedgerCommit {
 }
 
 fn position<R>(table: &DiskTable<R>) -> LedgerPosition {
-    LedgerPosition { last: last(table), compacted: table.compacted, incarnation: table.incarnation }
+    LedgerPosition {
+        last: last(table),
+        compacted: table.compacted,
+        incarnation: table.incarnation,
+        is_copy: table.is_another_copy,
+    }
 }
 
 fn everything<R: Resource>(table: &DiskTable<R>, remembers: Option<usize>) -> LoadedState<R> {

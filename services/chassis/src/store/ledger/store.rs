@@ -82,6 +82,11 @@ impl<T: Table> TableStore<T> {
         Ok(everything)
     }
 
+    /// Returns whether the database is a backup that no ledger of the kind was opened on yet.
+    pub(super) async fn is_copy(&self) -> Result<bool, DbErr> {
+        Ok(self.others.is_none() && self.position().await?.is_copy)
+    }
+
     /// Reads the commits after `held` in one consistent snapshot.
     pub(super) async fn read_since(&self, held: LedgerCommit) -> Result<CommitsSince<T::Kind>, DbErr> {
         let snapshot = self.snapshot().await?;
@@ -280,7 +285,7 @@ async fn read_everything<T: Table>(on: &DatabaseTransaction) -> Result<LoadedSta
     let (readable, unreadable) = sort_out(T::load(on, None).await?);
     let deletions = bookkeeping::deletions(on, T::Kind::KIND, 0).await?;
     let resources: BTreeSet<_> = readable.into_iter().map(|one| KeyedResource(Arc::new(one))).collect();
-    let LedgerPosition { last, compacted, incarnation } = position;
+    let LedgerPosition { last, compacted, incarnation, is_copy: _ } = position;
     let (revision, facets) = (last.revision, FacetIndex::of(&resources));
     Ok(LoadedState {
         state: LedgerState {
