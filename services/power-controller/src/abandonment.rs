@@ -25,8 +25,8 @@ pub(crate) struct TransitionAbandonment {
 
 impl TransitionAbandonment {
     /// Marks the transition as abandoned that has this `id`, here or at the upstream, or that holds the component; one of
-    /// the two is empty. One that is over on record or was abandoned before stays as it is. Returns its record from then
-    /// on.
+    /// the two is empty. One that is over, here and at the upstream, or was abandoned before stays as it is. Returns its
+    /// record from then on.
     ///
     /// # Errors
     /// When there is no such transition, or one of another client has ended; when the one that holds the component is of this
@@ -49,18 +49,32 @@ impl TransitionAbandonment {
 
     async fn abandon_one(&self, id: &str, request_id: String) -> Result<PowerTransition, Fault> {
         let recorded = self.holders.transitions.view().all();
-        if recorded.iter().any(|one| one.id == id || one.upstream_id == id) {
+        let named = recorded.iter().filter(|one| one.id == id || one.upstream_id == id);
+        let named = named.max_by_key(|one| is_open(one));
+        let is_known =
+            |one: &PowerTransition| is_open(one) || one.abandoned_at.is_some() || one.upstream_id.is_empty();
+        if named.is_some_and(|one| is_known(one)) {
             return self.mark(id.to_owned(), None, request_id).await;
         }
-        let found = self.holders.driver.look_up(id, self.holders.deadline()).await;
-        let found = found.map_err(|failure| Fault::unavailable("power upstream", failure))?;
-        match found {
-            Some(found) if !found.open => Err(Fault::Locked {
+        let upstream_id = named.map_or(id, |one| &one.upstream_id);
+        let found = self.holders.driver.look_up(upstream_id, self.holders.deadline()).await;
+        let found = found.map_err(|failure| Fault::unavailable("power upstream", failure));
+        match (named, found) {
+            // The upstream may have begun again with one that is over on record.
+            (Some(over), Ok(found)) => {
+                self.mark(over.id.clone(), found.filter(|found| found.open), request_id).await
+            }
+            (Some(over), Err(fault)) => {
+                tracing::debug!(id, %fault, "the transition is over on record");
+                Ok(PowerTransition::clone(over))
+            }
+            (None, Err(fault)) => Err(fault),
+            (None, Ok(Some(found))) if !found.open => Err(Fault::Locked {
                 kind: "transition".to_owned(),
                 name: id.to_owned(),
                 reason: "it is of another client of the power upstream, and has ended".to_owned(),
             }),
-            found => self.mark(id.to_owned(), found, request_id).await,
+            (None, Ok(found)) => self.mark(id.to_owned(), found, request_id).await,
         }
     }
 
@@ -97,9 +111,8 @@ impl TransitionAbandonment {
         let write = self.holders.transitions.write_by(Actor::Client, move |draft| {
             let held = draft.get(&id).or_else(|| known_upstream(draft, &id));
             let before = match (held, found) {
-                (Some(held), _) if !is_open(&held) || held.abandoned_at.is_some() => {
-                    return Ok(PowerTransition::clone(&held));
-                }
+                (Some(held), _) if held.abandoned_at.is_some() => return Ok(PowerTransition::clone(&held)),
+                (Some(held), None) if !is_open(&held) => return Ok(PowerTransition::clone(&held)),
                 (Some(held), _) => PowerTransition::clone(&held),
                 (None, Some(found)) => PowerTransition {
                     id: convert::new_id(),

@@ -10,6 +10,7 @@ use domain::{
 
 use crate::{
     driver::{OpenTransitions, PowerUpstream, UpstreamTransition},
+    journal::is_open,
     store::TransitionTable,
 };
 
@@ -58,7 +59,8 @@ impl HolderQuestion {
         let recorded = self.transitions.view().all();
         let (abandoned, ours): (Vec<_>, Vec<_>) =
             recorded.into_iter().partition(|one| one.abandoned_at.is_some());
-        let known: HashSet<_> = ours.iter().map(|one| one.upstream_id.clone()).collect();
+        let open = ours.iter().filter(|one| is_open(one));
+        let known: HashSet<_> = open.map(|one| one.upstream_id.clone()).collect();
         let open = self.driver.open_beside(&known, self.deadline()).await;
         let open = open.map_err(|failure| Fault::unavailable("power upstream", failure))?;
         Ok(holders_among(&ours, &abandoned, open, component_ids.into_iter().collect()))

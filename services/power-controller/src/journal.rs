@@ -18,7 +18,7 @@ use domain::{
 use futures_util::Stream;
 use parking_lot::Mutex;
 
-use crate::{convert, counters, finished::surplus, store::TransitionTable};
+use crate::{convert, counters, driver::RecordedIds, finished::surplus, store::TransitionTable};
 
 /// Time between deletions of old transitions where none finishes. Finished transitions are kept for days.
 const BETWEEN_CLEARINGS: Duration = Duration::from_secs(60 * 60);
@@ -67,10 +67,15 @@ impl TransitionJournal {
         self.ledger.follow()
     }
 
-    /// Returns the upstream ids of all transitions that the upstream took.
-    pub(crate) fn upstream_ids(&self) -> HashSet<String> {
-        let all = self.ledger.view().all();
-        all.iter().filter(|one| !one.upstream_id.is_empty()).map(|one| one.upstream_id.clone()).collect()
+    /// Returns the upstream ids of the transitions that the upstream took.
+    pub(crate) fn upstream_ids(&self) -> RecordedIds {
+        let view = self.ledger.view().all();
+        let taken = || view.iter().filter(|one| !one.upstream_id.is_empty());
+        let accounted = taken().filter(|one| is_open(one) || one.abandoned_at.is_some());
+        RecordedIds {
+            all: taken().map(|one| one.upstream_id.clone()).collect(),
+            accounted: accounted.map(|one| one.upstream_id.clone()).collect(),
+        }
     }
 
     /// Returns the upstream ids of transitions that an operator has abandoned.

@@ -91,7 +91,7 @@ impl PowerSources {
     async fn run_engine(&self, term: Term, is_after_loss: bool) -> anyhow::Result<Infallible> {
         self.transitions.catch_up().await;
         let journal = TransitionJournal::new(self.transitions.clone(), term.clone());
-        self.driver.keep(&journal.upstream_ids());
+        self.driver.keep(&journal.upstream_ids().all);
         // Writes and reports of the last holder have arrived before any decision.
         self.states.catch_up().await;
         let is_told = timeout(ANSWER, self.components.catch_up()).await.is_ok();
@@ -169,7 +169,7 @@ impl PowerRuntime {
     async fn attend(&self) -> anyhow::Result<Infallible> {
         let mut recorded = pin!(self.journal.follow());
         while let Some(batch) = recorded.next().await {
-            let waited_for = |one: &&Arc<PowerTransition>| is_open(one) || one.is_of_another();
+            let waited_for = |one: &&Arc<PowerTransition>| is_open(one) || !one.upstream_id.is_empty();
             let waited_for = batch.changed.iter().filter(waited_for);
             for transition in waited_for.filter(|transition| transition.abandoned_at.is_some()) {
                 self.handle(EngineEvent::Abandoned(Arc::clone(transition))).await;

@@ -125,8 +125,7 @@ pub(crate) struct FoundTransitions {
 /// Question for the transitions of the upstream that are not on record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ForeignQuery {
-    /// Upstream ids of the transitions on record.
-    pub(crate) known: HashSet<String>,
+    pub(crate) recorded: RecordedIds,
     /// Upstream ids that the last answer of this term listed as ended; `None`: there was none.
     pub(crate) ended: Option<Arc<HashSet<String>>>,
     /// Time before which transitions were created that are of no interest once they have ended. It counts only for the
@@ -134,7 +133,23 @@ pub(crate) struct ForeignQuery {
     pub(crate) ended_since: Timestamp,
 }
 
+/// Upstream ids of transitions on record.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RecordedIds {
+    pub(crate) all: HashSet<String>,
+    /// Those among them whose record says what to do while they are open: they are open there too, or an operator has
+    /// abandoned them.
+    pub(crate) accounted: HashSet<String>,
+}
+
 impl ForeignQuery {
+    /// Returns whether the record says nothing about the transition now: it is not on record, or it is over there and
+    /// `is_open` at the upstream, which has begun with it again.
+    fn is_unrecorded(&self, id: &str, is_open: bool) -> bool {
+        let RecordedIds { all, accounted } = &self.recorded;
+        !(if is_open { accounted } else { all }).contains(id)
+    }
+
     /// Returns whether an ended transition is of interest: it may have ended since the last answer. `is_recent`: it may have
     /// been created since [`Self::ended_since`].
     fn wants_ended(&self, id: &str, is_recent: impl FnOnce(Timestamp) -> bool) -> bool {
@@ -483,7 +498,8 @@ impl PowerUpstream {
     }
 
     /// Returns the transitions, whoever requested them, that the upstream works on, and those that have ended since the last
-    /// answer, with the nodes whose power they may have changed. Transitions on record are left out.
+    /// answer, with the nodes whose power they may have changed. Transitions on record are left out, but for those that are over there and open at the
+    /// upstream.
     pub(crate) async fn foreign(
         &self,
         query: &ForeignQuery,

@@ -197,7 +197,8 @@ impl SimulatedPowerDriver {
     }
 
     /// Returns the transitions without a record that the fleet works on, or that have ended since the last answer. The
-    /// readings of the fleet show an effect at once, so the first answer has no ended ones.
+    /// readings of the fleet show an effect at once, so the first answer has no ended ones. The fleet never begins again with
+    /// one that is over.
     pub(crate) async fn foreign(
         &self,
         query: &ForeignQuery,
@@ -208,7 +209,7 @@ impl SimulatedPowerDriver {
         }
         let FoundTransitions { accepted: mut all, clock } = self.list(deadline).await?;
         let listed = all.iter().map(|one| one.id.clone()).collect();
-        all.retain(|one| !query.known.contains(&one.id));
+        all.retain(|one| query.is_unrecorded(&one.id, false));
         let mut ended: HashSet<String> = all.iter().map(|one| one.id.clone()).collect();
         all.retain(|one| query.wants_ended(&one.id, |_| true));
         let mut found = self.open_among(all.clone(), deadline).await?;

@@ -1,5 +1,5 @@
 //! Waits for transitions of the upstream that are not on record here: those of other clients, and those of this service
-//! that a database has lost.
+//! that a database has lost, or that are over on record and that the upstream has begun with again.
 //!
 //! The engine neither repeats nor withdraws such a transition. The transition counts as an action of a generation before
 //! all others: until the upstream has ended it, no reading of its nodes is evidence, and no action is requested for them. A
@@ -20,7 +20,7 @@ use domain::{
 
 use super::*;
 use crate::{
-    driver::{DriverFailure, ForeignAnswer, ForeignQuery, UpstreamTransition},
+    driver::{DriverFailure, ForeignAnswer, ForeignQuery, RecordedIds, UpstreamTransition},
     outcome,
 };
 
@@ -101,10 +101,10 @@ impl ForeignTransitions {
         self.schedule != schedule
     }
 
-    /// Returns the question for transitions without a record; `known` are the upstream ids of those on record.
-    pub(crate) fn query(&self, known: HashSet<String>, options: &Options, now: Timestamp) -> ForeignQuery {
+    /// Returns the question for transitions beside the `recorded` ones.
+    pub(crate) fn query(&self, recorded: RecordedIds, options: &Options, now: Timestamp) -> ForeignQuery {
         let ended_since = foreign::effect_may_come_since(options, now);
-        ForeignQuery { known, ended: self.ended.clone(), ended_since }
+        ForeignQuery { recorded, ended: self.ended.clone(), ended_since }
     }
 
     /// Returns the open transition with this upstream id.

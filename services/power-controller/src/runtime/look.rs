@@ -65,8 +65,8 @@ impl PowerRuntime {
         }
         let now = PointInTime::now();
         let options = self.known.options.get(OptionsRecord::KEY).map(|record| record.options.clone());
-        let known = self.journal.upstream_ids();
-        let query = self.engine.lock().foreign.query(known, &options.unwrap_or_default(), now.at);
+        let recorded = self.journal.upstream_ids();
+        let query = self.engine.lock().foreign.query(recorded, &options.unwrap_or_default(), now.at);
         let answer = self.driver.foreign(&query, self.known.upstream_deadline()).await;
         if let Ok(answer) = &answer {
             self.journal.note_listed(&answer.listed);

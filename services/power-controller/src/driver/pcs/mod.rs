@@ -381,7 +381,8 @@ impl PcsDriver {
         Ok(open)
     }
 
-    /// Returns the transitions without a record that have not ended, or that have since the last answer; the newest first.
+    /// Returns the transitions without a record that have not ended, or that have since the last answer, and those that are
+    /// over on record and open here; the newest first.
     /// Nodes on which a transition was not begun are left out.
     pub(crate) async fn foreign(
         &self,
@@ -391,7 +392,7 @@ impl PcsDriver {
         let mut candidates = self.list(deadline).await?;
         let clock = self.clock();
         let listed = candidates.iter().map(|one| one.id.clone()).collect();
-        candidates.retain(|one| !query.known.contains(&one.id));
+        candidates.retain(|one| query.is_unrecorded(&one.id, !one.is_over()));
         let over = candidates.iter().filter(|one| one.is_over());
         let ended = over.map(|one| one.id.clone()).collect();
         candidates.retain(|one| {

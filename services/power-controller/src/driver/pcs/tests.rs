@@ -6,7 +6,10 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::testing::pcs::{FakePcs, PcsTrouble};
+use crate::{
+    driver::RecordedIds,
+    testing::pcs::{FakePcs, PcsTrouble},
+};
 
 /// Far above what an answer takes on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -440,6 +443,8 @@ async fn foreign_transitions_are_the_open_ones_and_the_recent_ones() {
     let now = chrono::Utc::now();
     for (id, age, status) in [
         ("ours", 10, "in-progress"),
+        ("ours-again", 15, "in-progress"),
+        ("ours-over", 20, "completed"),
         ("open", 10, "in-progress"),
         ("old-open", 7200, "in-progress"),
         ("ended", 30, "completed"),
@@ -457,7 +462,10 @@ async fn foreign_transitions_are_the_open_ones_and_the_recent_ones() {
             "transitionStatus": status, "tasks": tasks}));
     }
     let query = |ended: Option<&str>, age| ForeignQuery {
-        known: ["ours".to_owned()].into(),
+        recorded: RecordedIds {
+            all: ["ours", "ours-again", "ours-over"].map(str::to_owned).into(),
+            accounted: ["ours"].map(str::to_owned).into(),
+        },
         ended: ended.map(|ids| Arc::new(ids.split(' ').map(str::to_owned).collect())),
         ended_since: Timestamp(now.timestamp_millis()).minus(Duration::from_secs(age)),
     };
@@ -471,13 +479,13 @@ async fn foreign_transitions_are_the_open_ones_and_the_recent_ones() {
         let answer = pcs.foreign(&query, DEADLINE).await.unwrap();
         let found = answer.found.iter().map(|one| format!("{} {}", one.id, one.ids.join(" ")));
         table += &format!("{name}: {}\n", found.collect::<Vec<_>>().join(", "));
-        assert_eq!((answer.listed.len(), answer.ended.len()), (6, 3));
+        assert_eq!((answer.listed.len(), answer.ended.len()), (8, 3));
     }
     expect![[r#"
-        first, 600 s: open x1 x2, ended x1 x2, aborted x1 x2, old-open x1 x2
-        first, 45 s: open x1 x2, ended x1 x2, old-open x1 x2
-        later: open x1 x2, aborted x1 x2, old-open x1 x2
-        later, nothing new: open x1 x2, old-open x1 x2
+        first, 600 s: open x1 x2, ours-again x1 x2, ended x1 x2, aborted x1 x2, old-open x1 x2
+        first, 45 s: open x1 x2, ours-again x1 x2, ended x1 x2, old-open x1 x2
+        later: open x1 x2, ours-again x1 x2, aborted x1 x2, old-open x1 x2
+        later, nothing new: open x1 x2, ours-again x1 x2, old-open x1 x2
     "#]]
     .assert_eq(&table);
 }
@@ -491,7 +499,7 @@ async fn transition_that_can_only_be_listed_is_looked_up_without_nodes() {
         fake.trouble("get", Some(PcsTrouble::Answers(answer.0, answer.1.into())));
         let found = pcs.look_up("t-1", DEADLINE).await.unwrap().unwrap();
         assert_eq!((found.open, found.ids.len(), found.complete), (true, 0, false));
-        let query = ForeignQuery { known: HashSet::new(), ended: None, ended_since: Timestamp(0) };
+        let query = ForeignQuery { recorded: RecordedIds::default(), ended: None, ended_since: Timestamp(0) };
         let failure = pcs.foreign(&query, DEADLINE).await.unwrap_err().to_string();
         assert!(failure.ends_with(", about transition t-1"), "{failure}");
     }
