@@ -207,7 +207,7 @@ impl PowerEngine {
         let transition = self.transitions.in_state(id, TransitionDelivery::Unknown).cloned();
         let Some(transition) = transition else { return Vec::new() };
         match holders {
-            Ok(holders) if holders.is_empty() => self.end(transition, error, seen).commands(),
+            Ok(holders) if holders.is_empty() => self.end_by_upstream(transition, error, seen).commands(),
             Ok(_) => vec![step_after(id, refusal::pause(self.transitions.failed(id)))],
             Err(_) => vec![self.postpone(id)],
         }

@@ -138,7 +138,7 @@ impl PowerEngine {
         for PolledTransition { transition, results, ended, .. } in polled {
             if ended {
                 reports.extend(self.clear_silence(&transition, seen));
-                ending.join(self.end(transition, "", seen));
+                ending.join(self.end_by_upstream(transition, "", seen));
                 continue;
             }
             recorded.push(transition.id.as_str().into());

@@ -3,7 +3,13 @@
 use std::collections::HashSet;
 
 use domain::{
-    boot::power::transition::{PowerTransition, TransitionDelivery, TransitionMember},
+    boot::{
+        component::Action,
+        power::{
+            PowerObservation,
+            transition::{PowerTransition, TransitionDelivery, TransitionMember},
+        },
+    },
     core::{refusal, trouble::Trouble},
 };
 use proto::component::ActionReport;
@@ -13,6 +19,9 @@ use super::{
     deliver::shows_wait, step_after,
 };
 use crate::{convert, journal::JournalChanges, outcome};
+
+/// Error of a member about which the upstream said nothing until it ended the transition.
+const NO_RESULT: &str = "the power upstream ended it without a result";
 
 /// End of transitions, in the order in which it is carried out.
 #[derive(Debug, Default)]
@@ -149,6 +158,27 @@ impl PowerEngine {
         EndingCommands { reports, ..self.finish(finished, seen.now) }
     }
 
+    /// Ends a transition that is over at the upstream, or unknown there for the reason `error`. A shutdown without a result
+    /// has failed if the node is not off: otherwise a node would be forced off that perhaps nobody has asked. An upstream that
+    /// keeps no records has asked every node before it took the transition.
+    pub(super) fn end_by_upstream(
+        &mut self,
+        transition: PowerTransition,
+        error: &str,
+        seen: EventContext<'_>,
+    ) -> EndingCommands {
+        let may_be_lost = self.upstream.lists && transition.action == Some(Action::PoweringOffGracefully);
+        let unasked = transition
+            .members
+            .iter()
+            .filter(|member| may_be_lost && outcome::is_unresolved(member) && !is_off(member, seen));
+        let words = if error.is_empty() { NO_RESULT } else { error };
+        let failures = convert::failures(&transition, unasked.map(|member| (member, words)));
+        let mut ending = self.end(transition, error, seen);
+        ending.reports.extend(failures);
+        ending
+    }
+
     /// Ends a transition that an operator has abandoned. Only new readings show the power of its nodes. Attempts that are
     /// not known to have been sent have failed: a node that nobody asked to shut down is not forced off.
     pub(super) fn abandon(&mut self, id: &str, seen: EventContext<'_>) -> Vec<EngineCommand> {
@@ -210,6 +240,12 @@ impl PowerEngine {
         };
         step_after(&id, pause)
     }
+}
+
+/// Returns whether the node of a member was read as off.
+fn is_off(member: &TransitionMember, seen: EventContext<'_>) -> bool {
+    let component = seen.facts.component(&member.id);
+    component.is_some_and(|component| seen.facts.reading(&component) == PowerObservation::Off)
 }
 
 /// Returns whether the registry has counted the attempt as the last action on the node.
