@@ -15,6 +15,7 @@ use proto::{
     component::Action,
     power::{PowerReading, PowerState},
 };
+use tokio::time::Instant;
 
 /// Kinds that only the holder of the role writes.
 const FENCED: [&str; 4] = ["transition", "power_state", "configuration_state", "boot_preparation"];
@@ -223,6 +224,19 @@ pub fn abandoned_not_awaited<'a>(
         Some(id) => Err(format!("{node}: '{}', and {id} is abandoned", power.error)),
         None => Ok(()),
     }
+}
+
+/// I4: a node is forced off only after it was asked to shut down since it was last switched on.
+pub fn asked_before_cut(
+    node: &str,
+    asked: Option<Instant>,
+    switched_on: Option<Instant>,
+) -> Result<(), String> {
+    if asked.is_some() && asked >= switched_on {
+        return Ok(());
+    }
+    let ago = |at: Option<Instant>| at.map(|at| at.elapsed());
+    Err(format!("{node}: forced off, asked {:?} ago, on since {:?}", ago(asked), ago(switched_on)))
 }
 
 /// I5: a node is stable only after it has reported the boot that was prepared for it last. `booted` are the tokens of

@@ -2,6 +2,7 @@
 //! and the actions that the machine took.
 
 mod foreign;
+mod shutdowns;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -31,7 +32,7 @@ use proto::{
 use session_manager::SessionRecord;
 use tokio::{sync::Notify, time::Instant};
 
-use self::foreign::ForeignHold;
+use self::{foreign::ForeignHold, shutdowns::Shutdowns};
 use crate::{
     invariants::{self, Acceptance, Asked, Open, Prepared, Violation},
     trace,
@@ -86,6 +87,7 @@ struct State {
     revisions: BTreeMap<(Part, &'static str), u64>,
     /// Transitions of other clients that hold nodes, by node.
     foreign: BTreeMap<String, ForeignHold>,
+    shutdowns: Shutdowns,
     /// Upstream ids of transitions that are abandoned on record or by a promise of the power controller, with the time.
     abandoned: BTreeMap<String, Instant>,
     /// Whether nothing keeps the power controller from learning of the transitions of other clients.
@@ -284,6 +286,7 @@ impl Journal {
         if part == Part::Power {
             state.holders.clear();
             state.abandoned.clear();
+            state.shutdowns.lost = Some(Instant::now());
         }
     }
 

@@ -61,14 +61,22 @@ pub async fn start(context: Context, listener: Listener, world: Arc<World>) -> a
     let registry =
         context.channel(&context.settings.component_registry.url).context("component_registry.url")?;
     let reporting = report(registry, reports, Arc::clone(&world));
-    let upstreams =
-        Upstreams { fleet, world, before: Arc::default(), taken: Arc::default(), waiting: Arc::default() };
+    let upstreams = Upstreams {
+        fleet,
+        world,
+        before: Arc::default(),
+        taken: Arc::default(),
+        waiting: Arc::default(),
+        last_told: Arc::default(),
+    };
     let late = perform_late(upstreams.clone());
+    let powers = note_powers(upstreams.clone());
     let mut server = chassis::Server::default();
     server.add(FleetServiceServer::new(upstreams).max_decoding_message_size(LARGEST_MESSAGE));
     let ready = chassis::serve(&context, "simulator", listener, server).await?;
     context.tasks.spawn_until_shutdown("node-reports", reporting);
     context.tasks.spawn_until_shutdown("late-workers", late);
+    context.tasks.spawn_until_shutdown("powers", powers);
     ready.now();
     Ok(())
 }
@@ -84,6 +92,18 @@ async fn perform_late(upstreams: Upstreams) -> anyhow::Result<Infallible> {
             world.journal.note_foreign(upstreams.held_by_others());
         }
     }
+}
+
+/// Shows the journal when nodes go off and on.
+async fn note_powers(upstreams: Upstreams) -> anyhow::Result<Infallible> {
+    let watch = upstreams.fleet.watch_power(Request::new(WatchPowerRequest {})).await?;
+    let mut changes = watch.into_inner();
+    while let Some(message) = changes.next().await {
+        for node in message?.nodes {
+            upstreams.world.journal.note_power(&node.id, node.reading() == PowerReading::On);
+        }
+    }
+    std::future::pending().await
 }
 
 /// Lets every node that booted report it repeatedly, as long as it is up.
@@ -160,6 +180,8 @@ struct Upstreams {
     taken: Arc<Mutex<Vec<Taken>>>,
     /// Id of a transition whose caller is to get another one's.
     waiting: Arc<Mutex<Option<HeldAnswer>>>,
+    /// Id that a caller got last.
+    last_told: Arc<Mutex<Option<String>>>,
 }
 
 /// Id of a transition, and the channel to its caller for the id of another one.
@@ -233,6 +255,9 @@ impl Upstreams {
             self.world.journal.took(id, action, &ids);
         }
         self.world.journal.accepted(id, action, &free);
+        if self.world.tells_results() {
+            self.world.journal.shuts_down(action, &free);
+        }
         self.judge_held(id, action, &free);
         let refused = held.into_keys().collect();
         self.take_note(Taken { refused, ..Taken::new(id, action, free) });
@@ -333,8 +358,13 @@ impl Upstreams {
 
     /// Returns the id for a caller: that of another call, where replies are swapped or repeated.
     async fn told_id(&self, own: String) -> String {
+        let before = self.last_told.lock().replace(own.clone());
         if !self.world.trouble.swaps() {
             return own;
+        }
+        if let Some(before) = before.filter(|_| self.world.trouble.draw(|chance| chance.random_bool(0.2))) {
+            self.world.trouble.count("reply of an earlier call");
+            return before;
         }
         let waiting = self.waiting.lock().take();
         if let Some((other, swap)) = waiting {

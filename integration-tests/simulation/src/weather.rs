@@ -65,7 +65,8 @@ pub enum Fault {
     PauseAtCommits,
     /// Stored rows cannot be read any more.
     Rows,
-    /// A backup of the registry, of the session manager, or of both is restored under running services.
+    /// A backup of the registry, of the session manager, of both or of all parts is restored under running services; one of
+    /// files is restored while all of them are stopped.
     Restore,
     /// The inventory lists fewer nodes for a while.
     Shrink,
@@ -87,7 +88,7 @@ impl Fault {
     /// Returns whether the fault needs parts that may have several replicas: a database of one process has no standby
     /// either.
     pub fn needs_replicas(self) -> bool {
-        matches!(self, Self::Failover | Self::Replicas | Self::Pause | Self::PauseAtCommits | Self::Restore)
+        matches!(self, Self::Failover | Self::Replicas | Self::Pause | Self::PauseAtCommits)
     }
 }
 
@@ -243,10 +244,14 @@ fn start(world: &Arc<World>, fault: Fault, lasts: Duration, nodes: &[String]) {
         Fault::Rows => spoil(world),
         Fault::Restore => {
             let lost = Duration::from_millis(world.trouble.draw(|chance| chance.random_range(200..60_000)));
-            let restored: &[Part] = match world.trouble.draw(|chance| chance.random_range(0..3)) {
+            if !world.is_shared() {
+                return restore_files(world, lost);
+            }
+            let restored: &[Part] = match world.trouble.draw(|chance| chance.random_range(0..4)) {
                 0 => &[Part::Registry],
                 1 => &[Part::Sessions],
-                _ => &[Part::Sessions, Part::Registry],
+                2 => &[Part::Sessions, Part::Registry],
+                _ => &SERVICES,
             };
             world.trouble.count_restore(restored);
             restored.iter().for_each(|part| fail_over(world, *part, lost));
@@ -362,9 +367,27 @@ fn switch(world: &Arc<World>, nodes: &[String]) {
 
 /// Makes the database of a part unreachable for a moment, and removes the commits of the last `lost`.
 fn fail_over(world: &Arc<World>, part: Part, lost: Duration) {
+    if world.disk(part).is_none() {
+        return;
+    }
+    set_away(world, part, true);
+    set_back(world, part, lost);
+    let away = Duration::from_millis(world.trouble.draw(|chance| chance.random_range(500..15_000)));
+    later(world, away, move |world| set_away(world, part, false));
+}
+
+/// Stops every service, and removes the commits of the last `lost` from all databases before they start again.
+fn restore_files(world: &Arc<World>, lost: Duration) {
+    world.trouble.count_restore(&SERVICES);
+    let services = world.replicas().into_iter().filter(|replica| SERVICES.contains(&replica.part));
+    services.for_each(|replica| world.crash(replica, world.trouble.downtime()));
+    SERVICES.into_iter().for_each(|part| set_back(world, part, lost));
+}
+
+/// Removes the commits of the last `lost` from the database of a part.
+fn set_back(world: &Arc<World>, part: Part, lost: Duration) {
     let Some(disk) = world.disk(part) else { return };
     trace::note(|| format!("database of {} loses the last {lost:?}", part.name()));
-    set_away(world, part, true);
     disk.set_back(lost);
     world.journal.set_back(part);
     if part == Part::Registry {
@@ -373,8 +396,6 @@ fn fail_over(world: &Arc<World>, part: Part, lost: Duration) {
     if part == Part::Power {
         world.journal.forget_lost(&disk.keys(PowerTransition::KIND).into_iter().collect());
     }
-    let away = Duration::from_millis(world.trouble.draw(|chance| chance.random_range(500..15_000)));
-    later(world, away, move |world| set_away(world, part, false));
 }
 
 /// Makes a row unreadable, and restarts a reader: a replica with the row in memory would not notice.
@@ -397,6 +418,9 @@ fn spoil(world: &Arc<World>) {
             kept.get(&*key).map(|transition| transition.upstream_id.clone())
         };
         disk.look(id).into_iter().for_each(|id| world.journal.forget_abandonment(&id));
+    }
+    if part == Part::Power {
+        world.journal.forget_shutdowns();
     }
     disk.spoil(kind, key);
     let of_part = world.replicas().into_iter().filter(|replica| replica.part == part);

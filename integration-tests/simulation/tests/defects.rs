@@ -32,6 +32,7 @@ fn what_upstreams_take_wrongly_is_found() {
 fn wrong_beliefs_about_transitions_of_other_clients_are_found() {
     finds("hidden-transitions", "I5", "4..6", &["foreign", "late-workers"]);
     finds("forgotten-abandonments", "I2", "5..6", &["foreign", "late-workers"]);
+    finds("forgotten-shutdowns", "I4", "11..12", &["crash", "foreign"]);
 }
 
 #[test]
@@ -52,7 +53,7 @@ fn what_was_not_known_is_found() {
 #[test]
 fn commits_that_were_not_made_or_are_lost_are_found() {
     finds("false-promises", "I8", "0..3", &["commits"]);
-    finds("continued-histories", "I1", "1..2", &["restore"]);
+    finds("continued-histories", "I1", "10..11", &["restore"]);
 }
 
 #[test]

@@ -291,3 +291,17 @@ fn only_what_is_not_over_is_open() {
     assert_eq!(open, expected);
     assert_eq!(Open::of(&transition(TransitionDelivery::Sent), "x9"), None);
 }
+
+#[test]
+fn a_node_is_cut_off_only_after_it_was_asked_in_this_run() {
+    let (before, now) = (Instant::now(), Instant::now() + Duration::from_secs(1));
+    for (asked, switched_on, is_right) in [
+        (Some(now), Some(before), true),
+        (Some(before), None, true),
+        (Some(before), Some(now), false),
+        (None, Some(before), false),
+        (None, None, false),
+    ] {
+        assert_eq!(asked_before_cut(NODE, asked, switched_on).is_ok(), is_right, "{asked:?} {switched_on:?}");
+    }
+}

@@ -66,7 +66,19 @@ pub fn power(state: Option<&PowerState>, generation: u64) -> PowerObservation {
 /// report, and "on again" if the node was off since the last shutdown of that generation began.
 pub fn power_of(component: &Component, state: Option<&PowerState>) -> PowerObservation {
     let newer_than = state.and_then(|state| state.newer_than_report).map(time::from_wire);
-    power(state, component.generation).against_report(component.reported.running_report, newer_than)
+    power(state, component.generation)
+        .against_report(component.reported.running_report, newer_than)
+        .after_shutdown(component, state.and_then(seen_off))
+}
+
+/// Returns when the node was last seen off; `None`: it was not.
+pub fn seen_off(state: &PowerState) -> Option<SeenOff> {
+    #[cfg(feature = "simulation")]
+    if crate::simulation::PlantedDefect::ForgottenShutdowns.is_planted() {
+        return None;
+    }
+    let wire::SeenOff { generation, begun_actions } = state.seen_off?;
+    Some(SeenOff { generation, begun_actions })
 }
 
 /// The observation of power by an answer that was requested for no generation, such as that for a plan.

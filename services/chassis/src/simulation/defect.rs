@@ -53,11 +53,13 @@ pub enum PlantedDefect {
     ContinuedHistories,
     /// A watch that fell behind goes on without the changes that it missed.
     MissedChanges,
+    /// Nobody remembers that a node was off since it was asked to shut down.
+    ForgottenShutdowns,
 }
 
 impl PlantedDefect {
     /// All defects, each with its name.
-    pub const ALL: [(&'static str, Self); 24] = [
+    pub const ALL: [(&'static str, Self); 25] = [
         ("unfenced-writes", Self::UnfencedWrites),
         ("lost-role", Self::LostRole),
         ("same-epochs", Self::SameEpochs),
@@ -82,6 +84,7 @@ impl PlantedDefect {
         ("forgotten-abandonments", Self::ForgottenAbandonments),
         ("continued-histories", Self::ContinuedHistories),
         ("missed-changes", Self::MissedChanges),
+        ("forgotten-shutdowns", Self::ForgottenShutdowns),
     ];
 
     /// Defect that is planted in this thread.
