@@ -12,6 +12,7 @@ pub mod postgres;
 pub mod processes;
 pub mod redfish;
 pub mod replicas;
+pub mod tls_front;
 pub mod tools;
 
 use std::{fmt::Debug, future::Future, time::Duration};

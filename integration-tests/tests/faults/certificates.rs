@@ -3,9 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
-    net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -13,18 +11,9 @@ use integration_tests::{
     authority::{CertificateAuthority, CertificateValidity},
     eventually_shown,
     processes::{PEERS, Processes},
+    tls_front::TlsFront,
 };
-use tokio::{
-    net::{TcpListener, TcpStream},
-    time::sleep,
-};
-use tokio_rustls::{
-    TlsAcceptor,
-    rustls::{
-        ServerConfig,
-        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    },
-};
+use tokio::time::sleep;
 use upstreams::{MachinePlan, NodePace, Service};
 
 use crate::{
@@ -42,63 +31,6 @@ const ROTATION: Duration = Duration::from_secs(1);
 
 /// System whose certificate expires, by the name that metrics and errors give it.
 const EXPIRED: &str = "CFS";
-
-/// A proxy that terminates TLS in front of a system that does not.
-#[derive(Clone)]
-struct TlsFront {
-    url: String,
-    config: Arc<Mutex<Arc<ServerConfig>>>,
-    validity: Arc<Mutex<CertificateValidity>>,
-}
-
-impl TlsFront {
-    /// Stands before the systems at `address` with a certificate of `authority`.
-    async fn before(
-        address: SocketAddr,
-        authority: &CertificateAuthority,
-        validity: CertificateValidity,
-    ) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let config = Arc::new(Mutex::new(config(authority, validity)));
-        let front = Self {
-            url: format!("https://{}", listener.local_addr().unwrap()),
-            config: Arc::clone(&config),
-            validity: Arc::new(Mutex::new(validity)),
-        };
-        tokio::spawn(async move {
-            while let Ok((connection, _)) = listener.accept().await {
-                let acceptor = TlsAcceptor::from(Arc::clone(&config.lock().unwrap()));
-                tokio::spawn(async move {
-                    // A client that rejects the certificate closes the connection.
-                    let Ok(mut connection) = acceptor.accept(connection).await else { return };
-                    let mut system = TcpStream::connect(address).await.unwrap();
-                    // Either end may go at any time.
-                    let _ended = tokio::io::copy_bidirectional(&mut connection, &mut system).await;
-                });
-            }
-        });
-        front
-    }
-
-    /// Shows a certificate of `authority` to new connections.
-    fn present(&self, authority: &CertificateAuthority) {
-        let validity = *self.validity.lock().unwrap();
-        *self.config.lock().unwrap() = config(authority, validity);
-    }
-
-    /// Makes the next certificate a valid one.
-    fn renew(&self) {
-        *self.validity.lock().unwrap() = CertificateValidity::Now;
-    }
-}
-
-fn config(authority: &CertificateAuthority, validity: CertificateValidity) -> Arc<ServerConfig> {
-    let issued = authority.certificate(validity);
-    let certificate = CertificateDer::from_pem_slice(issued.certificate.as_bytes()).unwrap();
-    let key = PrivateKeyDer::from_pem_slice(issued.key.as_bytes()).unwrap();
-    let builder = ServerConfig::builder().with_no_client_auth();
-    Arc::new(builder.with_single_cert(vec![certificate], key).unwrap())
-}
 
 /// Replaces the file of trusted authorities by a rename, as a rotation does.
 fn trust(file: &Path, authorities: [&CertificateAuthority; 2]) {
