@@ -14,10 +14,11 @@ use chassis::{
         bodies::{ArrivedBody, BodyBudget, IncompleteBody, Pace},
         call_class::{self, CallClass},
     },
-    process::capacity::ProcessCapacity,
+    process::{capacity::ProcessCapacity, traces},
     settings::GatewaySettings,
 };
 use http::Method;
+use tracing::{Instrument as _, Span};
 
 use super::problem::RequestProblem;
 
@@ -79,6 +80,8 @@ pub(crate) struct BodyCondition(pub fn(&[u8]) -> Result<(), RequestProblem>);
 pub(crate) struct PathAdmission {
     pub places: AdmissionPlaces,
     pub classify: Classify,
+    /// Path as it is routed.
+    pub route: &'static str,
     /// Most bytes of a body.
     pub largest_body: u64,
 }
@@ -93,9 +96,39 @@ pub(crate) async fn admit(
     admitted(&admission, request, next).await.unwrap_or_else(IntoResponse::into_response)
 }
 
+/// Returns the span of a request in the trace of the client. Without one it begins a trace, unless it is one of those that
+/// come all the time: probes, and reports and polls of nodes and devices.
+fn trace_of(route: &str, class: Option<CallClass>, request: &Request) -> Span {
+    let begins = class.is_some_and(|class| class != CallClass::Report);
+    let (method, path) = (request.method(), request.uri().path());
+    let trace = traces::request_span(format_args!("{method} {route}"), request.headers(), begins);
+    traces::note_text(&trace, "http.request.method", method.as_str());
+    traces::note_text(&trace, "url.path", path);
+    if let Some(id) = traces::trace_id(&trace) {
+        Span::current().record("trace_id", id);
+    }
+    trace
+}
+
 async fn admitted(path: &PathAdmission, request: Request, next: Next) -> Result<Response, RequestProblem> {
-    let PathAdmission { places, classify, largest_body } = path;
-    let class = classify(request.method(), request.uri().path());
+    let class = (path.classify)(request.method(), request.uri().path());
+    let trace = trace_of(path.route, class, &request);
+    let answer = placed(path, class, request, next).instrument(trace.clone()).await;
+    match &answer {
+        Ok(response) => traces::answered(&trace, response.status()),
+        Err(problem) => traces::answered(&trace, problem.status),
+    }
+    answer
+}
+
+/// Passes a request on once there is a place for it.
+async fn placed(
+    path: &PathAdmission,
+    class: Option<CallClass>,
+    request: Request,
+    next: Next,
+) -> Result<Response, RequestProblem> {
+    let PathAdmission { places, largest_body, .. } = path;
     let (head, body) = request.into_parts();
     let ArrivedBody { bytes, room } = places.bodies.read(body, *largest_body).await?;
     if let Some(BodyCondition(check)) = head.extensions.get() {

@@ -123,7 +123,7 @@ where
 {
     let mut router = Router::new();
     for ApiEndpoint { path, prefix, methods, largest_body, .. } in endpoints {
-        let admission = PathAdmission { places: places.clone(), classify, largest_body };
+        let admission = PathAdmission { places: places.clone(), classify, route: path, largest_body };
         let methods = methods.route_layer(from_fn_with_state(Arc::new(admission), admit));
         if let Some(prefix) = prefix {
             router = router.route(&format!("{prefix}{path}"), methods.clone());

@@ -1,4 +1,4 @@
-//! Request id and span of a request and its effects.
+//! Request id and log span of a request and its effects.
 
 use std::{sync::Once, time::Instant};
 
@@ -9,7 +9,7 @@ use http::{
     header::{ALLOW, HeaderName},
 };
 use metrics::{Unit, counter, histogram};
-use tracing::Instrument;
+use tracing::{Instrument, field::Empty};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static(request_id::HEADER);
 
@@ -29,7 +29,9 @@ static DESCRIBED: Once = Once::new();
 pub(crate) async fn traced(request: Request, next: Next) -> Response {
     let given = request.headers().get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let id = request_id::accept(given);
-    let span = tracing::info_span!("request", method = %request.method(), path = request.uri().path(), request_id = id);
+    let span = tracing::info_span!(
+        "request", method = %request.method(), path = request.uri().path(), request_id = id, trace_id = Empty
+    );
     let header = HeaderValue::from_str(&id).expect("an accepted id has only visible ASCII letters");
     let work = request_id::scope(id, timed(request, next));
     let mut response = work.instrument(span).await;

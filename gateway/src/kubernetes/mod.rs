@@ -67,7 +67,8 @@ pub(crate) fn router(face: KubernetesFace, places: &AdmissionPlaces) -> Router {
 }
 
 fn admitted(face: KubernetesFace, places: &AdmissionPlaces, classify: Classify) -> Router {
-    let admission = PathAdmission { places: places.clone(), classify, largest_body: LARGEST_BODY };
+    let admission =
+        PathAdmission { places: places.clone(), classify, route: "/apis", largest_body: LARGEST_BODY };
     let handler = any(handle::handle).layer(from_fn_with_state(Arc::new(admission), admit));
     Router::new().fallback_service(handler.with_state(face))
 }

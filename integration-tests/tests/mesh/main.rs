@@ -24,5 +24,6 @@ mod rollouts;
 mod shutdown;
 mod startup;
 mod timeline;
+mod traces;
 mod transitions;
 mod watches;

@@ -42,6 +42,8 @@ pub struct SeenCall {
     pub status: u16,
     /// Number of items in the request.
     pub items: usize,
+    /// Header `traceparent`; empty: there was none.
+    pub trace: String,
 }
 
 /// All counts, and the latest requests.
@@ -101,7 +103,8 @@ mod tests {
             let operation = "POST /transitions";
             let target = index.to_string();
             counters.arrived(Service::Pcs, operation);
-            let seen = SeenCall { at: 0.0, service: Service::Pcs, operation, target, status, items: 2 };
+            let (service, trace) = (Service::Pcs, String::new());
+            let seen = SeenCall { at: 0.0, service, operation, target, status, items: 2, trace };
             counters.ended(Duration::ZERO, seen);
         }
         let [count] = counters.list().try_into().expect("one operation");

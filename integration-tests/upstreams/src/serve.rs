@@ -89,10 +89,10 @@ async fn serve(
     let course = world.troubles.lock().course(service, parts.method.as_str(), operation, now);
     let ended = |status: u16, items: usize| {
         let target = parts.uri.to_string().chars().take(LONGEST_TARGET).collect();
-        world
-            .counters
-            .lock()
-            .ended(world.elapsed(), SeenCall { at: 0.0, service, operation, target, status, items });
+        let trace = parts.headers.get("traceparent").and_then(|value| value.to_str().ok());
+        let trace = trace.unwrap_or_default().to_owned();
+        let seen = SeenCall { at: 0.0, service, operation, target, status, items, trace };
+        world.counters.lock().ended(world.elapsed(), seen);
     };
     wait(world, course.delay).await;
     if let Some(answer) = refusal(&course, parts) {

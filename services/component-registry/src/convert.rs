@@ -118,6 +118,7 @@ pub(crate) fn assignments(
     let id = interner.share(&request.assignment_id);
     let session = interner.share(&request.session);
     let pause = request.pause.map(|mark| Arc::new(pause_from_wire(mark, interner)));
+    let trace = interner.share(&request.trace_parent);
     let assignments = request.assignments.into_iter().map(|one| {
         let assignment = Assignment {
             assignment_id: Arc::clone(&id),
@@ -129,6 +130,7 @@ pub(crate) fn assignments(
             clear_bss_token: one.clear_bss_token,
             stage: request.stage,
             pause: pause.clone(),
+            trace: Arc::clone(&trace),
         };
         (one.ids, assignment)
     });

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use chassis::{kinds::options::OptionsRecord, lease::Term, observe::mirror::Mirror};
+use chassis::{kinds::options::OptionsRecord, lease::Term, observe::mirror::Mirror, process::traces};
 use domain::{
     boot::{
         bos::options::Options,
@@ -18,6 +18,7 @@ use domain::{
 };
 use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use crate::{
     configure::{NodeConfigurator, term_is_over},
@@ -177,7 +178,8 @@ impl BootDataPlacer {
         ready
     }
 
-    /// Sends the boot data of each group. Returns the parts of each group that were taken or not, each with its token.
+    /// Sends the boot data of each group, within the trace of the session of its first component. Returns the parts of each
+    /// group that were taken or not, each with its token.
     async fn put_groups(
         &self,
         booting: &BootingComponents<'_>,
@@ -191,6 +193,9 @@ impl BootDataPlacer {
             let BootGroup { artifacts, hosts } = group;
             let put = |hosts: Arc<[ComponentId]>| {
                 let artifacts = &artifacts;
+                let due = hosts.first().and_then(|host| booting.get(host));
+                let trace = due.map(|(due, _)| &*due.component.wish.trace).unwrap_or_default();
+                let span = traces::work_span("put boot data in place", trace);
                 async move {
                     // A call cannot be fenced: after the end of the lease it is left to the holder of the role.
                     if !self.term.is_current() {
@@ -198,12 +203,14 @@ impl BootDataPlacer {
                     }
                     self.boot_parameters.put(&hosts, artifacts, deadline, self.term.fence()).await
                 }
+                .instrument(span)
             };
             isolate(hosts, round, put).await
         });
         stream::iter(calls).buffer_unordered(CALLS).collect().await
     }
 
+    /// Sets configurations, within the trace of the session of the first component.
     async fn set_configurations(
         &self,
         open: &[(&DuePreparation, Arc<str>)],
@@ -215,7 +222,10 @@ impl BootDataPlacer {
             (&one.component.id, &**configuration, &**session)
         });
         let groups = groups::by_configuration(wanted, self.configurator.most_nodes());
-        let mut troubles = self.configurator.set(groups, ConfigurationMode::BeforeBoot).await;
+        let trace = open.first().map(|(one, _)| &*one.component.wish.trace).unwrap_or_default();
+        let span = traces::work_span("set configurations", trace);
+        let setting = self.configurator.set(groups, ConfigurationMode::BeforeBoot);
+        let mut troubles = setting.instrument(span).await;
         outcomes.extend(open.into_iter().map(|(one, token)| {
             let trouble = troubles.remove(&one.component.id);
             (one.component.id.clone(), configured(trouble, &one.preparation.configuration, token))

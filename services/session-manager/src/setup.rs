@@ -16,7 +16,7 @@ use chassis::{
     Fault,
     lease::Term,
     observe::work::WorkQueue,
-    process::{clock::now, failpoint},
+    process::{clock::now, failpoint, traces},
 };
 use domain::boot::session::{self, Progress, Session, lacking::InventoryDoubt};
 use proto::component::AssignSessionRequest;
@@ -83,25 +83,32 @@ struct SessionSetup {
 }
 
 impl SessionSetup {
-    async fn set_up(&self, key: &Arc<str>, mut wait: SetupWait) -> SetupOutcome {
-        let _turn = self.term.turn("setup");
-        let Some(record) = self.shared.sessions.view().get(key) else { return SetupOutcome::Settled };
-        let session = &record.session;
-        if session.progress != Progress::Pending || session.is_setup_paused() {
+    /// Sets up a session, if it is due, within the trace of the request that created it.
+    async fn set_up(&self, key: &Arc<str>, wait: SetupWait) -> SetupOutcome {
+        let record = self.shared.sessions.view().get(key);
+        let Some(record) = record.filter(|record| is_due(&record.session)) else {
             return SetupOutcome::Settled;
-        }
-        let (written, outcome) = match self.assign(&record, &mut wait).await {
-            Ok(Some(assigned)) => (self.start(&record, assigned).await, SetupOutcome::Settled),
+        };
+        let span = traces::work_span("set a session up", &record.session.trace);
+        self.set_up_pending(&record, wait).instrument(span).await
+    }
+
+    /// Sets up a session that is due.
+    async fn set_up_pending(&self, record: &SessionRecord, mut wait: SetupWait) -> SetupOutcome {
+        let _turn = self.term.turn("setup");
+        let session = &record.session;
+        let (written, outcome) = match self.assign(record, &mut wait).await {
+            Ok(Some(assigned)) => (self.start(record, assigned).await, SetupOutcome::Settled),
             Ok(None) => (Ok(()), SetupOutcome::Settled),
             Err(DependencyError::Fatal(error)) => {
-                let failed = self.shared.fail(&record, error, None, self.term.fence());
+                let failed = self.shared.fail(record, error, None, self.term.fence());
                 (failed.await, SetupOutcome::Settled)
             }
             Err(DependencyError::Idle { reason, error }) => {
-                let failed = self.shared.fail(&record, error, Some(reason), self.term.fence());
+                let failed = self.shared.fail(record, error, Some(reason), self.term.fence());
                 (failed.await, SetupOutcome::Settled)
             }
-            Err(DependencyError::Retryable(outage)) => self.report_wait(&record, &outage, wait.clone()).await,
+            Err(DependencyError::Retryable(outage)) => self.report_wait(record, &outage, wait.clone()).await,
         };
         match written {
             Ok(()) => outcome,
@@ -254,6 +261,11 @@ impl SessionSetup {
         });
         write.await.map(|(written, _revision)| written)
     }
+}
+
+/// Returns whether the session is to be set up now.
+fn is_due(session: &Session) -> bool {
+    session.progress == Progress::Pending && !session.is_setup_paused()
 }
 
 /// Outcome of a change of a pending session.

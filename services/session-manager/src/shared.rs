@@ -8,7 +8,7 @@ use chassis::{
     lease::Fence,
     mesh::time,
     observe::mirror::Mirror,
-    process::clock::now,
+    process::{clock::now, traces},
     store::{ledger::Ledger, resource::Resource as _},
 };
 use domain::{
@@ -114,6 +114,7 @@ impl ManagerState {
         // Ids of this version sort by creation time, which decides the later one of two sessions.
         let id = Uuid::now_v7().to_string();
         let session = session::create(wish, &options, self.compatibility, id, now())?;
+        let session = Session { trace: traces::context().into(), ..session };
         self.templates.fresh().await?;
         let template = self.template(&session.tenant, &session.template_name);
         let template =

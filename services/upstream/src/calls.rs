@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use chassis::process::{clock, failpoint, peers::PeerState};
+use chassis::process::{clock, failpoint, peers::PeerState, traces};
 use domain::core::{bos_time, clock_offset::ClockOffset, time::Timestamp};
 use http::{HeaderMap, StatusCode, header::DATE};
 use parking_lot::Mutex;
@@ -14,6 +14,7 @@ use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::{Instant, timeout_at},
 };
+use tracing::{Instrument as _, Span};
 
 use crate::{
     Answer, Failure, FailureKind, PeerError, Request,
@@ -79,7 +80,9 @@ impl PeerCalls {
         let operation = request.operation;
         failpoint::pass(format_args!("{label}.{operation}.before"));
         let asked_at = clock::now();
-        let answer = sending.await;
+        let span = traces::peer_span(format_args!("{} {operation}", self.name));
+        let answer = sending.instrument(span.clone()).await;
+        self.describe_span(&span, request, &answer);
         if let Ok(answer) = &answer {
             self.measure_clock(&answer.headers, asked_at);
         }
@@ -133,6 +136,23 @@ impl PeerCalls {
         };
         circuits.end_when_quiet();
         outcome
+    }
+
+    /// Notes on the span of a call what was asked and answered.
+    fn describe_span(&self, span: &Span, request: &Request, answer: &Result<Answer, FailureCause>) {
+        if span.is_none() {
+            return;
+        }
+        traces::note_text(span, "http.request.method", request.method.as_str());
+        traces::note_text(span, "server.address", self.wire.base.host_port());
+        traces::note_text(span, "url.path", error_text::tidy(request.shown_path(), &[]));
+        match answer {
+            Ok(answer) => traces::answered(span, answer.status),
+            Err(cause) => {
+                cause.status().into_iter().for_each(|status| traces::answered(span, status));
+                traces::fail(span, cause.word());
+            }
+        }
     }
 
     fn measure_clock(&self, headers: &HeaderMap, asked_at: Timestamp) {

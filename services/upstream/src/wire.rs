@@ -8,7 +8,7 @@ use http::{
 };
 use tokio::time::Instant;
 
-use chassis::mesh::request_id;
+use chassis::{mesh::request_id, process::traces};
 
 use crate::{
     Answer, FailureKind, PeerError, Request, SecretText,
@@ -77,6 +77,9 @@ impl PeerWire {
         }
         if let Some(id) = request_id::current() {
             builder = builder.header(request_id::HEADER, id);
+        }
+        for (name, value) in traces::outgoing() {
+            builder = builder.header(name, value);
         }
         builder = match identity {
             CallIdentity::Nothing => builder,

@@ -267,6 +267,7 @@ mod tests {
             acted_before: true,
             pause: Some(message::PauseMark::default()),
             running_report: Some(WHEN),
+            trace_parent: "00-1-2-01".into(),
         }
     }
 

@@ -26,7 +26,8 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
-use tonic::Status;
+use tonic::{Code, Status};
+use tracing::{Instrument as _, Span};
 
 use crate::{
     Fault,
@@ -37,7 +38,7 @@ use crate::{
         client_name, request_id,
         streams::{self, StreamBudget},
     },
-    process::pause,
+    process::{pause, traces},
     settings::LimitSettings,
 };
 
@@ -158,6 +159,8 @@ async fn admitted(
     }
     let id = head.headers.get(request_id::HEADER).and_then(|id| id.to_str().ok()).map(str::to_owned);
     let client = client_name::of(&head.headers);
+    let name = head.uri.path().trim_start_matches('/');
+    let span = traces::request_span(format_args!("{name}"), &head.headers, false);
     let work = next.run(Request::from_parts(head, arrived.bytes.into()));
     let work = async {
         match client {
@@ -170,15 +173,35 @@ async fn admitted(
             Some(id) => request_id::scope(id, work).await,
             None => work.await,
         }
-    };
+    }
+    .instrument(span.clone());
     let response = match deadline {
-        Some(deadline) => timeout(deadline, work)
-            .await
-            .map_err(|_| Status::deadline_exceeded("the deadline of the call has passed"))?,
+        Some(deadline) => timeout(deadline, work).await.map_err(|_| {
+            let status = Status::deadline_exceeded("the deadline of the call has passed");
+            note_code(&span, status.code());
+            status
+        })?,
         None => work.await,
     };
     let (head, body) = response.into_parts();
+    if let Some(status) = Status::from_header_map(&head.headers) {
+        note_code(&span, status.code());
+    }
     Ok(Response::from_parts(head, admission.streams.meter(body, stream, place)?))
+}
+
+/// Notes the code of a failed call on its span, and whether the part is to blame.
+fn note_code(span: &Span, code: Code) {
+    traces::note(span, "rpc.grpc.status_code", i64::from(i32::from(code)));
+    match code {
+        Code::Unknown
+        | Code::DeadlineExceeded
+        | Code::Unimplemented
+        | Code::Internal
+        | Code::Unavailable
+        | Code::DataLoss => traces::fail(span, code.description()),
+        _ => {}
+    }
 }
 
 fn refusal(incomplete: IncompleteBody) -> Status {

@@ -1,11 +1,12 @@
 //! Connections to other parts of the mesh.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, path::Path, time::Duration};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use tonic::{
     Request, Status,
-    metadata::MetadataValue,
+    codegen::http::Uri,
+    metadata::{AsciiMetadataKey, MetadataValue},
     service::{Interceptor, interceptor::InterceptedService},
     transport::{self, Endpoint},
 };
@@ -13,7 +14,7 @@ use tonic::{
 use self::addresses::{AddressConnector, is_encrypted};
 use crate::{
     mesh::{buffers, call_class, client_name, request_id, tls::ClientTls},
-    process::failpoint::FailpointClient,
+    process::{failpoint::FailpointClient, traces},
     settings::TlsSettings,
 };
 
@@ -22,7 +23,7 @@ mod addresses;
 /// A connection that forwards request ids. It connects at its first use, and reconnects when it broke.
 pub type Channel = FailpointClient<InterceptedService<transport::Channel, HeaderInterceptor>>;
 
-/// Puts the current request id, the name of the client and the class on every outgoing call.
+/// Puts the current request id, the context of the trace, the name of the client and the class on every outgoing call.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HeaderInterceptor;
 
@@ -30,6 +31,12 @@ impl Interceptor for HeaderInterceptor {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         if let Some(value) = request_id::current().and_then(|id| MetadataValue::try_from(id).ok()) {
             request.metadata_mut().insert(request_id::HEADER, value);
+        }
+        for (name, value) in traces::outgoing() {
+            if let (Ok(name), Ok(value)) = (name.parse::<AsciiMetadataKey>(), MetadataValue::try_from(value))
+            {
+                request.metadata_mut().insert(name, value);
+            }
         }
         client_name::mark(request.metadata_mut());
         call_class::mark(request.metadata_mut());
@@ -77,6 +84,28 @@ pub fn channel(tls: &TlsSettings, url: &str) -> anyhow::Result<Channel> {
         ))
     };
     Ok(FailpointClient(InterceptedService::new(channel, HeaderInterceptor)))
+}
+
+/// A lazy connection to a server outside of the mesh at `url`, which answers each call within `deadline`. `ca_file`: the
+/// authorities of its certificate if that is `https`, or empty.
+///
+/// # Errors
+/// When `url` is no address of a server, or has credentials, or the file is missing, not needed, or cannot be used.
+pub(crate) fn outside_channel(
+    url: &str,
+    ca_file: &Path,
+    deadline: Duration,
+) -> anyhow::Result<transport::Channel> {
+    let address = url.parse::<Uri>().ok();
+    let address = address.filter(|address| matches!(address.scheme_str(), Some("http" | "https")));
+    let address = address.with_context(|| format!("url: '{url}' is no address with http:// or https://"))?;
+    ensure!(!address.authority().is_some_and(|host| host.as_str().contains('@')), "url: has credentials");
+    let is_encrypted = is_encrypted(&address);
+    ensure!(is_encrypted != ca_file.as_os_str().is_empty(), "ca_file: belongs to an address with https");
+    let tls = is_encrypted.then(|| ClientTls::trusting(ca_file)).transpose().context("ca_file")?;
+    let connector = AddressConnector::new(vec![address.clone()], CONNECT_TIMEOUT, tls);
+    let endpoint = Endpoint::from(address).connect_timeout(CONNECT_TIMEOUT).timeout(deadline);
+    Ok(endpoint.connect_with_connector_lazy(connector))
 }
 
 /// A lazy connection to the part at `url` without TLS.

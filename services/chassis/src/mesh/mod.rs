@@ -6,6 +6,7 @@ pub(crate) mod buffers;
 pub mod call_class;
 pub mod channel;
 pub mod client_name;
+mod collector;
 pub(crate) mod context;
 pub(crate) mod fault;
 pub mod health;

@@ -10,7 +10,8 @@ use tokio::net::TcpListener;
 
 use crate::{
     Context, Settings, bind,
-    process::{capacity, cause::cause_first, telemetry},
+    mesh::collector::collector,
+    process::{capacity, cause::cause_first, telemetry, traces},
     settings::DriverProfile,
 };
 
@@ -133,23 +134,35 @@ where
         return Ok(());
     }
     settings.check_encryption().map_err(anyhow::Error::msg)?;
-    telemetry::init(&settings.log)?;
-    telemetry::record_metrics();
     keep_files_private();
     decline_huge_pages();
-    capacity::raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("runtime")?;
+    let _entered = runtime.enter();
+    telemetry::init(&settings.log, collector(&settings.traces, service_name(parts))?)?;
+    telemetry::record_metrics();
+    capacity::raise_descriptor_limit();
     let context = Context::new(settings);
     context.capacity.check(parts);
-    runtime.block_on(supervise(context, start))
+    let outcome = runtime.block_on(supervise(context, start));
+    traces::finish();
+    outcome
+}
+
+/// Returns the name of a process with these `parts`, or with all of them if none is named, for collectors of traces.
+fn service_name(parts: &[&str]) -> String {
+    match parts {
+        [part] => format!("reveille-{}", part.replace('_', "-")),
+        _ => "reveille".to_owned(),
+    }
 }
 
 /// Declines huge pages: the allocator requests pages of 2 MiB, and the mesh uses them only in part. They cost a quarter
 /// of its memory, and clearing them took a quarter of the time to start with a large machine.
 fn decline_huge_pages() {
     #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
-        tracing::debug!(%error, "huge pages stay on");
+    {
+        // They stay on where the system does not let a process decline them.
+        let _ = rustix::thread::disable_transparent_huge_pages(true);
     }
 }
 

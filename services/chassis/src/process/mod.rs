@@ -12,5 +12,6 @@ pub mod peers;
 pub(crate) mod shared_values;
 pub(crate) mod tasks;
 pub mod telemetry;
+pub mod traces;
 mod usage;
 pub mod watched_file;

@@ -8,7 +8,11 @@ use parking_lot::Mutex;
 use tracing_subscriber::{EnvFilter, Layer, Registry, layer::SubscriberExt, reload, util::SubscriberInitExt};
 
 use crate::{
-    process::{clock, usage::ProcessUsage},
+    process::{
+        clock,
+        traces::{self, SpanCollector},
+        usage::ProcessUsage,
+    },
     settings::{LogFormat, LogSettings},
 };
 
@@ -19,7 +23,8 @@ const UNSET: &str = "info";
 /// Libraries that say less than the level in force. One logs as errors the troubles that the caller of a peer logs as that
 /// peer's, such as untrusted certificates; another logs every HTTP/2 frame at `debug`. A filter of the settings may name
 /// them again.
-const QUIET_LIBRARIES: &str = "rustls_platform_verifier=off,h2=warn,sea_orm_migration=warn";
+const QUIET_LIBRARIES: &str =
+    "rustls_platform_verifier=off,h2=warn,sea_orm_migration=warn,request_traces=off";
 
 /// Log level of the process. All its parts log the same way, so that the option is followed once.
 static LEVEL: OnceLock<LogFilter> = OnceLock::new();
@@ -33,11 +38,12 @@ struct LogFilter {
     followed: Mutex<(u64, String)>,
 }
 
-/// Sends the process's traces to standard error in the configured format.
+/// Sends the log of the process to standard error in the configured format, and its traces to the `collector`, if there is
+/// one. It needs the runtime.
 ///
 /// # Errors
-/// When the filter cannot be read or another subscriber is in place.
-pub fn init(log: &LogSettings) -> anyhow::Result<()> {
+/// When the filter or the collector cannot be used, or another subscriber is in place.
+pub(crate) fn init(log: &LogSettings, collector: Option<SpanCollector>) -> anyhow::Result<()> {
     let filter = format!("{QUIET_LIBRARIES},{}", log.filter);
     let filter = EnvFilter::try_new(filter).with_context(|| format!("log.filter: '{}'", log.filter))?;
     let (filter, handle) = reload::Layer::new(filter);
@@ -54,7 +60,8 @@ pub fn init(log: &LogSettings) -> anyhow::Result<()> {
     } else {
         tracing_subscriber::fmt::layer().json().flatten_event(true).with_writer(std::io::stderr).boxed()
     };
-    tracing_subscriber::registry().with(lines.with_filter(filter)).try_init().context("log")?;
+    let traces = collector.map(traces::layer).transpose()?;
+    tracing_subscriber::registry().with(lines.with_filter(filter)).with(traces).try_init().context("log")?;
     let followed = Mutex::new((0, UNSET.to_owned()));
     // The subscriber above is the first, so the level was unset.
     let _first = LEVEL.set(LogFilter { settings: log.filter.clone(), handle, followed });
@@ -205,21 +212,21 @@ mod tests {
             }
         }
         expect![[r#"
-            info,sea_orm_migration=warn info: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,info
-            info,sea_orm_migration=warn debug: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,debug
-            info,sea_orm_migration=warn warning: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,warn
-            info,sea_orm_migration=warn error: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,error
-            info,sea_orm_migration=warn critical: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,error
-            debug info: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,debug
-            debug debug: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,debug
-            debug warning: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,warn
-            debug error: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,error
-            debug critical: rustls_platform_verifier=off,sea_orm_migration=warn,h2=warn,error
-            warn,power_controller=debug info: rustls_platform_verifier=off,sea_orm_migration=warn,power_controller=debug,h2=warn,warn
-            warn,power_controller=debug debug: rustls_platform_verifier=off,sea_orm_migration=warn,power_controller=debug,h2=warn,debug
-            warn,power_controller=debug warning: rustls_platform_verifier=off,sea_orm_migration=warn,power_controller=debug,h2=warn,warn
-            warn,power_controller=debug error: rustls_platform_verifier=off,sea_orm_migration=warn,power_controller=debug,h2=warn,error
-            warn,power_controller=debug critical: rustls_platform_verifier=off,sea_orm_migration=warn,power_controller=debug,h2=warn,error
+            info,sea_orm_migration=warn info: rustls_platform_verifier=off,sea_orm_migration=warn,request_traces=off,h2=warn,info
+            info,sea_orm_migration=warn debug: rustls_platform_verifier=off,sea_orm_migration=warn,request_traces=off,h2=warn,debug
+            info,sea_orm_migration=warn warning: rustls_platform_verifier=off,sea_orm_migration=warn,request_traces=off,h2=warn,warn
+            info,sea_orm_migration=warn error: rustls_platform_verifier=off,sea_orm_migration=warn,request_traces=off,h2=warn,error
+            info,sea_orm_migration=warn critical: rustls_platform_verifier=off,sea_orm_migration=warn,request_traces=off,h2=warn,error
+            debug info: rustls_platform_verifier=off,sea_orm_migration=warn,request_traces=off,h2=warn,debug
+            debug debug: rustls_platform_verifier=off,sea_orm_migration=warn,request_traces=off,h2=warn,debug
+            debug warning: rustls_platform_verifier=off,sea_orm_migration=warn,request_traces=off,h2=warn,warn
+            debug error: rustls_platform_verifier=off,sea_orm_migration=warn,request_traces=off,h2=warn,error
+            debug critical: rustls_platform_verifier=off,sea_orm_migration=warn,request_traces=off,h2=warn,error
+            warn,power_controller=debug info: rustls_platform_verifier=off,sea_orm_migration=warn,power_controller=debug,request_traces=off,h2=warn,warn
+            warn,power_controller=debug debug: rustls_platform_verifier=off,sea_orm_migration=warn,power_controller=debug,request_traces=off,h2=warn,debug
+            warn,power_controller=debug warning: rustls_platform_verifier=off,sea_orm_migration=warn,power_controller=debug,request_traces=off,h2=warn,warn
+            warn,power_controller=debug error: rustls_platform_verifier=off,sea_orm_migration=warn,power_controller=debug,request_traces=off,h2=warn,error
+            warn,power_controller=debug critical: rustls_platform_verifier=off,sea_orm_migration=warn,power_controller=debug,request_traces=off,h2=warn,error
         "#]]
         .assert_eq(&rows);
     }

@@ -52,6 +52,8 @@ pub struct Settings {
     pub shutdown_grace_seconds: u32,
     /// Filter and format of the log.
     pub log: LogSettings,
+    /// Collector of traces.
+    pub traces: TraceSettings,
     /// Destination of the audit log.
     pub audit: AuditSettings,
     /// Strictness of following BOS where a difference harms no client.
@@ -131,6 +133,18 @@ pub enum LogFormat {
     Pretty,
     /// JSON objects, one per line, for machines.
     Json,
+}
+
+/// Collector of traces.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceSettings {
+    /// Address of a collector that takes OTLP over gRPC, such as `http://otel-collector:4317`; empty: no traces are sent.
+    pub url: String,
+    /// Certificates of the authorities that the collector is trusted by, for an address with `https`.
+    pub ca_file: PathBuf,
+    /// Share of the requests that are traced, from 0 to 1, of those whose client has not decided it.
+    pub share: f64,
 }
 
 /// Strictness of following BOS.
@@ -316,6 +330,7 @@ impl Default for Settings {
         Self {
             data_dir: "reveille-data".into(),
             shutdown_grace_seconds: 10,
+            traces: TraceSettings { url: String::new(), ca_file: PathBuf::new(), share: 1.0 },
             log: LogSettings {
                 filter: "info,sea_orm_migration=warn,h2=warn".into(),
                 format: LogFormat::Auto,

@@ -34,7 +34,7 @@ impl Site {
             tenant: tenant.to_owned(),
             assignments: vec![assignment],
             stage: true,
-            pause: None,
+            ..Default::default()
         };
         ReportServiceClient::new(self.channel.clone()).assign_session(request).await.unwrap();
         SessionReference { name: name.to_owned(), tenant: text(tenant), id: id.to_owned() }

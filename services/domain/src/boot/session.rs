@@ -125,6 +125,8 @@ pub struct Session {
     pub rollout: Option<SessionRollout>,
     /// Time since which the session runs without ever having been paused; `None`: it does not, or an earlier version began it.
     pub undisturbed_since: Option<Timestamp>,
+    /// Context of the trace of the request that created the session, which its work continues; empty: none.
+    pub trace: Arc<str>,
 }
 
 impl Session {
@@ -304,6 +306,7 @@ pub(crate) mod tests {
             confirmed_nodes: None,
             rollout: None,
             undisturbed_since: None,
+            trace: Arc::default(),
         }
     }
 

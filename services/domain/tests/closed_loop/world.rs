@@ -220,5 +220,6 @@ pub(crate) fn session(name: &str, rng: &mut SmallRng) -> Assignment {
         clear_bss_token: shutdown,
         stage: false,
         pause: None,
+        trace: "".into(),
     }
 }

@@ -2,11 +2,13 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use chassis::process::traces;
 use domain::boot::{component::Action, power::transition::PowerTransition};
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::sleep,
 };
+use tracing::{Instrument as _, Span};
 
 use super::{PowerRuntime, wait};
 use crate::{
@@ -104,8 +106,20 @@ impl PowerRuntime {
         if !still_ours() {
             return None;
         }
-        let answer = self.driver.start(action, nodes, self.known.upstream_deadline(), still_ours).await;
+        let span = self.span(action, &nodes);
+        let call = self.driver.start(action, nodes, self.known.upstream_deadline(), still_ours);
+        let answer = call.instrument(span).await;
         Some(EngineEvent::Started { id, answer })
+    }
+
+    /// Returns the span of a call that requests an action, in the trace of the session of the first node.
+    fn span(&self, action: Action, nodes: &[String]) -> Span {
+        let first = nodes.first().and_then(|id| self.known.components.get(id));
+        let Some(first) = first else { return Span::none() };
+        let span = traces::work_span("request a power action", &first.wish.trace);
+        traces::note_text(&span, "reveille.action", action.word());
+        traces::note(&span, "reveille.nodes", i64::try_from(nodes.len()).unwrap_or(i64::MAX));
+        span
     }
 
     async fn poll(&self, id: TransitionId, upstream_id: &str) -> PollAnswer {

@@ -48,5 +48,6 @@ pub(crate) fn assign_session(session: &Session, assignments: Vec<Assignment>) ->
         stage: session.stage,
         tenant: session.tenant.as_str().to_owned(),
         pause: session.rollout_mark().as_ref().map(pause_to_wire),
+        trace_parent: session.trace.to_string(),
     }
 }

@@ -54,6 +54,7 @@ async fn members_get_their_target_states() {
                 stage: false,
                 tenant: "",
                 pause: None,
+                trace_parent: "",
             },
         ]
     "#]]

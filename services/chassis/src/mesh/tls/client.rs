@@ -1,6 +1,6 @@
 //! TLS of calls to other parts.
 
-use std::{fmt, io, sync::Arc};
+use std::{fmt, io, path::Path, sync::Arc};
 
 use anyhow::Context as _;
 use domain::core::workload::CallerPolicy;
@@ -22,7 +22,7 @@ use tokio_rustls::{
 };
 
 use super::{
-    files::{MeshContent, paths, provider, uri_names},
+    files::{MeshContent, paths, provider, roots, uri_names},
     reloaded::ReloadedValue,
 };
 use crate::settings::TlsSettings;
@@ -47,6 +47,15 @@ impl ClientTls {
         Ok(Self(Arc::new(ReloadedValue::new(paths(settings), move || config(&of))?)))
     }
 
+    /// Returns TLS to servers outside of the mesh, by their names and the authorities in `ca_file`.
+    ///
+    /// # Errors
+    /// When the file cannot be used.
+    pub(crate) fn trusting(ca_file: &Path) -> anyhow::Result<Self> {
+        let file = ca_file.to_owned();
+        Ok(Self(Arc::new(ReloadedValue::new([ca_file.to_owned()], move || outside_config(&file))?)))
+    }
+
     /// Performs the handshake with the part at `host`.
     ///
     /// # Errors
@@ -69,6 +78,15 @@ fn config(settings: &TlsSettings) -> anyhow::Result<ClientConfig> {
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_client_auth_cert(own.chain, own.key)
         .context("tls.certificate and tls.key do not fit")?;
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(config)
+}
+
+fn outside_config(ca_file: &Path) -> anyhow::Result<ClientConfig> {
+    let mut config = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots(ca_file)?)
+        .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec()];
     Ok(config)
 }

@@ -67,23 +67,29 @@ impl MeshContent {
     pub(super) fn read(settings: &TlsSettings) -> anyhow::Result<Self> {
         let files = CertificateFiles { certificate: settings.certificate.clone(), key: settings.key.clone() };
         let own = files.read().context("tls.certificate and tls.key")?;
-        let mut roots = RootCertStore::empty();
-        for authority in certificates(&settings.ca_file).context("tls.ca_file")? {
-            roots.add(authority).context("tls.ca_file: not a certificate of an authority")?;
-        }
+        let roots = roots(&settings.ca_file).context("tls.ca_file")?;
         let identity = identity(&own.chain).context(
             "tls.certificate: has to have exactly one URI name, its identity, such as spiffe://reveille/gateway",
         )?;
         let policy = CallerPolicy::parse(&settings.callers, &identity).map_err(|entry| {
             anyhow!("tls.callers: '{entry}' is no identity such as spiffe://reveille/gateway")
         })?;
-        Ok(Self { own, identity, roots: Arc::new(roots), policy })
+        Ok(Self { own, identity, roots, policy })
     }
 }
 
 /// Returns the paths of all files of the settings.
 pub(super) fn paths(settings: &TlsSettings) -> [PathBuf; 3] {
     [settings.certificate.clone(), settings.key.clone(), settings.ca_file.clone()]
+}
+
+/// Returns the authorities in a PEM file.
+pub(super) fn roots(ca_file: &Path) -> anyhow::Result<Arc<RootCertStore>> {
+    let mut roots = RootCertStore::empty();
+    for authority in certificates(ca_file)? {
+        roots.add(authority).context("not a certificate of an authority")?;
+    }
+    Ok(Arc::new(roots))
 }
 
 /// Returns the cryptography of every TLS connection.

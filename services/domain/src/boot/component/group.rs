@@ -39,6 +39,8 @@ pub struct ComponentWish {
     pub assignment: Arc<str>,
     /// Unique id of the latest session that assigned the component, whoever owns it by now.
     pub latest_assignment: Arc<str>,
+    /// Context of the trace of the request that created the session which assigned the desired state; empty: none.
+    pub trace: Arc<str>,
     /// Most attempts per power action; missing: the option `default_retry_policy`.
     pub retry_policy: Option<u32>,
     /// Whether Reveille acts on the node; missing counts as false.

@@ -125,6 +125,7 @@ pub fn patch(
     merge(&mut merged, patch, error_kind);
     if wants || merged.session_name() != stored.session_name() {
         merged.wish.assignment = Arc::default();
+        merged.wish.trace = Arc::default();
         merged.wish.pause = None;
     }
     if stages {

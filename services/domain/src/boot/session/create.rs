@@ -103,6 +103,7 @@ pub fn create(
         confirmed_nodes: wish.confirmed_nodes,
         rollout: wish.rollout.map(SessionRollout::new),
         undisturbed_since: None,
+        trace: "".into(),
     })
 }
 

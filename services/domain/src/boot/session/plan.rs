@@ -170,6 +170,7 @@ fn assignment(session: &Session, target: &TargetState) -> Assignment {
         clear_bss_token: target.clear_bss_token,
         stage: session.stage,
         pause: None,
+        trace: Arc::clone(&session.trace),
     }
 }
 

@@ -234,6 +234,7 @@ fn own(wish: &mut ComponentWish, reference: &SessionReference, standing: &Standi
         Standing::Own { id, .. } => (Some(tenant.clone()), id.clone()),
         Standing::Foreign | Standing::Gone => (reference.tenant.clone(), reference.id.clone()),
     };
+    wish.trace = Arc::default();
     wish.pause = None;
 }
 

@@ -34,6 +34,8 @@ pub struct Assignment {
     pub stage: bool,
     /// Mark of the members of a session that rolls out; `None`: the members may begin at once.
     pub pause: Option<Arc<PauseMark>>,
+    /// Context of the trace of the request that created the session; empty: none.
+    pub trace: Arc<str>,
 }
 
 /// Gives a component to a session (BOS reference 5.4.4, 5.4.6), or stages a state for later.
@@ -102,6 +104,7 @@ impl Assignment {
         wish.session_tenant = Some(self.tenant.clone());
         wish.assignment.clone_from(&self.assignment_id);
         wish.latest_assignment.clone_from(&self.assignment_id);
+        wish.trace.clone_from(&self.trace);
         // A mark of before is of another session. The pause of this session is marked after the assignment, and its rollout
         // with it, so that no member begins before its batch is open.
         wish.pause.clone_from(&self.pause);

@@ -109,6 +109,7 @@ fn assignment() -> Assignment {
         clear_bss_token: false,
         stage: false,
         pause: None,
+        trace: "00-1-2-01".into(),
     }
 }
 
