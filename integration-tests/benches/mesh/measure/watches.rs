@@ -5,7 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chassis::mesh::call_class::{CallClass, scope};
+use chassis::{
+    Settings,
+    mesh::call_class::{CallClass, scope},
+};
 use proto::component::{WatchComponentsRequest, WatchComponentsResponse};
 use tokio::task::JoinSet;
 use tonic::Streaming;
@@ -35,8 +38,17 @@ pub async fn measure(bench: &mut BenchRun<'_>) {
     }
 }
 
+/// Room for the streams of as many clients, of which the default leaves none for the last ones.
+const STREAM_BYTES: u64 = 2 << 30;
+
 async fn start(stage: &Stage) -> Server {
-    records::filled(stage, COMPONENTS, RecordSize::Usual, |_| false).await
+    let adjust = async |settings: &mut Settings| {
+        settings.simulator.nodes = 0;
+        settings.limits.stream_bytes = STREAM_BYTES;
+    };
+    let server = Server::start(stage, adjust).await;
+    records::fill(&server, COMPONENTS, RecordSize::Usual, |_| false).await;
+    server
 }
 
 async fn idle(bench: &mut BenchRun<'_>) {
