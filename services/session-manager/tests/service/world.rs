@@ -102,13 +102,21 @@ impl World {
     /// The session of that name once it is as `wanted`.
     pub async fn session_when(&self, name: &str, wanted: impl Fn(&Session) -> bool) -> Session {
         let watched = self.sessions.clone().watch_sessions(WatchSessionsRequest::default()).await.unwrap();
-        let matching = watched.into_inner().filter_map(|batch| {
-            let sessions = batch.unwrap().sessions.into_iter();
-            let found = sessions.filter(|session| session.name == name).find(|session| wanted(session));
-            std::future::ready(found)
-        });
-        let found = tokio::time::timeout(LONGEST, std::pin::pin!(matching).next()).await;
-        found.unwrap_or_else(|_| panic!("session {name} never got there")).unwrap()
+        let mut last = None;
+        let mut batches = watched.into_inner();
+        let watching = async {
+            loop {
+                let sessions = batches.next().await.unwrap().unwrap().sessions.into_iter();
+                for session in sessions.filter(|session| session.name == name) {
+                    if wanted(&session) {
+                        return session;
+                    }
+                    last = Some(session);
+                }
+            }
+        };
+        let found = tokio::time::timeout(LONGEST, watching).await;
+        found.unwrap_or_else(|_| panic!("session {name} never got there: {last:?}"))
     }
 
     pub async fn running(&self, name: &str) -> Session {
