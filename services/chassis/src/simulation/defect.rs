@@ -53,7 +53,7 @@ pub enum PlantedDefect {
     ContinuedHistories,
     /// A watch that fell behind goes on without the changes that it missed.
     MissedChanges,
-    /// Nobody remembers that a node was off since it was asked to shut down.
+    /// Memory that a node was off since it was asked to shut down is lost.
     ForgottenShutdowns,
 }
 

@@ -137,8 +137,8 @@ pub(crate) struct ForeignQuery {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RecordedIds {
     pub(crate) all: HashSet<String>,
-    /// Those among them whose record says what to do while they are open: they are open there too, or an operator has
-    /// abandoned them.
+    /// Ids, among `all`, of transitions that are open on record too, or that an operator has abandoned. Their record says
+    /// what to do while the upstream works on them.
     pub(crate) accounted: HashSet<String>,
 }
 
@@ -498,8 +498,8 @@ impl PowerUpstream {
     }
 
     /// Returns the transitions, whoever requested them, that the upstream works on, and those that have ended since the last
-    /// answer, with the nodes whose power they may have changed. Transitions on record are left out, but for those that are over there and open at the
-    /// upstream.
+    /// answer, with the nodes whose power they may have changed. A transition on record is left out, unless it is over on
+    /// record and open at the upstream.
     pub(crate) async fn foreign(
         &self,
         query: &ForeignQuery,

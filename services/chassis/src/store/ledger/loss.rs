@@ -22,8 +22,9 @@ const MARGIN: u64 = 1_000_000;
 /// of which this one has shown up to `shown`; watches start over; and every resource passes through
 /// `Table::after_loss`, because changes to it may be missing.
 ///
-/// The same backup may be restored again, and nobody knows the revisions that followed it before. They were below the time at
-/// which they were given, in microseconds since 1970: a kind has fewer commits than that.
+/// Restoring the same backup a second time must not give a revision a second time, and the revisions given after the first
+/// restore are lost. Each of them was below the time at which it was given, in microseconds since 1970, because a kind has
+/// fewer commits than that. So the revisions after a loss begin at the present time.
 pub(super) async fn mend<T: Table>(
     transaction: &mut LedgerTransaction<T>,
     since: CommitsSince<T::Kind>,
