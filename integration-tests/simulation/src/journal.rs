@@ -32,7 +32,7 @@ use proto::{
 use session_manager::SessionRecord;
 use tokio::{sync::Notify, time::Instant};
 
-use self::{foreign::ForeignHold, shutdowns::Shutdowns};
+use self::{foreign::ForeignHold, shutdowns::ShutdownRecords};
 use crate::{
     invariants::{self, Acceptance, Asked, Open, Prepared, Violation},
     trace,
@@ -87,7 +87,7 @@ struct State {
     revisions: BTreeMap<(Part, &'static str), u64>,
     /// Transitions of other clients that hold nodes, by node.
     foreign: BTreeMap<String, ForeignHold>,
-    shutdowns: Shutdowns,
+    shutdowns: ShutdownRecords,
     /// Upstream ids of transitions that are abandoned on record or by a promise of the power controller, with the time.
     abandoned: BTreeMap<String, Instant>,
     /// Whether nothing keeps the power controller from learning of the transitions of other clients.

@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use super::Journal;
 use crate::invariants;
 
-/// Shutdowns of the nodes.
+/// What is known of the shutdowns of all nodes.
 #[derive(Default)]
-pub(super) struct Shutdowns {
+pub(super) struct ShutdownRecords {
     /// Time at which each node was last asked.
     asked: BTreeMap<String, Instant>,
     /// Time at which each node last went on; `None`: it is off.
@@ -44,7 +44,7 @@ impl Journal {
             if action == Action::PoweringOffGracefully {
                 state.shutdowns.asked.insert(node.clone(), Instant::now());
             }
-            let Shutdowns { asked, on_since, lost } = &state.shutdowns;
+            let ShutdownRecords { asked, on_since, lost } = &state.shutdowns;
             let (asked, on_since) = (asked.get(node).copied(), on_since.get(node).copied().flatten());
             let is_forgotten = lost.is_some() && *lost >= asked;
             if action == Action::PoweringOffForcefully && !is_forgotten {
