@@ -27,13 +27,13 @@ const NODES: usize = 3;
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
 /// Collector that prints the spans that it takes.
-struct Collector {
+struct SpanCollector {
     address: SocketAddr,
     printed: PathBuf,
     _process: Child,
 }
 
-impl Collector {
+impl SpanCollector {
     /// Starts a collector; `None`: it is not installed.
     fn start(directory: &Path) -> Option<Self> {
         let program = tools::package_file("rotel/rotel-agent")?;
@@ -83,7 +83,7 @@ async fn post(mesh: &Processes, path: &str, body: &Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_trace_leads_from_a_client_to_the_calls_of_peers() {
     let mut mesh = Processes::prepare();
-    let Some(collector) = Collector::start(mesh.directory.path()) else { return };
+    let Some(collector) = SpanCollector::start(mesh.directory.path()) else { return };
     let upstreams = mesh.among(MachinePlan::quick(u32::try_from(NODES).unwrap())).await;
     let (authority, ca_file) = (CertificateAuthority::new(), mesh.directory.path().join("collector-ca.pem"));
     fs::write(&ca_file, authority.pem()).unwrap();
@@ -131,7 +131,7 @@ async fn one_trace_leads_from_a_client_to_the_calls_of_peers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn spans_that_wait_are_sent_as_a_part_stops() {
     let mut mesh = Processes::prepare();
-    let Some(collector) = Collector::start(mesh.directory.path()) else { return };
+    let Some(collector) = SpanCollector::start(mesh.directory.path()) else { return };
     let settings = format!("[traces]\nurl = \"http://{}\"\n[simulator]\nnodes = 1\n", collector.address);
     mesh.set(&settings);
     mesh.set_variable("OTEL_BSP_SCHEDULE_DELAY", "600000");
